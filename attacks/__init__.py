@@ -1,0 +1,1 @@
+"""Losses, attacks and the export of the adversarial configs that belong to one model."""

@@ -1,0 +1,1 @@
+"""Corpora, banks, perturbations, the scenario table and the dataset builder."""

@@ -1,0 +1,59 @@
+"""Audio at the edges: files and bytes in, mono float32 at 16 kHz inside, 16-bit FLAC out."""
+
+from __future__ import annotations
+
+import io
+import os
+from pathlib import Path
+
+import numpy as np
+
+from srb.builders.errors import UserError
+
+RATE = 16_000
+Samples = np.ndarray  # mono float32, in [-1, 1] unless a scenario has just pushed it outside
+
+
+def read(source: str | os.PathLike | bytes, rate: int = RATE, *, mix: bool = True, name: str | None = None) -> Samples:
+    """Decode a file or its bytes to mono float32 at `rate`: channels are averaged, or only channel 0 kept (`mix=False`)."""
+    import soundfile
+
+    name = name or ("<bytes>" if isinstance(source, bytes) else os.fspath(source))
+    if not isinstance(source, bytes) and not Path(source).is_file():
+        raise UserError(f"{name}: no such file")
+    try:
+        samples, source_rate = soundfile.read(
+            io.BytesIO(source) if isinstance(source, bytes) else source, dtype="float32", always_2d=True
+        )
+    except soundfile.LibsndfileError as error:
+        raise UserError(f"{name}: cannot be decoded as audio ({str(error.error_string).rstrip('.')})") from None
+    mono = samples.mean(axis=1) if mix and samples.shape[1] > 1 else samples[:, 0]
+    if not np.isfinite(mono).all():
+        raise UserError(f"{name}: holds NaN or infinite samples; re-export it as 16-bit PCM")
+    return resample(np.ascontiguousarray(mono, dtype=np.float32), source_rate, rate)
+
+
+def resample(samples: Samples, source_rate: int, rate: int) -> Samples:
+    """Band-limited conversion of a corpus or bank recording to the benchmark's rate (soxr, high quality)."""
+    if source_rate == rate or not len(samples):
+        return samples
+    import soxr
+
+    return soxr.resample(samples, source_rate, rate, quality="HQ")
+
+
+def to_pcm16(samples: Samples) -> np.ndarray:
+    """Round to the 16-bit values that storing keeps. The caller has clipped to [-1, 1]; +1.0 becomes 32767."""
+    scaled = np.multiply(samples, np.float32(32768.0))
+    np.rint(scaled, out=scaled)
+    np.minimum(scaled, np.float32(32767.0), out=scaled)
+    return scaled.astype(np.int16)
+
+
+def encode_flac(pcm: np.ndarray, rate: int = RATE) -> bytes:
+    """16-bit FLAC bytes of int16 samples."""
+    import soundfile
+
+    buffer = io.BytesIO()
+    soundfile.write(buffer, pcm, rate, format="FLAC", subtype="PCM_16")
+    return buffer.getvalue()

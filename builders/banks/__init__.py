@@ -1,0 +1,1 @@
+"""Banks: the noises, music, speech and rooms that scenarios draw from."""

@@ -1,0 +1,1 @@
+"""The `srb` command: one file per subcommand, `srb perturb` is `cli/perturb.py`."""

@@ -1,0 +1,68 @@
+"""The `srb` command.
+
+Each subcommand is a module of this package with two functions, `arguments(parser)` and `run(args)`. Only the module
+of the subcommand that was asked for is imported, and it imports what is heavy inside `run`, so `srb --help` is instant.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import sys
+from collections.abc import Sequence
+from importlib import metadata
+
+# name -> what `srb --help` says about it, in the order of the workflow
+COMMANDS = {
+    "ls": "list the scenarios, by category",
+    "perturb": "apply a scenario to one audio file, or all scenarios with a page to look at and listen to",
+}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one subcommand; a user's mistake is one line on stderr and exit code 2, never a traceback."""
+    argv = list(sys.argv[1:] if argv is None else argv)
+    command = next((word for word in argv if not word.startswith("-")), None)
+    parser = _parser(command)
+    args = parser.parse_args(argv)
+    if not hasattr(args, "run"):
+        parser.print_help()
+        return 0
+    from srb.builders.errors import UserError
+
+    try:
+        return args.run(args) or 0
+    except UserError as mistake:
+        print(f"srb {args.command}: {mistake}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print(f"srb {args.command}: interrupted; run the same command again to go on", file=sys.stderr)
+        return 130
+    except BrokenPipeError:  # `srb ls | head`
+        sys.stderr.close()
+        return 0
+
+
+def _parser(command: str | None) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="srb", description="Speech Robust Bench: build scenarios, run a recogniser over them, score what it heard."
+    )
+    parser.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands")
+    for name, summary in COMMANDS.items():
+        sub = commands.add_parser(name, help=summary, description=summary[0].upper() + summary[1:] + ".")
+        if name == command:
+            module = importlib.import_module(f"srb.cli.{name}")
+            module.arguments(sub)
+            sub.set_defaults(run=module.run)
+    return parser
+
+
+class _Version(argparse.Action):
+    def __call__(self, parser, *_):
+        print("srb", metadata.version("speech-robust-bench"))
+        parser.exit()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""Recogniser adapters and the runner that transcribes dataset configs."""

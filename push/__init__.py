@@ -1,0 +1,1 @@
+"""Cards, Hub upload, metric Spaces, submissions and the leaderboard."""
