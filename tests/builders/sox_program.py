@@ -15,6 +15,8 @@ from srb.builders.perturb.chorus import chorus
 from srb.builders.perturb.echo import echo
 from srb.builders.perturb.phaser import phaser
 from srb.builders.perturb.shelves import bass, treble
+from srb.builders.perturb.sinc import highpass, lowpass
+from srb.builders.perturb.tempo import tempo
 from srb.builders.perturb.tremolo import tremolo
 
 RATE = 16_000
@@ -24,6 +26,10 @@ RECORDINGS = Path("/usr/share/asterisk/sounds")
 EFFECTS = {
     "echo": (echo, lambda d: ["echo", 0.8, 0.9, d, 0.3], (125, 250, 500, 1000), (0.1, 66.6, 333.3)),
     "phaser": (phaser, lambda d: ["phaser", 0.6, 0.8, 3, d, 2, "-t"], (0.3, 0.5, 0.7, 0.9), (0, 0.456, 0.99)),
+    "tempo_up": (tempo, lambda f: ["tempo", f, 30], (1.25, 1.5, 1.75, 2), (1, 1.1, 3.3)),
+    "tempo_down": (tempo, lambda f: ["tempo", f, 30], (0.875, 0.75, 0.625, 0.5), (0.27, 0.66, 0.93)),
+    "lowpass": (lowpass, lambda f: ["sinc", f"0-{f}"], (4000, 2833, 1666, 500), (200, 987.6, 7999)),
+    "highpass": (highpass, lambda f: ["sinc", f], (500, 1333, 2166, 3000), (20, 987.6, 4100)),
     "tremolo": (tremolo, lambda d: ["tremolo", 20, d], (50, 66, 83, 100), (1, 33.33333, 71.5)),
     "treble": (treble, lambda g: ["treble", g], (10, 23, 36, 50), (-12.5, 0.5, 29.9)),
     "bass": (bass, lambda g: ["bass", g], (20, 30, 40, 50), (-12.5, 0.5, 33.3)),
