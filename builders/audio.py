@@ -14,17 +14,35 @@ RATE = 16_000
 Samples = np.ndarray  # mono float32, in [-1, 1] unless a scenario has just pushed it outside
 
 
-def read(source: str | os.PathLike | bytes, rate: int = RATE, *, mix: bool = True, name: str | None = None) -> Samples:
-    """Decode a file or its bytes to mono float32 at `rate`: channels are averaged, or only channel 0 kept (`mix=False`)."""
+def read(
+    source: str | os.PathLike | bytes,
+    rate: int = RATE,
+    *,
+    mix: bool = True,
+    name: str | None = None,
+    start_s: float = 0.0,
+    end_s: float | None = None,
+) -> Samples:
+    """Decode a file or its bytes to mono float32 at `rate`.
+
+    Channels are averaged, or only channel 0 kept (`mix=False`). With `start_s` or `end_s` only that stretch is read, by
+    seeking: corpora of meetings are cut from hours of audio.
+    """
     import soundfile
 
     name = name or ("<bytes>" if isinstance(source, bytes) else os.fspath(source))
     if not isinstance(source, bytes) and not Path(source).is_file():
         raise UserError(f"{name}: no such file")
     try:
-        samples, source_rate = soundfile.read(
-            io.BytesIO(source) if isinstance(source, bytes) else source, dtype="float32", always_2d=True
-        )
+        with soundfile.SoundFile(io.BytesIO(source) if isinstance(source, bytes) else source) as file:
+            source_rate = file.samplerate
+            start = round(start_s * source_rate)
+            if start and start >= file.frames:
+                raise UserError(f"{name}: {start_s:.2f} s lies beyond its end at {file.frames / source_rate:.2f} s")
+            if start:
+                file.seek(start)
+            frames = -1 if end_s is None else max(round(end_s * source_rate) - start, 0)
+            samples = file.read(frames, dtype="float32", always_2d=True)
     except soundfile.LibsndfileError as error:
         raise UserError(f"{name}: cannot be decoded as audio ({str(error.error_string).rstrip('.')})") from None
     mono = samples.mean(axis=1) if mix and samples.shape[1] > 1 else samples[:, 0]

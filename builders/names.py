@@ -48,7 +48,9 @@ def parse(name: str) -> ConfigName:
     """Take a config name apart."""
     found = _GRAMMAR.fullmatch(name)
     if not found:
-        raise UserError(f"'{name}' is not a config name; they look like en_clean, en_noise_sev3 or en-tedlium_echo_sev1")
+        raise UserError(
+            f"'{name}' is not a config name; they look like en_clean, en_noise_sev3 or en-tedlium_echo_sev1"
+        )
     parts = found.groupdict()
     return ConfigName(
         language=parts["language"],

@@ -1,0 +1,17 @@
+"""Corpora: published layouts, Hugging Face datasets, folders and the built-in demo, all as one kind of `Utterance`."""
+
+from srb.builders.corpora.base import Corpus, CorpusInfo, FileAudio, Problem, Utterance
+from srb.builders.corpora.registry import CORPORA, RECORDED, Recorded, open_corpus, parse_flag
+
+__all__ = [
+    "CORPORA",
+    "RECORDED",
+    "Corpus",
+    "CorpusInfo",
+    "FileAudio",
+    "Problem",
+    "Recorded",
+    "Utterance",
+    "open_corpus",
+    "parse_flag",
+]

@@ -1,0 +1,206 @@
+"""The one record that every corpus is read into, and the corpus that lists such records.
+
+A reader turns a published layout into a stream of `Utterance`s and `Problem`s. It opens transcripts and lists folders,
+never audio: an utterance says where its samples are, and `load()` decodes them later, once, wherever the work runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Protocol
+
+from srb.builders import audio as codec
+from srb.builders.audio import Samples
+from srb.builders.errors import UserError
+
+# What the readers look for beside a transcript, best first: libsndfile decodes all of them.
+AUDIO_SUFFIXES = (".flac", ".wav", ".opus", ".ogg", ".mp3", ".sph", ".aiff", ".au")
+
+# Common Voice says `male_masculine`, LibriSpeech `M`, STM files `male`; `unknown` and its kind are no gender at all.
+_GENDERS = {
+    "f": "female",
+    "female": "female",
+    "female_feminine": "female",
+    "m": "male",
+    "male": "male",
+    "male_masculine": "male",
+}
+_UNKNOWN = {"", "unknown", "none", "nan", "null", "do_not_wish_to_say", "not specified", "n/a"}
+
+
+class Audio(Protocol):
+    """Where an utterance's samples are: small, picklable, decoded by `load`."""
+
+    @property
+    def name(self) -> str:
+        """What an error message calls it."""
+
+    def load(self) -> Samples:
+        """Decode to mono float32 at 16 kHz."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileAudio:
+    """A file, or the stretch from `start_s` to `end_s` of a long recording; only that stretch is read."""
+
+    path: str
+    start_s: float = 0.0
+    end_s: float | None = None
+    mix: bool = True  # average the channels; False keeps channel 0
+
+    @property
+    def name(self) -> str:
+        return self.path if self.end_s is None else f"{self.path} [{self.start_s:.2f}-{self.end_s:.2f} s]"
+
+    def load(self) -> Samples:
+        return codec.read(self.path, mix=self.mix, start_s=self.start_s, end_s=self.end_s)
+
+
+@dataclass(frozen=True, slots=True)
+class BytesAudio:
+    """An encoded file held in memory, as a streamed dataset gives it."""
+
+    data: bytes = field(repr=False)
+    name: str
+
+    def load(self) -> Samples:
+        return codec.read(self.data, name=self.name)
+
+
+@dataclass(frozen=True)
+class Utterance:
+    """One clip of one speaker with what was said; the same fields whatever the corpus."""
+
+    id: str
+    audio: Audio
+    text: str
+    language: str
+    speaker: str | None = None
+    gender: str | None = None
+    age: str | None = None
+    accent: str | None = None
+    corpus: str = ""
+    licence: str = ""
+
+    def load(self) -> Samples:
+        """The clip as mono float32 at 16 kHz; what cannot be decoded, or is empty, is a UserError."""
+        samples = self.audio.load()
+        if not len(samples):
+            raise UserError(f"{self.audio.name}: zero-length clip")
+        return samples
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Something a corpus lacks or has too much of: where (a file or an id), and what is wrong with it."""
+
+    where: str
+    what: str
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.what}"
+
+
+@dataclass(frozen=True)
+class CorpusInfo:
+    """What is known about a corpus before it is read: its terms, its source, and how to get hold of it."""
+
+    name: str
+    title: str
+    licence: str
+    url: str
+    citation: str
+    get: str  # one clause: where the data comes from
+    hub: str | None = None  # the standard Hub dataset, as a `--corpus` value
+    derivatives_allowed: bool = True  # may what is built from it be published?
+    note: str = ""  # what a card must say about it
+
+
+@dataclass
+class Corpus:
+    """A corpus in one language: iterate for its utterances, sorted by id; `problems` is complete once that is done."""
+
+    info: CorpusInfo
+    language: str
+    source: str
+    read: Callable[[], Iterable[Utterance | Problem]] = field(repr=False)
+    sort: bool = True  # a streamed dataset keeps its own order
+    keep: Callable[[Utterance], bool] | None = field(default=None, repr=False)  # a scenario's selection
+    problems: list[Problem] = field(default_factory=list)
+
+    @property
+    def name(self) -> str:
+        return self.info.name
+
+    @property
+    def licence(self) -> str:
+        return self.info.licence
+
+    @property
+    def url(self) -> str:
+        return self.info.url
+
+    @property
+    def citation(self) -> str:
+        return self.info.citation
+
+    @property
+    def derivatives_allowed(self) -> bool:
+        return self.info.derivatives_allowed
+
+    @cached_property
+    def utterances(self) -> list[Utterance]:
+        """Every usable utterance; the unusable ones are in `problems`."""
+        return list(self)
+
+    def __iter__(self) -> Iterator[Utterance]:
+        self.problems = []
+        found = self._usable()
+        return iter(sorted(found, key=lambda utterance: utterance.id)) if self.sort else found
+
+    def _usable(self) -> Iterator[Utterance]:
+        first: dict[str, str] = {}
+        for item in self.read():
+            if isinstance(item, Problem):
+                self.problems.append(item)
+            elif not item.text.strip():
+                self.problems.append(Problem(item.id, f"empty text ({item.audio.name})"))
+            elif item.id in first:
+                self.problems.append(
+                    Problem(item.id, f"duplicate id ({item.audio.name}; first seen in {first[item.id]})")
+                )
+            else:
+                first[item.id] = item.audio.name
+                if self.keep is None or self.keep(item):
+                    yield replace(item, corpus=self.name, licence=item.licence or self.licence)
+
+
+def gender(word: str | None) -> str | None:
+    """`female` or `male` for the ways corpora spell them, another word as it is, None for unknown."""
+    word = known(word)
+    return _GENDERS.get(word.lower(), word) if word else None
+
+
+def known(value: object) -> str | None:
+    """A metadata value as text, None where the corpus says nothing."""
+    text = "" if value is None else str(value).strip()
+    return None if text.lower() in _UNKNOWN else text
+
+
+def words(text: str) -> int:
+    """How many words a transcript has."""
+    return len(text.split())
+
+
+def find_folder(root: Path, wanted: Callable[[Path], bool], depth: int = 3) -> list[Path]:
+    """The folders at or up to `depth` levels below `root` that `wanted` accepts; the nearest level that has any."""
+    level = [root]
+    for _ in range(depth + 1):
+        found = [folder for folder in level if wanted(folder)]
+        if found:
+            return found
+        level = [child for folder in level for child in sorted(folder.iterdir()) if child.is_dir()]
+    return []

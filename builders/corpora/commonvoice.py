@@ -1,0 +1,58 @@
+"""Common Voice 17 and later (Ardila et al., 2020; commonvoice.mozilla.org): `<locale>/{test.tsv,clips/*.mp3}`.
+
+test.tsv has no quoting and the columns client_id, path, sentence, age, gender, accents and locale.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator
+from pathlib import Path
+
+from srb.builders.corpora.base import CorpusInfo, FileAudio, Problem, Utterance, find_folder
+from srb.builders.corpora.folder import pick_columns, utterance
+
+INFO = CorpusInfo(
+    name="commonvoice",
+    title="Common Voice test",
+    licence="CC0-1.0",
+    url="https://commonvoice.mozilla.org/datasets",
+    citation="Ardila et al.: Common Voice: A Massively-Multilingual Speech Corpus. LREC 2020.",
+    get="download release 17.0 or later of the language from https://commonvoice.mozilla.org/datasets and unpack it",
+    hub="hf:mozilla-foundation/common_voice_17_0:{language}:test",
+)
+LAYOUT = "<locale>/test.tsv and <locale>/clips/*.mp3"
+MIN_P808 = 3.4
+_AMERICAN = "united states english"
+
+
+def read(root: Path, language: str) -> Iterator[Utterance | Problem]:
+    """The test split of the language, from the release, a folder above it, or the language's own folder."""
+
+    def is_language(folder: Path) -> bool:
+        if not (folder / "test.tsv").is_file():
+            return False
+        locale = folder.name.lower().partition("-")[0]
+        return folder == root or locale == language  # a folder that was pointed at may have any name
+
+    for folder in find_folder(root, is_language):
+        clips = {path.name for path in (folder / "clips").iterdir()} if (folder / "clips").is_dir() else set()
+        with (folder / "test.tsv").open(newline="", encoding="utf-8") as file:
+            rows = csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE)
+            columns = pick_columns(rows.fieldnames or ())
+            for row in rows:
+                path = row["path"] if row["path"].endswith(".mp3") else row["path"] + ".mp3"
+                if path not in clips:
+                    yield Problem(path, f"transcript without audio ({folder / 'test.tsv'}, line {rows.line_num})")
+                    continue
+                values = {field: row.get(column) for field, column in columns.items()}
+                # The locale may be regional (`es-419`); the benchmark's language is what was asked for.
+                source = FileAudio(str(folder / "clips" / path))
+                yield utterance(values | {"language": language}, source, path.removesuffix(".mp3"), language)
+
+
+def is_accented(item: Utterance) -> bool:
+    """Has the speaker named an accent, and for English one other than American?"""
+    if item.accent is None:
+        return False
+    return item.language != "en" or _AMERICAN not in item.accent.lower()

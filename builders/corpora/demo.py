@@ -1,0 +1,31 @@
+"""The built-in demo corpus: 48 English and 12 Spanish clips that come with the package (see builders/data/demo)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from srb.builders.corpora.base import CorpusInfo, Problem, Utterance
+from srb.builders.corpora.folder import read_manifest
+
+FOLDER = Path(__file__).parent.parent / "data" / "demo"
+
+INFO = CorpusInfo(
+    name="demo",
+    title="The demo corpus of Speech Robust Bench",
+    licence="Apache-2.0 AND MIT AND MIT-Festival",
+    url="",
+    citation="",
+    get="it comes with this package",
+    note="Mostly synthetic: 8 clips are a human reading, 52 are spoken by text-to-speech voices. It is there to show "
+    "and to test, not to rank.",
+)
+
+
+def read(root: Path, language: str) -> Iterator[Utterance | Problem]:
+    """The clips of one language."""
+    return (
+        item
+        for item in read_manifest(root / "manifest.csv", language)
+        if isinstance(item, Problem) or item.language == language
+    )

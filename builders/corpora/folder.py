@@ -1,0 +1,174 @@
+"""Anyone's own recordings: a folder of audio files, each with a .txt of the same name, or with one manifest.
+
+A manifest is a CSV, TSV or JSONL file with a column for the audio (`audio`, `path`, `file`, ...) and one for the text
+(`text`, `transcript`, `sentence`, ...); the names are those that common tools and corpora write. Other columns that it
+may have: id, language, speaker, gender, age, accent, licence, start, end.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from srb.builders.corpora.base import AUDIO_SUFFIXES, CorpusInfo, FileAudio, Problem, Utterance, gender, known
+from srb.builders.errors import UserError
+
+# field of an utterance -> the columns that hold it, in the order in which they are tried
+COLUMNS: dict[str, tuple[str, ...]] = {
+    "audio": ("audio", "audio_filepath", "audio_path", "path", "file", "file_name", "filename", "wav"),
+    "text": ("text", "transcript", "sentence", "transcription", "reference", "normalized_text", "raw_text"),
+    "id": ("id", "utterance_id", "utt_id", "segment_id", "audio_id"),
+    "speaker": ("speaker", "speaker_id", "client_id"),
+    "gender": ("gender", "sex"),
+    "age": ("age",),
+    "accent": ("accent", "accents"),
+    "language": ("language", "lang", "locale"),
+    "licence": ("licence", "license"),
+    "start": ("start", "start_s", "start_time", "offset"),
+    "end": ("end", "end_s", "end_time"),
+    "duration": ("duration",),
+}
+_DELIMITERS = {".csv": ",", ".tsv": "\t"}
+_MANIFESTS = (*_DELIMITERS, ".jsonl", ".json")
+
+
+def info(name: str) -> CorpusInfo:
+    """A user's own corpus: nothing is known about its terms, so what is built from it stays local."""
+    return CorpusInfo(
+        name=name,
+        title=f"{name} (a local corpus)",
+        licence="unknown",
+        url="",
+        citation="",
+        get="audio files with .txt transcripts of the same name, or a CSV, TSV or JSONL manifest",
+        derivatives_allowed=False,
+    )
+
+
+def read(root: Path, language: str) -> Iterator[Utterance | Problem]:
+    """A manifest file, a folder with a manifest, or a folder of audio and .txt files."""
+    if root.is_file():
+        return read_manifest(root, language)
+    manifests = sorted(path for path in root.iterdir() if path.suffix.lower() in _MANIFESTS)
+    if len(manifests) > 1:
+        names = ", ".join(path.name for path in manifests)
+        raise UserError(f"{root} has several manifests ({names}); give the path of the one to read")
+    return read_manifest(manifests[0], language) if manifests else _read_pairs(root, language)
+
+
+def read_manifest(manifest: Path, language: str) -> Iterator[Utterance | Problem]:
+    """The utterances that a manifest lists; its audio paths are relative to its folder."""
+    rows = _rows(manifest)
+    first = next(rows, None)
+    if first is None:
+        raise UserError(f"{manifest}: the manifest is empty")
+    columns = pick_columns(first[1])
+    for field in ("audio", "text"):
+        if field not in columns:
+            raise UserError(f"{manifest}: no {field} column; it may be called {', '.join(COLUMNS[field])}")
+    for line, row in _chain(first, rows):
+        path = known(row.get(columns["audio"]))
+        if path is None:
+            yield Problem(f"{manifest}:{line}", "names no audio file")
+        elif not (manifest.parent / path).is_file():
+            yield Problem(str(manifest.parent / path), f"no such file ({manifest.name}, line {line})")
+        else:
+            values = {field: row.get(column) for field, column in columns.items()}
+            try:
+                start, end, duration = (_seconds(values.get(field)) for field in ("start", "end", "duration"))
+            except ValueError as error:
+                yield Problem(f"{manifest}:{line}", f"start and end must be seconds ({error})")
+                continue
+            if start is not None and end is None and duration is not None:
+                end = start + duration  # as NeMo's manifests say it
+            stem = Path(path).with_suffix("").as_posix()
+            suffix = "" if start is None else f"-{round(start * 100):07}"
+            source = FileAudio(str(manifest.parent / path), start or 0.0, end)
+            yield utterance(values, source, values.get("id") or stem + suffix, language)
+
+
+def pick_columns(row: Iterable[str]) -> dict[str, str]:
+    """Which column holds which field."""
+    lowered = {name.strip().lower(): name for name in row if name}
+    picked = {}
+    for field, names in COLUMNS.items():
+        column = next((lowered[name] for name in names if name in lowered), None)
+        if column is not None:
+            picked[field] = column
+    return picked
+
+
+def utterance(values: Mapping[str, Any], source: Any, clip_id: object, language: str) -> Utterance:
+    """An utterance from a row whose columns have been given their fields' names."""
+    return Utterance(
+        id=str(clip_id),
+        audio=source,
+        text=str(values.get("text") or "").strip(),
+        language=known(values.get("language")) or language,
+        speaker=known(values.get("speaker")),
+        gender=gender(values.get("gender")),
+        age=known(values.get("age")),
+        accent=known(values.get("accent")),
+        licence=known(values.get("licence")) or "",
+    )
+
+
+def _chain(first: tuple[int, dict[str, Any]], rest: Iterator[tuple[int, dict[str, Any]]]) -> Iterator:
+    yield first
+    yield from rest
+
+
+def _rows(manifest: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Each row with its line number."""
+    with manifest.open(newline="", encoding="utf-8-sig") as file:
+        delimiter = _DELIMITERS.get(manifest.suffix.lower())
+        if delimiter:
+            # A tab-separated file has no quoting: sentences in Common Voice hold stray quotation marks.
+            if delimiter == ",":
+                reader = csv.DictReader(file)
+            else:
+                reader = csv.DictReader(file, delimiter=delimiter, quoting=csv.QUOTE_NONE)
+            yield from ((reader.line_num, row) for row in reader)
+        else:
+            for number, line in enumerate(file, 1):
+                if line.strip():
+                    try:
+                        row = json.loads(line)
+                    except json.JSONDecodeError:
+                        row = None
+                    if not isinstance(row, dict):
+                        raise UserError(
+                            f"{manifest}:{number}: not a JSON object; a JSONL manifest has one on each line"
+                        )
+                    yield number, row
+
+
+def _read_pairs(root: Path, language: str) -> Iterator[Utterance | Problem]:
+    files = sorted(path for path in root.rglob("*") if path.is_file())
+    transcripts = {path.with_suffix(""): path for path in files if path.suffix.lower() == ".txt"}
+    recordings = [path for path in files if path.suffix.lower() in AUDIO_SUFFIXES]
+    if not recordings:
+        raise UserError(f"{root}: no audio files here, and no manifest (.csv, .tsv or .jsonl) that lists any")
+    for path in recordings:
+        transcript = transcripts.get(path.with_suffix(""))
+        if transcript is None:
+            yield Problem(str(path), "audio without a transcript (a .txt file of the same name)")
+            continue
+        try:
+            text = " ".join(transcript.read_text(encoding="utf-8-sig").split())
+        except UnicodeDecodeError:
+            yield Problem(str(transcript), "not UTF-8 text")
+        else:
+            clip_id = path.relative_to(root).with_suffix("").as_posix()
+            yield Utterance(clip_id, FileAudio(str(path)), text, language)
+    named = {path.with_suffix("") for path in recordings}
+    for stem, path in transcripts.items():
+        if stem not in named:  # a README.txt beside the data is reported too: better one line too many than a lost clip
+            yield Problem(str(path), "transcript without audio")
+
+
+def _seconds(value: object) -> float | None:
+    return None if known(value) is None else float(str(value))

@@ -1,0 +1,143 @@
+"""Every corpus by name, and `open_corpus`, which finds its data.
+
+`--corpus en=PATH` names the data of a language's default corpus, `--corpus en-tedlium=PATH` that of another one, and
+any other name (`en-mine=PATH`) is the user's own. PATH is a folder, a manifest file, or a Hugging Face dataset,
+`hf:<id or folder>[:config][:split]` (`hf-stream:` reads it without downloading it first; `hf:` alone is the corpus'
+standard dataset on the Hub).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from srb.builders.corpora import ami, chime, commonvoice, demo, folder, hub, librispeech, mls, tedlium
+from srb.builders.corpora.base import Corpus, CorpusInfo, Problem, Utterance
+from srb.builders.errors import UserError
+from srb.builders.names import default_corpus
+
+_FLAG = re.compile(r"(?P<language>[a-z]{2,3})(?:-(?P<name>[a-z0-9]+))?=(?P<source>.+)")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A known corpus: what is known about it, and how its folder is read."""
+
+    info: CorpusInfo
+    read: Callable[..., Iterable[Utterance | Problem]]
+    layout: str
+    languages: tuple[str, ...] = ()  # () for any
+    amend: Callable[[Utterance], Utterance | None] | None = None  # for rows of its Hub dataset; None leaves one out
+
+
+CORPORA = {
+    entry.info.name: entry
+    for entry in (
+        Entry(librispeech.INFO, librispeech.read, librispeech.LAYOUT, ("en",)),
+        Entry(mls.INFO, mls.read, mls.LAYOUT, tuple(mls.LANGUAGES)),
+        Entry(tedlium.INFO, tedlium.read, tedlium.LAYOUT, ("en",), tedlium.amend),
+        Entry(commonvoice.INFO, commonvoice.read, commonvoice.LAYOUT),
+        Entry(ami.INFO, ami.read, ami.LAYOUT, ("en",), ami.amend),
+        Entry(chime.INFO, chime.read, chime.LAYOUT, ("en",)),
+        Entry(demo.INFO, demo.read, "manifest.csv", ("en", "es")),
+    )
+}
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """A scenario that is a selection of real recordings: from which corpus, and which of its utterances."""
+
+    corpus: str
+    far: bool = False
+    keep: Callable[[Utterance], bool] | None = None
+    min_p808: float | None = None  # DNSMOS P.808 that a clip must reach; see `srb.builders.quality.filter_p808`
+
+
+# The scenarios of the paper that come from real recordings (its Section 3 and Appendix A).
+RECORDED = {
+    "accent": Recorded("commonvoice", keep=commonvoice.is_accented, min_p808=commonvoice.MIN_P808),
+    "social_ami_near": Recorded("ami"),
+    "social_ami_far": Recorded("ami", far=True),
+    "social_chime_near": Recorded("chime"),
+    "social_chime_far": Recorded("chime", far=True),
+}
+
+
+def parse_flag(flag: str) -> tuple[str, str, str]:
+    """`en-tedlium=PATH` -> language, corpus name, source."""
+    found = _FLAG.fullmatch(flag)
+    if not found:
+        raise UserError(f"--corpus {flag}: write LANGUAGE=PATH or LANGUAGE-NAME=PATH, as in en=data/LibriSpeech")
+    return found["language"], found["name"] or default_corpus(found["language"]), found["source"]
+
+
+def open_corpus(
+    source: str | Path | None, language: str, name: str | None = None, scenario: str | None = None
+) -> Corpus:
+    """A corpus from its folder or Hugging Face dataset; nothing is read before it is iterated.
+
+    `name` is the language's default corpus unless given; a name that is not known is a plain folder. `scenario` picks
+    the selection of RECORDED that the scenario is (`social_ami_far`). Without a source only `demo` can be opened.
+    """
+    recorded = RECORDED.get(scenario or "")
+    name = name or (recorded.corpus if recorded else default_corpus(language))
+    entry = CORPORA.get(name)
+    if entry and entry.languages and language not in entry.languages:
+        raise UserError(f"the corpus {name} has no language '{language}'; it has {', '.join(entry.languages)}")
+    if source is None and name == "demo":
+        source = demo.FOLDER
+    if source is None:
+        raise UserError(_how_to_get(entry, language, name))
+    info = entry.info if entry else folder.info(name)
+    far = recorded.far if recorded and recorded.corpus == name else False
+    keep = recorded.keep if recorded and recorded.corpus == name else None
+    spec = hub.parse(str(source))
+    if spec:
+        spec = hub.complete(spec, entry.info.hub if entry else None, language, far)
+        read_rows = partial(_read_rows, spec, language, entry.amend if entry else None)
+        return Corpus(info, language, str(source), read_rows, sort=not spec.streaming, keep=keep)
+    root = Path(source).expanduser()
+    if not root.exists():
+        raise UserError(f"{root}: no such folder (--corpus {_flag(language, name)}={source})")
+    read = partial(entry.read, far=far) if entry and far else entry.read if entry else folder.read
+    return Corpus(info, language, str(source), partial(_read_some, read, root, language, entry), keep=keep)
+
+
+def _read_rows(
+    spec: hub.HubSpec, language: str, amend: Callable[[Utterance], Utterance | None] | None
+) -> Iterable[Utterance | Problem]:
+    for item in hub.read(spec, language):
+        amended = amend(item) if amend and isinstance(item, Utterance) else item
+        if amended is not None:
+            yield amended
+
+
+def _read_some(
+    read: Callable[[Path, str], Iterable[Utterance | Problem]], root: Path, language: str, entry: Entry | None
+) -> Iterable[Utterance | Problem]:
+    """What the reader finds; nothing at all means that the folder has another layout."""
+    empty = True
+    for item in read(root, language):
+        empty = False
+        yield item
+    if empty and entry:
+        raise UserError(
+            f"{root}: nothing here looks like {entry.info.title} in '{language}' ({entry.layout}); "
+            f"for recordings of your own give them a name, --corpus {language}-mine={root}"
+        )
+
+
+def _how_to_get(entry: Entry | None, language: str, name: str) -> str:
+    flag = _flag(language, name)
+    if entry is None:
+        return f"where is the corpus '{name}'? Point to its folder with --corpus {flag}=PATH ({folder.info(name).get})"
+    hint = f"no data for {entry.info.title}: {entry.info.get}, then --corpus {flag}=PATH"
+    return hint + (f", or --corpus {flag}=hf: to take it from the Hub" if entry.info.hub else "")
+
+
+def _flag(language: str, name: str) -> str:
+    return language if name == default_corpus(language) else f"{language}-{name}"
