@@ -16,6 +16,7 @@ from importlib import metadata
 COMMANDS = {
     "ls": "list the scenarios, by category",
     "perturb": "apply a scenario to one audio file, or all scenarios with a page to look at and listen to",
+    "run": "run a recogniser over dataset configs and keep what it heard",
 }
 
 

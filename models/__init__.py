@@ -1,1 +1,1 @@
-"""Recogniser adapters and the runner that transcribes dataset configs."""
+"""Recognisers behind one small interface, and the runner that puts them in front of a dataset config."""

@@ -1,0 +1,47 @@
+"""A Python function of yours: `python:package.module:function`, called with (clips, rate, language).
+
+The function returns one text per clip. A class or any callable that returns an object with a `transcribe` method may
+stand there too: then it is called once without arguments, and its method takes the clips.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from srb.builders.errors import UserError
+from srb.models.interface import Clip, Described, Recogniser
+
+
+@dataclass
+class Function(Described):
+    """A recogniser made of one function."""
+
+    function: Callable[..., Any] = lambda clips, rate, language: []
+
+    def transcribe(self, clips: list[Clip], rate: int, language: str | None) -> list[str]:
+        return list(self.function(clips, rate, language))
+
+
+def load(target: str, *, batch_size: int = 16) -> Recogniser:
+    """Import the module (the working directory counts) and wrap the function."""
+    module_name, _, attribute = target.rpartition(":")
+    if not module_name or not attribute:
+        raise UserError(f"'python:{target}' names no function; write python:module:function")
+    if str(Path.cwd()) not in sys.path and "" not in sys.path:
+        sys.path.insert(0, str(Path.cwd()))
+    try:
+        found = getattr(importlib.import_module(module_name), attribute)
+    except ImportError as error:
+        raise UserError(f"python:{target}: {error}; run from the folder that holds the module, or install it") from None
+    except AttributeError:
+        raise UserError(f"python:{target}: the module {module_name} has no '{attribute}'") from None
+    if isinstance(found, type):
+        found = found()
+    function = getattr(found, "transcribe", found)
+    revision = getattr(found, "revision", None) or getattr(sys.modules[module_name], "__version__", None)
+    return Function(target, revision, dict(getattr(found, "options", {})), batch_size, function)

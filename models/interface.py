@@ -1,0 +1,196 @@
+"""What a recogniser is to this project, and how one is named on a command line.
+
+A spec is `adapter:target?option=value&option=value`: `moonshine`, `hf:openai/whisper-tiny.en?dtype=float16`,
+`cmd:my-recogniser {}`. The adapter is a module of `srb.models.adapters`, imported only when it is asked for.
+"""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import importlib
+import inspect
+import os
+import pkgutil
+import re
+import types
+import typing
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+from urllib.parse import unquote
+
+import numpy as np
+
+from srb.builders.errors import UserError
+
+Clip = np.ndarray  # mono float32 in [-1, 1]
+
+# Options that say how fast and where, not what: two runs that differ only in these belong in one folder.
+PERFORMANCE_OPTIONS = frozenset(
+    {"batch_size", "device", "threads", "workers", "concurrency", "requests_per_minute", "retries", "timeout_s"}
+)
+
+
+class Recogniser(Protocol):
+    """Audio in, text out. What it returns for a clip must not depend on the clips beside it."""
+
+    name: str  # the model, as its users call it
+    revision: str | None  # which weights: a commit, a hash, a version
+    options: dict[str, Any]  # every setting that was in force, as JSON can hold it
+    batch_size: int  # how many clips it would like at a time
+
+    def transcribe(self, clips: list[Clip], rate: int, language: str | None) -> list[str]:
+        """One text per clip, in order. `language` is a two- or three-letter code, None if unknown."""
+        ...
+
+    def close(self) -> None:
+        """Give back processes, files and memory."""
+        ...
+
+
+@dataclass
+class Described:
+    """The part that adapters share: who the recogniser is."""
+
+    name: str
+    revision: str | None
+    options: dict[str, Any] = field(default_factory=dict)
+    batch_size: int = 1
+
+    def close(self) -> None:
+        """Nothing to give back, unless an adapter says otherwise."""
+
+
+@dataclass(frozen=True)
+class Spec:
+    """A spec, taken apart."""
+
+    adapter: str
+    target: str
+    options: dict[str, str]
+
+    @property
+    def decisive(self) -> dict[str, str]:
+        """The options that can change a transcript."""
+        return {key: value for key, value in self.options.items() if key not in PERFORMANCE_OPTIONS}
+
+    @property
+    def folder(self) -> str:
+        """A folder name for the runs: `hf:openai/whisper-tiny.en` -> `whisper-tiny.en`."""
+        last = self.options.get("model") or self.target.rstrip("/").rsplit("/", 1)[-1] or self.adapter
+        return re.sub(r"[^A-Za-z0-9._]+", "-", last).strip("-.") or self.adapter
+
+
+_OPTIONS = re.compile(r"\w+=[^&?]*(?:&\w+=[^&?]*)*")
+
+
+def parse_spec(text: str) -> Spec:
+    """Take `adapter:target?key=value&...` apart. A `?` that no `key=value` follows belongs to the target."""
+    adapter, _, rest = text.partition(":")
+    if "?" in adapter:  # no target: `moonshine?threads=1`
+        adapter, _, tail = text.partition("?")
+        rest = f"?{tail}"
+    target, question, tail = rest.rpartition("?")
+    if not question or not _OPTIONS.fullmatch(tail):
+        target, tail = rest, ""
+    options = dict(pair.split("=", 1) for pair in tail.split("&")) if tail else {}
+    return Spec(adapter.strip(), target, {key: unquote(value) for key, value in options.items()})
+
+
+def adapters() -> dict[str, str]:
+    """Every adapter's name and module."""
+    package = importlib.import_module("srb.models.adapters")
+    names = sorted(module.name for module in pkgutil.iter_modules(package.__path__) if not module.name.startswith("_"))
+    return {name.replace("_", "-"): f"{package.__name__}.{name}" for name in names}
+
+
+def open_model(spec: str | Spec, **defaults: Any) -> Recogniser:
+    """Load the recogniser that a spec names. `defaults` are options for adapters that have them; the spec wins."""
+    parsed = parse_spec(spec) if isinstance(spec, str) else spec
+    load = adapter_of(parsed)
+    known = _option_types(load)
+    options = {key: value for key, value in defaults.items() if key in known and value is not None}
+    return load(parsed.target, **options, **_converted(parsed, known, options))
+
+
+def adapter_of(spec: Spec) -> Any:
+    """The `load` function of a spec's adapter."""
+    known = adapters()
+    if spec.adapter not in known:
+        raise UserError(f"no recogniser adapter '{spec.adapter}'; {did_you_mean(spec.adapter, known)}")
+    return importlib.import_module(known[spec.adapter]).load
+
+
+def check_spec(spec: Spec) -> None:
+    """Refuse a wrong adapter or option before any data is read."""
+    _converted(spec, _option_types(adapter_of(spec)), {})
+
+
+def _option_types(load: Any) -> dict[str, Any]:
+    hints = typing.get_type_hints(load)
+    parameters = inspect.signature(load).parameters.values()
+    return {p.name: hints.get(p.name, str) for p in parameters if p.kind is p.KEYWORD_ONLY}
+
+
+def _converted(spec: Spec, known: dict[str, Any], overridden: dict[str, Any]) -> dict[str, Any]:
+    values = {}
+    for key, text in spec.options.items():
+        if key not in known:
+            raise UserError(f"'{spec.adapter}' has no option '{key}'; {did_you_mean(key, known)}")
+        values[key] = _convert(key, text, known[key])
+        overridden.pop(key, None)
+    return values
+
+
+def _convert(key: str, text: str, kind: Any) -> Any:
+    if isinstance(kind, types.UnionType) or typing.get_origin(kind) is typing.Union:  # `int | None`
+        kind = next(part for part in typing.get_args(kind) if part is not type(None))
+    if kind is bool:
+        words = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
+        if text.lower() not in words:
+            raise UserError(f"option {key}={text}: say true or false")
+        return words[text.lower()]
+    try:
+        return kind(text)
+    except ValueError:
+        raise UserError(f"option {key}={text}: not {'a whole number' if kind is int else 'a number'}") from None
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """The nearest names, or all of them when none is near."""
+    names = sorted(known)
+    near = difflib.get_close_matches(word, names, n=3, cutoff=0.5)
+    if near:
+        return f"did you mean {' or '.join(near)}?"
+    return f"there are: {', '.join(names)}" if names else "it has none"
+
+
+def need(package: str, adapter: str, install: str) -> Any:
+    """Import an optional package, or say in one line how to get it."""
+    try:
+        return importlib.import_module(package)
+    except ImportError as error:
+        if error.name and error.name.split(".")[0] not in (package.split(".")[0], None):
+            reason = f" ({error})"  # it is there, but something that it wants is not
+        else:
+            reason = ""
+        raise UserError(f"'{adapter}' needs the package {package}{reason}: {install}") from None
+
+
+def cores() -> int:
+    """The cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def folder_revision(folder: Path, patterns: Sequence[str]) -> str:
+    """A short hash of the files that make a local model what it is."""
+    digest = hashlib.sha256()
+    for path in sorted({found for pattern in patterns for found in folder.glob(pattern)}):
+        digest.update(path.relative_to(folder).as_posix().encode() + b"\0")
+        with path.open("rb") as file:
+            digest.update(
+                hashlib.file_digest(file, "sha256").digest() if hasattr(hashlib, "file_digest") else file.read()
+            )
+    return f"sha256:{digest.hexdigest()[:16]}"

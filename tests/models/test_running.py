@@ -1,0 +1,197 @@
+"""`srb run`: predictions, failures, memory, resuming and refusing."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import standin
+from conftest import tone, write_config
+
+from srb.cli.main import main
+
+
+def srb_run(model: str, data: Path, out: Path, *more: str) -> int:
+    return main(["run", "--model", model, "--data", str(data), "--out", str(out), "--quiet", *more])
+
+
+def lines(path: Path) -> list[dict]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def run_json(folder: Path) -> dict:
+    return json.loads((folder / "run.json").read_text(encoding="utf-8"))
+
+
+@pytest.fixture
+def out(tmp_path: Path) -> Path:
+    return tmp_path / "runs"
+
+
+def test_one_line_per_clip_in_the_order_of_the_data(tones: Path, out: Path) -> None:
+    assert srb_run("python:standin:count?batch_size=5", tones, out) == 0
+    for config in ("en-demo_noise_sev3", "en-demo_clean"):
+        got = lines(out / "standin-count" / f"{config}.jsonl")
+        assert [line["id"] for line in got] == [f"clip-{i:04d}" for i in range(23)]
+        assert [line["pred_text"] for line in got] == [f"clip {i} in en" for i in range(23)]
+        assert got[3]["text"] == "reference 3"
+        assert got[3]["audio_filepath"] == f"{config}/clip-0003.flac"
+        assert got[3]["duration"] == pytest.approx(len(tone(3)) / 16_000)
+        assert (got[3]["speaker"], got[3]["gender"], got[3]["age"]) == ("speaker-1", "female", None)
+        assert all(line["time"] >= 0 and "error" not in line for line in got)
+
+
+def test_run_json_says_what_was_run_on_what(tones: Path, out: Path) -> None:
+    srb_run("python:standin:SmallMemory?batch_size=3", tones, out)
+    about = run_json(out / "standin-SmallMemory")
+    assert (about["adapter"], about["revision"], about["options"]) == ("python", "2", {"memory_s": 1})
+    assert about["versions"]["speech-robust-bench"]
+    assert about["versions"]["soundfile"]
+    config = about["configs"]["en-demo_noise_sev3"]
+    assert config["rows"] == config["of"] == 23
+    assert (config["scenario"], config["severity"], config["category"]) == ("noise", 3, "noise (env)")
+    assert config["source"] == "en-demo_clean"
+    assert config["content_sha256"] == f"{len('en-demo_noise_sev3'):064x}"
+    assert config["audio_s"] == pytest.approx(sum(len(tone(i)) for i in range(23)) / 16_000, abs=1e-3)
+    assert config["rtf"] == pytest.approx(config["seconds"] / config["audio_s"], rel=0.05)
+    assert config["rtf_quantiles"]["p5"] <= config["rtf_quantiles"]["p50"] <= config["rtf_quantiles"]["p99"]
+
+
+def test_a_failing_clip_is_recorded_and_the_others_are_heard(tones: Path, out: Path, capsys) -> None:
+    assert srb_run("python:standin:fails_on_seven?batch_size=8", tones, out, "en-demo_clean") == 0
+    got = lines(out / "standin-fails_on_seven/en-demo_clean.jsonl")
+    assert got[7]["pred_text"] is None
+    assert got[7]["error"] == "ValueError: seven"
+    assert [line["pred_text"] for line in got[:7]] == [f"clip {i} in en" for i in range(7)]
+    assert run_json(out / "standin-fails_on_seven")["configs"]["en-demo_clean"]["failed"] == 1
+    assert "1 clips failed" in capsys.readouterr().err
+
+
+def test_failed_clips_can_be_tried_again(tones: Path, out: Path, monkeypatch) -> None:
+    srb_run("python:standin:fails_on_seven", tones, out, "en-demo_clean")
+    monkeypatch.setattr(standin, "fails_on_seven", standin.count)
+    srb_run("python:standin:fails_on_seven", tones, out, "en-demo_clean")
+    path = out / "standin-fails_on_seven/en-demo_clean.jsonl"
+    assert lines(path)[7]["pred_text"] is None
+    srb_run("python:standin:fails_on_seven", tones, out, "en-demo_clean", "--retry-failed")
+    assert [line["pred_text"] for line in lines(path)] == [f"clip {i} in en" for i in range(23)]
+
+
+def test_audio_that_cannot_be_decoded_is_a_failed_clip(tmp_path: Path, out: Path) -> None:
+    write_config(tmp_path / "srb", "en-demo_clean", [tone(0), b"not audio at all", tone(2)])
+    assert srb_run("python:standin:count", tmp_path / "srb", out) == 0
+    got = lines(out / "standin-count/en-demo_clean.jsonl")
+    assert "cannot be decoded" in got[1]["error"]
+    assert [line["pred_text"] for line in got] == ["clip 0 in en", None, "clip 2 in en"]
+
+
+def test_out_of_memory_halves_the_batch_and_stays_small(tones: Path, out: Path) -> None:
+    standin.SmallMemory.calls.clear()
+    standin.SmallMemory.too_big.clear()
+    assert srb_run("python:standin:SmallMemory?batch_size=16", tones, out, "en-demo_clean") == 0
+    got = lines(out / "standin-SmallMemory/en-demo_clean.jsonl")
+    assert [line["pred_text"] for line in got] == [f"clip {i} in en" for i in range(23)]
+    too_big, fine = standin.SmallMemory.too_big, standin.SmallMemory.calls
+    assert too_big[0] == 16
+    assert len(too_big) <= 5  # 16, 8, 4, 2 and once more for good measure: the bound is remembered
+    assert sum(fine) == 23
+    assert max(fine) > 1  # the short clips still go together
+
+
+def test_a_recogniser_that_never_works_ends_the_run(tones: Path, out: Path, capsys) -> None:
+    assert srb_run("python:standin:broken", tones, out) == 2
+    assert "OSError: no such device" in capsys.readouterr().err
+
+
+def test_too_few_texts_are_a_fault_of_the_recogniser_not_of_the_pairing(tones: Path, out: Path) -> None:
+    srb_run("python:standin:forgets_one?batch_size=8", tones, out, "en-demo_clean")
+    got = lines(out / "standin-forgets_one/en-demo_clean.jsonl")
+    assert [line["pred_text"] for line in got] == [f"clip {i} in en" for i in range(23)]  # heard one by one
+
+
+def test_limit_takes_the_first_clips_and_more_can_follow(tones: Path, out: Path) -> None:
+    path = out / "standin-count/en-demo_clean.jsonl"
+    srb_run("python:standin:count", tones, out, "en-demo_clean", "--limit", "4")
+    assert [line["id"] for line in lines(path)] == [f"clip-{i:04d}" for i in range(4)]
+    assert run_json(path.parent)["configs"]["en-demo_clean"]["rows"] == 4
+    first = path.read_bytes()
+    srb_run("python:standin:count", tones, out, "en-demo_clean")
+    assert path.read_bytes().startswith(first)
+    assert len(lines(path)) == 23
+    srb_run("python:standin:count", tones, out, "en-demo_clean", "--limit", "2")
+    assert len(lines(path)) == 23
+
+
+def test_a_finished_run_is_not_run_again(tones: Path, out: Path, monkeypatch) -> None:
+    srb_run("python:standin:count", tones, out)
+    before = {path: path.read_bytes() for path in out.rglob("*.json*")}
+    monkeypatch.setattr(standin, "count", standin.broken)
+    assert srb_run("python:standin:count", tones, out) == 0
+    assert {path: path.read_bytes() for path in out.rglob("*.json*")} == before
+
+
+def test_a_torn_last_line_is_cut_off(tones: Path, out: Path) -> None:
+    srb_run("python:standin:count", tones, out, "en-demo_clean")
+    path = out / "standin-count/en-demo_clean.jsonl"
+    whole = path.read_bytes().splitlines(keepends=True)
+    path.unlink()
+    path.with_name("en-demo_clean.jsonl.part").write_bytes(b"".join(whole[4:9]) + whole[12][:25])
+    srb_run("python:standin:count", tones, out, "en-demo_clean")
+    assert lines(path)[4:9] == [json.loads(line) for line in whole[4:9]]
+    assert [line["pred_text"] for line in lines(path)] == [f"clip {i} in en" for i in range(23)]
+    assert not path.with_name("en-demo_clean.jsonl.part").exists()
+
+
+def test_other_options_in_the_same_folder_are_refused(tones: Path, out: Path, capsys) -> None:
+    srb_run("python:standin:count", tones, out, "en-demo_clean", "--name", "mine")
+    assert srb_run("python:standin:count?batch_size=2", tones, out, "en-demo_clean", "--name", "mine") == 0
+    assert srb_run("python:standin:at_once", tones, out, "en-demo_clean", "--name", "mine") == 2
+    assert "--name" in capsys.readouterr().err
+
+
+def test_another_revision_in_the_same_folder_is_refused(tones: Path, out: Path, capsys, monkeypatch) -> None:
+    srb_run("python:standin:SmallMemory", tones, out, "en-demo_clean")
+    monkeypatch.setattr(standin.SmallMemory, "revision", "3")
+    assert srb_run("python:standin:SmallMemory", tones, out, "en-demo_noise_sev3") == 2
+    assert "revision 2" in capsys.readouterr().err
+
+
+def test_changed_data_under_old_predictions_is_refused(tones: Path, out: Path, capsys) -> None:
+    srb_run("python:standin:count", tones, out, "en-demo_clean")
+    manifest = tones / "en-demo_clean/manifest.json"
+    manifest.write_text(manifest.read_text().replace("0", "1"))
+    assert srb_run("python:standin:count", tones, out, "en-demo_clean") == 2
+    assert "other data" in capsys.readouterr().err
+
+
+def test_two_runs_cannot_write_one_file(tones: Path, out: Path) -> None:
+    from srb.builders.errors import UserError
+    from srb.models.runner import Predictions
+
+    with Predictions(out / "m", "en_clean"), pytest.raises(UserError, match="another srb run"):
+        Predictions(out / "m", "en_clean")
+    with Predictions(out / "m", "en_clean"):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--model", "python:standin:count", "en-demo_nois_sev3"], "did you mean en-demo_noise_sev3"),
+        (["--model", "python:standin:count", "--data", "nowhere"], "nowhere: no such folder"),
+        (["--model", "moonshin"], "did you mean moonshine"),
+        (["--model", "python:standin:count?batchsize=3"], "did you mean batch_size"),
+        (["--model", "python:standin:count?batch_size=many"], "not a whole number"),
+        (["--model", "python:standin:nothing"], "has no 'nothing'"),
+        (["--model", "python:nomodule:nothing"], "No module named"),
+    ],
+)
+def test_mistakes_are_one_line_with_the_way_out(
+    tones: Path, out: Path, capsys, arguments: list[str], said: str
+) -> None:
+    data = [] if "--data" in arguments else ["--data", str(tones)]
+    assert main(["run", *data, "--out", str(out), "--quiet", *arguments]) == 2
+    said_by_srb = capsys.readouterr().err.strip()
+    assert said in said_by_srb
+    assert "\n" not in said_by_srb
