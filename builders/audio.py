@@ -43,6 +43,8 @@ def read(
                 file.seek(start)
             frames = -1 if end_s is None else max(round(end_s * source_rate) - start, 0)
             samples = file.read(frames, dtype="float32", always_2d=True)
+            if len(samples) < frames - source_rate // 10:  # a tenth of a second is rounding; more is missing speech
+                raise UserError(f"{name}: {end_s:.2f} s lies beyond its end at {file.frames / source_rate:.2f} s")
     except soundfile.LibsndfileError as error:
         raise UserError(f"{name}: cannot be decoded as audio ({str(error.error_string).rstrip('.')})") from None
     mono = samples.mean(axis=1) if mix and samples.shape[1] > 1 else samples[:, 0]

@@ -78,7 +78,9 @@ def _agents(meetings: Path) -> dict[tuple[str, str], tuple[str, str]]:
             speaker.attrib["channel"],
         )
         for meeting in ElementTree.parse(meetings).getroot().iter("meeting")
+        if meeting.get("observation") in TEST_MEETINGS
         for speaker in meeting.iter("speaker")
+        if {"nxt_agent", "global_name", "channel"} <= speaker.attrib.keys()
     }
 
 

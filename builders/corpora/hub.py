@@ -144,20 +144,16 @@ def _stored(dataset: Any, column: str) -> Iterator[tuple[dict[str, Any], Audio |
     """Rows and where their audio is, without reading any of it."""
     import pyarrow.compute
 
-    undecoded = _undecoded(dataset, column)
-    place = _places(dataset, column)
-    values = undecoded.data.column(column)
-    paths = pyarrow.compute.struct_field(values, "path").to_pylist() if place else None
-    sizes = pyarrow.compute.binary_length(pyarrow.compute.struct_field(values, "bytes")).to_pylist() if place else None
-    for number, row in enumerate(undecoded.remove_columns(column) if place else undecoded):
-        if place is None:
-            value = row.pop(column) or {}
-            yield row | {"path": value.get("path")}, _source(value, str(number))
-        else:
-            assert paths is not None
-            assert sizes is not None
-            source = place[number] if sizes[number] else _source({"path": paths[number]}, str(number))
-            yield {"path": paths[number], **row}, source
+    places = _places(dataset, column)
+    if places is None:
+        yield from _streamed(dataset, column)
+        return
+    values = _undecoded(dataset, column).data.column(column)
+    paths = pyarrow.compute.struct_field(values, "path").to_pylist()
+    has_bytes = pyarrow.compute.struct_field(values, "bytes").is_valid().to_pylist()
+    for number, row in enumerate(dataset.remove_columns(column)):
+        source = places[number] if has_bytes[number] else _source({"path": paths[number]}, str(number))
+        yield {"path": paths[number], **row}, source
 
 
 def _streamed(dataset: Any, column: str) -> Iterator[tuple[dict[str, Any], Audio | Problem]]:
