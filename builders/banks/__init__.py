@@ -1,1 +1,10 @@
-"""Banks: the noises, music, speech and rooms that scenarios draw from."""
+"""Banks: the noises, music, speech and rooms that scenarios draw from.
+
+`open_bank(kind, folder)` gives a bank; `bank.draw(rng, clip=samples, severity=n)` gives one `Recording`. What is drawn
+depends on the random stream and on the bank's sorted list of recordings alone, never on the order of the file system.
+"""
+
+from srb.builders.banks.layouts import open_bank
+from srb.builders.banks.recording import Recording, RecordingBank
+
+__all__ = ["Recording", "RecordingBank", "open_bank"]

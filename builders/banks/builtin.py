@@ -1,0 +1,90 @@
+"""The built-in bank, which needs no files. Its names start with `builtin/`, so that a row shows what it was made with.
+
+Each noise scenario has its own noises, after the character of the data set it stands in for: offices and streets
+(MS-SNSD), single sounds of nature and machines (ESC-50), signals and technical noise (MUSAN), public places (WHAM!).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from srb.builders.audio import Samples
+from srb.builders.banks import music, noises, shoebox
+from srb.builders.banks.babble import babble
+from srb.builders.banks.recording import Recording, RecordingBank, frozen
+from srb.builders.banks.rooms import Bins, bins
+
+NOISES = {
+    "noise": ("fan", "footsteps", "keyboard", "pink", "traffic", "vacuum", "wind"),
+    "noise_esc50": ("birds", "clock", "engine", "fire", "rain", "siren", "waves", "wind"),
+    "noise_musan": ("alarm", "dial_tone", "footsteps", "hum", "rumble", "static", "vacuum"),
+    "noise_wham": ("cafe", "engine", "murmur", "pink", "traffic", "train"),
+}
+TITLE = "built-in bank (synthesised)"
+
+
+@dataclass(frozen=True)
+class BuiltinNoises:
+    """Synthesised noises, each made at its first draw."""
+
+    kind: str
+    title: str = TITLE
+
+    def draw(self, rng: np.random.Generator, *, clip: Samples, severity: int) -> Recording:
+        names = NOISES[self.kind]
+        name = names[int(rng.integers(len(names)))]
+        return Recording(f"builtin/{name}", noises.noise(name))
+
+
+@dataclass(frozen=True)
+class BuiltinMusic:
+    """Synthesised pieces of music, each made at its first draw."""
+
+    kind: str = "music"
+    title: str = TITLE
+
+    def draw(self, rng: np.random.Generator, *, clip: Samples, severity: int) -> Recording:
+        names = sorted(music.PIECES)
+        name = names[int(rng.integers(len(names)))]
+        return Recording(f"builtin/{name}", music.music(name))
+
+
+@dataclass(frozen=True)
+class BuiltinSpeech:
+    """Babble made from the clip itself."""
+
+    kind: str = "speech"
+    title: str = TITLE
+
+    def draw(self, rng: np.random.Generator, *, clip: Samples, severity: int) -> Recording:
+        return Recording("builtin/babble", frozen(babble(clip, rng)))
+
+
+@dataclass(frozen=True)
+class BuiltinRooms:
+    """Simulated rooms in four bins of RT60 (`rir`) or of SRMR (`real_rir`)."""
+
+    kind: str
+    rooms: tuple[shoebox.Room, ...]
+    bins: Bins
+    title: str = TITLE
+
+    def draw(self, rng: np.random.Generator, *, clip: Samples, severity: int) -> Recording:
+        room = self.rooms[self.bins.draw(rng, severity)]
+        measures = {"rt60_s": room.rt60_s} if room.srmr is None else {"srmr": room.srmr}
+        return Recording(room.name, shoebox.response(room), measures)
+
+
+def builtin_bank(kind: str) -> RecordingBank:
+    """The built-in bank of a kind."""
+    if kind in NOISES:
+        return BuiltinNoises(kind)
+    if kind == "music":
+        return BuiltinMusic()
+    if kind == "speech":
+        return BuiltinSpeech()
+    if kind == "rir":
+        return BuiltinRooms(kind, shoebox.SIMULATED, bins([room.rt60_s for room in shoebox.SIMULATED]))
+    return BuiltinRooms(kind, shoebox.FURNISHED, bins([-(room.srmr or 0.0) for room in shoebox.FURNISHED]))

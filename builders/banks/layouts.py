@@ -1,0 +1,146 @@
+"""Where the recordings of each bank are in the published data sets, and how to tell which data set a folder is.
+
+A folder given by the user may be a data set (`musan/`), a part of one (`musan/noise/`), a folder that holds several of
+them side by side, or any folder of audio of their own.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from srb.builders.audio import Samples
+from srb.builders.banks.builtin import builtin_bank
+from srb.builders.banks.recording import Recording, RecordingBank, decode
+from srb.builders.banks.rooms import real_rooms, simulated_rooms
+from srb.builders.errors import UserError
+
+AUDIO = (".wav", ".flac", ".ogg", ".mp3")
+# How far below the user's folder a data set may be: a parent folder, and an archive unpacked into a folder of its name.
+DEPTH = 2
+# Recordings of isotropic noise that OpenSLR 28 keeps among its real rooms
+_ISOTROPIC_NOISE = re.compile(r"(RVB2014|RWCP)_type\d+_noise_", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Layout:
+    """A published data set: the folder that holds a bank's recordings, and what else shows that it is this data set."""
+
+    title: str
+    url: str
+    folder: str
+    beside: tuple[str, ...] = ()
+
+    def find(self, root: Path) -> Path | None:
+        """The recordings' folder, where `root` is the data set or is that folder itself."""
+        base = root.parent if root.name == self.folder else root
+        if not (base / self.folder).is_dir():
+            return None
+        if self.beside and not any((base / name).exists() for name in self.beside):
+            return None
+        return base / self.folder
+
+
+_MUSAN = ("MUSAN (OpenSLR 17)", "https://www.openslr.org/17/")
+_SLR28 = ("RIRS_NOISES (OpenSLR 28)", "https://www.openslr.org/28/")
+LAYOUTS = {
+    "noise": Layout("MS-SNSD", "https://github.com/microsoft/MS-SNSD", "noise_test"),
+    "noise_esc50": Layout("ESC-50", "https://github.com/karolpiczak/ESC-50", "audio", ("meta", "esc50.csv")),
+    "noise_musan": Layout(*_MUSAN, "noise", ("music", "speech")),
+    "noise_wham": Layout("WHAM!", "http://wham.whisper.ai", "tt"),
+    "music": Layout(*_MUSAN, "music", ("noise", "speech")),
+    "speech": Layout(*_MUSAN, "speech", ("noise", "music")),
+    "rir": Layout(*_SLR28, "simulated_rirs"),
+    "real_rir": Layout(*_SLR28, "real_rirs_isotropic_noises"),
+}
+ROOMS = ("rir", "real_rir")
+
+
+@dataclass(frozen=True)
+class FolderBank:
+    """A folder of recordings, listed once in sorted order."""
+
+    kind: str
+    title: str
+    root: Path
+    files: tuple[str, ...]
+
+    def draw(self, rng: np.random.Generator, *, clip: Samples, severity: int) -> Recording:
+        name = self.files[int(rng.integers(len(self.files)))]
+        return Recording(name, decode(self.root / name, len(clip)))
+
+
+def open_bank(kind: str, folder: str | os.PathLike | None = None) -> RecordingBank:
+    """The bank of a kind from a folder, or the built-in bank where no folder is given."""
+    if kind not in LAYOUTS:
+        raise UserError(f"bank {kind!r}: no such bank; there are {', '.join(LAYOUTS)}")
+    if folder is None:
+        return builtin_bank(kind)
+    given = Path(folder)
+    layout = LAYOUTS[kind]
+    get = f"get {layout.title} from {layout.url}, or leave the folder out to use the built-in bank"
+    if not given.is_dir():
+        raise UserError(f"{given}: no such folder (for the bank {kind!r}); {get}")
+    root, title = _locate(kind, given)
+    if root is None:
+        raise UserError(f"{given}: no {layout.folder}/ of {layout.title} in it (for the bank {kind!r}); {get}")
+    files = _audio_files(root)
+    if kind in ROOMS:
+        files = _without_noises(root, files)
+    if not files:
+        raise UserError(f"{root}: no audio in it ({', '.join(AUDIO)}; for the bank {kind!r}); {get}")
+    if kind == "rir":
+        return simulated_rooms(kind, title, root, files)
+    if kind == "real_rir":
+        return real_rooms(kind, title, root, files)
+    return FolderBank(kind, title, root, files)
+
+
+def _locate(kind: str, given: Path) -> tuple[Path | None, str]:
+    """The folder of a kind's recordings and its title; none where the folder holds other data sets but not this one."""
+    layout = LAYOUTS[kind]
+    candidates = list(_folders(given))
+    for candidate in candidates:
+        found = layout.find(candidate)
+        if found is not None:
+            return found, layout.title
+    if any(other.find(candidate) for other in LAYOUTS.values() for candidate in candidates):
+        return None, ""
+    return given, f"recordings in {given.name}"
+
+
+def _folders(root: Path, depth: int = DEPTH) -> Iterator[Path]:
+    """The folder and those below it, nearest first, in sorted order."""
+    yield root
+    level = [root]
+    for _ in range(depth):
+        level = sorted(Path(child) for folder in level for child in os.scandir(folder) if child.is_dir())
+        yield from level
+
+
+def _audio_files(root: Path) -> tuple[str, ...]:
+    """Every audio file below a folder, by its path from there, in sorted order; hidden files are passed over."""
+    found = []
+    for folder, _, names in os.walk(root, followlinks=True):
+        relative = Path(folder).relative_to(root)
+        found += [
+            (relative / name).as_posix() for name in names if name.lower().endswith(AUDIO) and not name.startswith(".")
+        ]
+    return tuple(sorted(found))
+
+
+def _without_noises(root: Path, files: tuple[str, ...]) -> tuple[str, ...]:
+    """Leave out recordings that are no rooms: those missing from the data set's `rir_list`, and isotropic noises."""
+    listing = root / "rir_list"
+    rooms = [name for name in files if not _ISOTROPIC_NOISE.match(Path(name).name)]
+    if listing.is_file():
+        # A line is Kaldi's: options, then the path from the data set's parent folder.
+        lines = listing.read_text(encoding="utf-8", errors="replace").splitlines()
+        listed = {line.split()[-1].rsplit("/", 1)[-1] for line in lines if line.strip()}
+        rooms = [name for name in rooms if Path(name).name in listed]
+    return tuple(rooms)

@@ -1,0 +1,53 @@
+"""Convolution with a room's impulse response (paper, Appendix A; recipe from a study of the published data).
+
+The first 10 ms of the response are dropped, the rest is divided by its L2 norm, and the convolution is full: the tail
+stays, so the clip grows.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.fft
+
+from srb.builders.audio import Samples
+from srb.builders.banks.recording import Recording
+from srb.builders.errors import UserError
+
+LEAD_IN_S = 0.010
+# The transform is this many times the response: longer wastes cache, shorter wastes overlap.
+BLOCK = 6
+
+
+def prepare(rir: Recording, rate: int) -> Samples:
+    """The response as it is convolved with: without its lead-in and of unit energy."""
+    lead_in = round(LEAD_IN_S * rate)
+    response = rir.samples[lead_in:]
+    if not response.any():  # 10 ms or less, or nothing but the direct sound: dropping it would leave silence
+        response = rir.samples
+    response = response.astype(np.float64)
+    norm = np.sqrt(np.sum(response * response))
+    if not norm > 0:
+        raise UserError(f"{rir.name}: this room impulse response is silent; take it out of the bank")
+    return (response / norm).astype(np.float32)
+
+
+def reverberate(samples: Samples, rate: int, value: object, rng: np.random.Generator, rir: Recording) -> Samples:
+    """The clip as heard in the room: len(samples) + len(response) - 1 samples. An empty clip stays empty."""
+    if not len(samples):
+        return np.zeros(0, dtype=np.float32)
+    return convolve(np.asarray(samples, dtype=np.float32), prepare(rir, rate))
+
+
+def convolve(samples: Samples, response: Samples) -> Samples:
+    """Full convolution in float32 by overlap-add, so that memory follows the clip whatever its length."""
+    length = len(samples) + len(response) - 1
+    size = scipy.fft.next_fast_len(min(length, max(BLOCK * len(response), 1 << 14)), real=True)
+    hop = size - len(response) + 1
+    spectrum = scipy.fft.rfft(response, size)
+    out = np.zeros(length, dtype=np.float32)
+    for start in range(0, len(samples), hop):
+        block = scipy.fft.rfft(samples[start : start + hop], size)
+        block *= spectrum
+        piece = out[start : start + size]
+        piece += scipy.fft.irfft(block, size, overwrite_x=True)[: len(piece)]
+    return out

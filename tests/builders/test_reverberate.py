@@ -1,0 +1,77 @@
+"""Convolution with a room: the authors' recipe, exact, and bounded in time and memory."""
+
+import tracemalloc
+
+import numpy as np
+import pytest
+import scipy.signal
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from srb.builders.banks.recording import Recording
+from srb.builders.errors import UserError
+from srb.builders.perturb.room import reverberate
+
+RATE = 16_000
+RNG = np.random.default_rng(3)
+
+
+def room(length, lead_in=160):
+    response = RNG.standard_normal(length) * np.exp(-6.9 * np.arange(length) / max(length, 1))
+    return Recording("room.wav", np.concatenate([np.zeros(lead_in), response]).astype(np.float32))
+
+
+def error_db(ours, theirs):
+    return 10 * np.log10(np.sum((ours - theirs) ** 2) / np.sum(theirs**2) + 1e-30)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(1, 60_000), st.integers(1, 9_000))
+def test_matches_scipy_in_double_precision(samples, response):
+    clip, rir = RNG.standard_normal(samples).astype(np.float32), room(response)
+    kept = rir.samples[160:].astype(np.float64)
+    expected = scipy.signal.fftconvolve(clip.astype(np.float64), kept / np.linalg.norm(kept))
+    ours = reverberate(clip, RATE, None, RNG, rir)
+    assert ours.dtype == np.float32
+    assert len(ours) == samples + response - 1
+    assert error_db(ours, expected) < -100
+
+
+def test_the_first_ten_milliseconds_are_dropped():
+    clip, rir = RNG.standard_normal(4000).astype(np.float32), room(2000)
+    noisy = Recording("n", np.concatenate([np.full(160, 0.5), rir.samples[160:]]).astype(np.float32))
+    np.testing.assert_array_equal(reverberate(clip, RATE, 1, RNG, noisy), reverberate(clip, RATE, 1, RNG, rir))
+
+
+def test_an_impulse_that_is_all_lead_in_leaves_the_clip_as_it_is():
+    """A response of 10 ms or less, or one that is silent after them, is kept whole: it is all there is of the room."""
+    clip = RNG.standard_normal(4000).astype(np.float32)
+    for length in (1, 160, 8000):
+        impulse = np.zeros(length, np.float32)
+        impulse[0] = 0.25
+        out = reverberate(clip, RATE, 1, RNG, Recording("i", impulse))
+        np.testing.assert_allclose(out[: len(clip)], clip, atol=1e-5)
+        np.testing.assert_allclose(out[len(clip) :], 0, atol=1e-5)
+
+
+@pytest.mark.parametrize("length", [0, 100, 5000])
+def test_a_silent_room_is_named(length):
+    with pytest.raises(UserError, match=r"quiet\.wav"):
+        reverberate(np.ones(10, np.float32), RATE, 1, RNG, Recording("quiet.wav", np.zeros(length, np.float32)))
+
+
+def test_empty_and_one_sample_clips():
+    assert len(reverberate(np.zeros(0, np.float32), RATE, 1, RNG, room(500))) == 0
+    one = reverberate(np.ones(1, np.float32), RATE, 1, RNG, room(500))
+    assert len(one) == 500
+    assert np.linalg.norm(one) == pytest.approx(1, rel=1e-5)
+
+
+def test_memory_follows_the_clip():
+    clip = np.zeros(5 * 60 * RATE, np.float32)
+    rir = room(RATE)
+    tracemalloc.start()
+    reverberate(clip, RATE, 1, RNG, rir)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 1.5 * clip.nbytes
