@@ -18,24 +18,29 @@ _table = types.Array(types.int64, 1, "C", readonly=True)
 _NOTHING = 1e-20
 
 
-@njit(types.void(_clip_out, _clip_in, _table, _table, types.float32), cache=True)
-def add_delayed(out, samples, starts, delays, gain):
-    """Add `gain` times the clip, delayed by a periodic run of delays, to `out`."""
-    length, total, period = len(samples), len(out), starts[-1]
-    for base in range(0, total, period):
-        for run in range(len(delays)):
-            delay = delays[run]
-            begin = max(base + starts[run], delay)
-            end = min(base + starts[run + 1], min(total, length + delay))
-            if begin < end:  # slices, so that the loop below has nothing to check and becomes vector code
-                target, source = out[begin:end], samples[begin - delay : end - delay]
-                for index in range(len(target)):
-                    target[index] += gain * source[index]
+@njit(types.void(_clip_out, _clip_in, _table, _table, types.float32), cache=True, error_model="numpy")
+def add_delayed(out, source, starts, delays, gain):
+    """Add `gain` times the source, delayed by a periodic run of delays, to `out`. The source may be `out` itself."""
+    quiet, zero = np.float32(_NOTHING), np.float32(0)
+    begin = run = shift = 0
+    while begin < len(out):
+        end = min(shift + starts[run + 1], len(out))
+        delay = delays[run]
+        first, last = max(begin, delay), min(end, len(source) + delay)
+        if first < last:  # slices, so that the loop below has nothing to check and becomes vector code
+            target, past = out[first:last], source[first - delay : last - delay]
+            for index in range(len(target)):
+                value = target[index] + gain * past[index]
+                target[index] = value if abs(value) > quiet else zero
+        begin, run = end, run + 1
+        if run == len(delays):
+            run, shift = 0, end
 
 
 @njit(
     types.void(_clip_out, _clip_in, types.float64, types.float64, types.float64, types.float64, types.float64),
     cache=True,
+    error_model="numpy",
 )
 def biquad(out, samples, b0, b1, b2, a1, a2):
     """Second-order recursive filter, in double precision; what is stored does not feed back."""
@@ -50,53 +55,26 @@ def biquad(out, samples, b0, b1, b2, a1, a2):
             y1 = y2 = 0.0
 
 
-@njit(types.void(_clip_out, _clip_in, _table, _table, types.float32, types.float32), cache=True)
-def feed_back(out, samples, starts, delays, gain, decay):
-    """`gain` times the clip plus `decay` times the output itself, delayed by a periodic run of delays of 1 or more."""
-    total, period, quiet = len(out), starts[-1], np.float32(_NOTHING)
-    for base in range(0, total, period):
-        for run in range(len(delays)):
-            delay = delays[run]
-            end = min(base + starts[run + 1], total)
-            middle = min(max(base + starts[run], delay), end)
-            for index in range(base + starts[run], middle):  # nothing to feed back yet
-                out[index] = gain * samples[index]
-            if middle < end:
-                target, source, past = out[middle:end], samples[middle:end], out[middle - delay : end - delay]
-                for index in range(len(target)):
-                    value = gain * source[index] + decay * past[index]
-                    target[index] = value if abs(value) > quiet else np.float32(0)
+@njit(types.void(types.int64[::1], _clip_out, _clip_in, types.int64, types.int64), cache=True, error_model="numpy")
+def settle(places, misfit, padded, stride, overlap):
+    """Move each place on to where `padded` best continues, over `overlap` samples, what lies `stride` after the last.
 
-
-@njit(types.void(_clip_out, _clip_in, types.float64, types.int64, types.int64, types.int64), cache=True)
-def overlap_add(out, padded, factor, segment, search, overlap):
-    """Fill `out` with segments of `padded` taken `factor` times as fast, each where it fits the one before it best."""
-    stride = segment - overlap
-    misfit = np.empty(max(search, 1), np.float32)
-    fade = np.arange(overlap).astype(np.float32) * (np.float32(1) / np.float32(overlap))
-    tail = padded[:0]
-    for number in range(len(out) // stride):
-        place = int(factor * (number * stride) + 0.5)
-        target = out[number * stride : (number + 1) * stride]
-        if number == 0:
-            place += search // 2
-            target[:] = padded[place : place + stride]
-        else:
-            # One lane per candidate, each adding up its own squares in order: the same sums however wide the vectors.
-            misfit[:] = np.float32(0)
-            for index in range(overlap):
-                window = padded[place + index : place + index + len(misfit)]
-                wanted = tail[index]
-                for candidate in range(len(misfit)):
-                    difference = window[candidate] - wanted
-                    misfit[candidate] += difference * difference
-            best = 0
-            for candidate in range(1, search):
-                if misfit[candidate] < misfit[best]:
-                    best = candidate
-            place += best
-            source = padded[place : place + stride]
-            for index in range(overlap):
-                target[index] = tail[index] * (np.float32(1) - fade[index]) + source[index] * fade[index]
-            target[overlap:] = source[overlap:]
-        tail = padded[place + stride : place + segment]
+    `misfit` is room for one value per place to try.
+    """
+    for number in range(1, len(places)):
+        tail = places[number - 1] + stride
+        for candidate in range(len(misfit)):
+            misfit[candidate] = 0
+        # One lane per candidate, each adding up its own squares in order: the same sums however wide the vectors are.
+        for index in range(overlap):
+            begin = places[number] + index
+            window = padded[begin : begin + len(misfit)]
+            wanted = padded[tail + index]
+            for candidate in range(len(misfit)):
+                difference = window[candidate] - wanted
+                misfit[candidate] += difference * difference
+        best = 0
+        for candidate in range(len(misfit)):
+            if misfit[candidate] < misfit[best]:
+                best = candidate
+        places[number] += best

@@ -24,13 +24,11 @@ def phaser(
     """Not clipped: SoX clips what it hands on, and never what it feeds back."""
     if not 0 <= decay <= 0.99:
         raise ValueError(f"phaser: the decay must lie between 0 and 0.99, not {decay}")
-    from srb.builders.perturb.kernels import feed_back
+    from srb.builders.perturb.kernels import add_delayed
 
-    samples = np.ascontiguousarray(samples, dtype=np.float32)
-    out = np.empty(len(samples), dtype=np.float32)
-    starts, delays = _sweep(rate, delay_ms, speed_hz, wave)
     # The gain-out may come first, because everything after it is linear.
-    feed_back(out, samples, starts, delays, np.float32(gain_in * gain_out), np.float32(decay))
+    out = np.multiply(samples, np.float32(gain_in * gain_out), dtype=np.float32)
+    add_delayed(out, out, *_sweep(rate, delay_ms, speed_hz, wave), np.float32(decay))
     return out
 
 

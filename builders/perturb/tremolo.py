@@ -19,11 +19,13 @@ def tremolo(
 ) -> np.ndarray:
     """Multiply by a wave that starts at its peak of 1 and falls by the depth."""
     length = len(samples)
+    if not length:
+        return np.zeros(0, dtype=np.float32)
     cycles = Fraction(str(speed_hz)) / rate  # per sample, exactly: the gains repeat after `denominator` samples
     gains = _gains(cycles, min(cycles.denominator, length), depth_percent)
     out = np.empty(length, dtype=np.float32)
-    whole = length - length % len(gains) if length else 0
-    np.multiply(samples[:whole].reshape(-1, len(gains) or 1), gains, out=out[:whole].reshape(-1, len(gains) or 1))
+    whole = length - length % len(gains)
+    np.multiply(samples[:whole].reshape(-1, len(gains)), gains, out=out[:whole].reshape(-1, len(gains)))
     np.multiply(samples[whole:], gains[: length - whole], out=out[whole:])
     return out
 
