@@ -17,6 +17,7 @@ COMMANDS = {
     "ls": "list the scenarios, by category",
     "perturb": "apply a scenario to one audio file, or all scenarios with a page to look at and listen to",
     "run": "run a recogniser over dataset configs and keep what it heard",
+    "metrics": "install the metrics for evaluate.load by name, or export one as a Space",
 }
 
 

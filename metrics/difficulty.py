@@ -1,0 +1,209 @@
+"""How hard a scenario is, from speech quality: what NWER and NWERD divide by.
+
+Paper, Section 3.2: DNSMOS and PESQ of a scenario, negated, each brought to mean 50 and standard deviation 25 over the
+scenarios, and averaged. A table has one row per key: `noise_sev3`, `rir_sev1`, and for recordings, which have no
+severity, `social_ami_far` or `accent_en`. Tables carry a version in their name: `paper-table3` is Table 3 as printed,
+`srb-1` follows the stated rule on the LibriSpeech rows of the authors' published quality scores.
+"""
+
+from __future__ import annotations
+
+import csv
+import difflib
+import io
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from srb.builders.errors import UserError
+from srb.builders.names import parse
+from srb.metrics.tables import shipped
+
+DEFAULT = "srb-1"
+ADVERSARIAL = ("pgd", "universal")
+MEASURES = ("dnsmos", "pesq")
+
+
+@dataclass(frozen=True)
+class Difficulty:
+    """One row: the difficulty and the two normalised scores behind it; a score that was not measured is None."""
+
+    avg: float
+    dnsmos: float | None = None
+    pesq: float | None = None
+
+
+@dataclass(frozen=True)
+class Table:
+    """A difficulty table: its name (which carries its version) and its rows by key."""
+
+    name: str
+    rows: Mapping[str, Difficulty]
+
+    def of(self, key: str) -> float:
+        """The difficulty of a key (`noise_sev3`) or of a config (`en-tedlium_noise_sev3`, `es_accent`).
+
+        >>> load("paper-table3").of("en_noise_sev3")
+        77.0
+        """
+        refuse_adversarial(key)
+        for candidate in _keys(key):
+            if candidate in self.rows:
+                return self.rows[candidate].avg
+        near = [str(k) for candidate in _keys(key) for k in difflib.get_close_matches(candidate, self.rows, 3)]
+        raise UserError(
+            f"the difficulty table '{self.name}' has no entry for '{key}'"
+            + (f" (nearest: {', '.join(dict.fromkeys(near))})" if near else "")
+            + "; give the difficulty as a number, or make a table with `srb difficulty`"
+        )
+
+    def to_csv(self) -> str:
+        """The table as text, in the format that `load` reads."""
+        out = io.StringIO()
+        writer = csv.writer(out, lineterminator="\n")
+        writer.writerow(["scenario", "severity", "avg", *MEASURES])
+        for key, row in self.rows.items():
+            scenario, _, severity = key.partition("_sev")
+            cells = ["" if v is None else f"{v:.3f}" for v in (row.avg, row.dnsmos, row.pesq)]
+            writer.writerow([scenario, severity, *cells])
+        return out.getvalue()
+
+
+def refuse_adversarial(key: str) -> None:
+    """Raise, with the paper's reason, if a key or config is adversarial."""
+    if any(candidate.split("_sev")[0] in ADVERSARIAL for candidate in _keys(key)):
+        raise UserError(
+            f"'{key}' is adversarial and has no difficulty: an attack is made for one model, so the quality of its "
+            "audio differs from model to model and normalised scores cannot be compared (paper, Section 3.2); use WERD"
+        )
+
+
+def _keys(name: str) -> list[str]:
+    """The keys under which a key or a config may be found, most particular first."""
+    keys = [name]
+    try:
+        config = parse(name)
+    except UserError:
+        return keys
+    severity = f"_sev{config.severity}" if config.severity else ""
+    return [*keys, f"{config.scenario}_{config.language}{severity}", f"{config.scenario}{severity}"]
+
+
+def load(name: str | Path = DEFAULT) -> Table:
+    """A shipped table by name, or a table of one's own by the path of its CSV file."""
+    tables = shipped()
+    if str(name) in tables:
+        return _read(str(name), tables[str(name)])
+    path = Path(name)
+    if path.is_file():
+        return _read(path.stem.removeprefix("difficulty_"), path.read_text("utf-8"))
+    raise UserError(
+        f"there is no difficulty table '{name}'; shipped are {', '.join(tables)}, and a path to a CSV file of "
+        "`srb difficulty` is taken too"
+    )
+
+
+def _read(name: str, text: str) -> Table:
+    rows = {}
+    try:
+        for line in csv.DictReader(io.StringIO(text)):
+            key = f"{line['scenario']}_sev{line['severity']}" if line["severity"] else line["scenario"]
+            rows[key] = Difficulty(float(line["avg"]), *(float(line[m]) if line[m] else None for m in MEASURES))
+    except (KeyError, TypeError, ValueError) as error:
+        raise UserError(
+            f"difficulty table '{name}': cannot read it ({error}); its columns are scenario, severity, avg, "
+            "dnsmos, pesq"
+        ) from None
+    return Table(name, rows)
+
+
+# --- from quality scores to a table ----------------------------------------------------------------------------------
+
+
+def compute(quality: Mapping[str, Mapping[str, float]], name: str) -> Table:
+    """The stated rule: `quality` has the mean DNSMOS and PESQ of each key, and clean speech under `clean`.
+
+    Mean and standard deviation are taken over the scenarios that have every score there is, so that both scores are
+    normalised over the same set. Clean speech, and recordings that have no clean original and so no PESQ, are placed on
+    the scale that this gives.
+
+    >>> table = compute({"a_sev1": {"dnsmos": 4.0, "pesq": 4.0}, "a_sev2": {"dnsmos": 2.0, "pesq": 2.0}}, "mine-1")
+    >>> table.rows["a_sev2"]
+    Difficulty(avg=75.0, dnsmos=75.0, pesq=75.0)
+    """
+    measures = [m for m in MEASURES if any(m in scores for scores in quality.values())]
+    base = [k for k, scores in quality.items() if k.split("_")[0] != "clean" and all(m in scores for m in measures)]
+    scale = {}
+    for measure in measures:
+        values = np.array([quality[key][measure] for key in base])
+        if len(values) < 2 or not values.std() > 0:
+            raise UserError(
+                f"a difficulty table needs {' and '.join(measures)} of at least two scenarios that differ; "
+                f"there are {len(values)}"
+            )
+        scale[measure] = values.mean(), values.std()
+    rows = {}
+    for key, scores in quality.items():
+        normal = {m: float(50 - 25 * (scores[m] - scale[m][0]) / scale[m][1]) for m in measures if m in scores}
+        rows[key] = Difficulty(sum(normal.values()) / len(normal), normal.get("dnsmos"), normal.get("pesq"))
+    return Table(name, rows)
+
+
+# The authors' names of what is not called the same here (their published data, `mshah1/speech_robust_bench_public`).
+_AUTHORS_NAMES = {
+    "voice_conversion_vctk": "tts_en",
+    "voice_conversion_bark": "tts_es",
+    "itw_ff": "social_chime_far",
+    "itw_nf": "social_chime_near",
+    "itw_ff_ami": "social_ami_far",
+    "itw_nf_ami": "social_ami_near",
+    "clean": "clean",
+}
+
+
+@dataclass(frozen=True)
+class Quality:
+    """One line of a quality file: the mean score of one scenario at one severity in one data set."""
+
+    dataset: str
+    key: str
+    measure: str
+    value: float
+
+
+def read_quality(path: str | Path) -> list[Quality]:
+    """Read quality scores: a CSV file with the columns dataset, augmentation, severity, metric, value.
+
+    Adversarial rows are left out, and Common Voice's American speakers (`accent` at severity 0), who are no scenario.
+    """
+    lines = []
+    try:
+        with open(path, encoding="utf-8", newline="") as file:
+            for row in csv.DictReader(file):
+                scenario, severity = row["augmentation"], int(row["severity"])
+                if scenario.startswith(("universal", "pgd")) or (scenario == "accent" and severity == 0):
+                    continue
+                key = "accent_en" if scenario == "accent" else _AUTHORS_NAMES.get(scenario, f"{scenario}_sev{severity}")
+                lines.append(Quality(row["dataset"], key, row["metric"].lower(), float(row["value"])))
+    except OSError as error:
+        raise UserError(f"cannot read {path}: {error.strerror}") from None
+    except (KeyError, TypeError, ValueError) as error:
+        raise UserError(
+            f"{path}: cannot read it ({error}); its columns are dataset, augmentation, severity, metric, value"
+        ) from None
+    return lines
+
+
+def means(lines: Iterable[Quality]) -> dict[str, dict[str, float]]:
+    """The mean over data sets of each score of each key."""
+    values: dict[str, dict[str, list[float]]] = {}
+    for line in lines:
+        values.setdefault(line.key, {}).setdefault(line.measure, []).append(line.value)
+    return {key: {m: float(np.mean(v)) for m, v in scores.items()} for key, scores in values.items()}
+
+
+def differences(one: Table, other: Table) -> dict[str, float]:
+    """`one` minus `other`, for the keys of both."""
+    return {key: one.rows[key].avg - other.rows[key].avg for key in one.rows if key in other.rows}

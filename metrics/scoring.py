@@ -1,0 +1,226 @@
+"""The scoring core: normalise, align once, keep the counts of every utterance. Every metric is arithmetic on them.
+
+WER is the paper's Eq. 4: the edit operations of all utterances over the reference words of all utterances, in points
+(per cent), never clipped at 100. It equals jiwer's `wer` times 100 on the same normalised text, empty text included: an
+utterance with an empty reference adds its insertions to the numerator and nothing to the denominator, and where no
+reference has a word the denominator is one.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
+from functools import lru_cache
+from importlib import metadata
+
+import numpy as np
+from rapidfuzz.distance import Levenshtein
+
+from srb.builders.errors import UserError
+
+UNITS = ("word", "char", "char-nospace")
+
+# Languages whose writing does not put spaces between words (ISO 639-1 or -3), so that a "word" error rate would count
+# whole sentences: Chinese and its spoken varieties, Japanese, Thai, Lao, Burmese, Khmer, Tibetan, Dzongkha, Shan.
+_UNSPACED = {"zh", "cmn", "yue", "wuu", "nan", "hak", "lzh", "ja", "th", "lo", "my", "km", "bo", "dz", "shn"}
+
+
+def default_unit(language: str | None) -> str:
+    """What an error is counted in for a language: words, or characters where words are not separated by spaces.
+
+    >>> default_unit("en"), default_unit("zh"), default_unit("th-TH"), default_unit(None)
+    ('word', 'char-nospace', 'char-nospace', 'word')
+    """
+    base = re.split("[-_]", language.lower())[0] if language else ""
+    return "char-nospace" if base in _UNSPACED else "word"
+
+
+# --- normalisers -----------------------------------------------------------------------------------------------------
+
+
+class _NoPunctuation(dict):
+    """A table for `str.translate` that drops every character of Unicode category P, filled in as characters come."""
+
+    def __missing__(self, code: int) -> int | None:
+        self[code] = None if unicodedata.category(chr(code))[0] == "P" else code
+        return self[code]
+
+
+_NO_PUNCTUATION = _NoPunctuation()
+
+
+def _srb_paper_1(text: str) -> str:
+    """Paper, Appendix B: punctuation removed, lower case. NFC, so that the two ways of writing an accent are equal."""
+    text = text.translate(_NO_PUNCTUATION).lower()
+    return text if text.isascii() else unicodedata.normalize("NFC", text)
+
+
+def _whisper_basic(text: str) -> str:
+    """Whisper's rules for languages other than English: bracketed text goes; marks, symbols, punctuation are spaces."""
+    text = re.sub(r"[<\[][^>\]]*[>\]]", "", text.lower())
+    text = unicodedata.normalize("NFKC", re.sub(r"\([^)]+?\)", "", text))
+    return "".join(" " if unicodedata.category(c)[0] in "MSP" else c for c in text).lower()
+
+
+@lru_cache(maxsize=1)
+def _whisper_english() -> Callable[[str], str]:
+    try:
+        from whisper_normalizer.english import EnglishTextNormalizer
+    except ImportError:
+        raise UserError("the normaliser 'whisper-en' needs a package: pip install whisper-normalizer") from None
+    return EnglishTextNormalizer()
+
+
+# name -> (function, the package it comes from if it is not ours)
+NORMALISERS: dict[str, tuple[Callable[[str], str], str | None]] = {
+    "srb-paper-1": (_srb_paper_1, None),
+    "whisper-en": (lambda text: _whisper_english()(text), "whisper_normalizer"),
+    "whisper-basic": (_whisper_basic, None),
+    "none": (lambda text: text, None),
+}
+
+
+def normalise(text: str, normaliser: str = "srb-paper-1") -> str:
+    """Normalise a transcript; words end up separated by single spaces.
+
+    >>> normalise("Well-known:  “Don’t STOP!”")
+    'wellknown dont stop'
+    """
+    return " ".join(_function(normaliser)(text).split())
+
+
+def versions(normaliser: str, unit: str = "word") -> dict[str, str]:
+    """What a result has to say about how it was scored: normaliser and its version, unit.
+
+    >>> versions("srb-paper-1")
+    {'normaliser': 'srb-paper-1', 'unit': 'word'}
+    """
+    _function(normaliser)
+    package = NORMALISERS[normaliser][1]
+    label = f"{normaliser} ({package} {metadata.version(package)})" if package else normaliser
+    return {"normaliser": label, "unit": unit}
+
+
+def _function(normaliser: str) -> Callable[[str], str]:
+    if normaliser not in NORMALISERS:
+        raise UserError(f"there is no normaliser '{normaliser}'; choose one of {', '.join(NORMALISERS)}")
+    return NORMALISERS[normaliser][0]
+
+
+def _units(text: str, normaliser: str, unit: str) -> Sequence[str]:
+    words = NORMALISERS[normaliser][0](text).split()
+    if unit == "word":
+        return words
+    return (" " if unit == "char" else "").join(words)
+
+
+# The same references come back with every config of a corpus.
+_reference_units = lru_cache(maxsize=1 << 16)(_units)
+
+
+# --- counts ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Counts:
+    """Hits, substitutions, deletions and insertions of every utterance, as integer arrays of one length."""
+
+    hits: np.ndarray
+    substitutions: np.ndarray
+    deletions: np.ndarray
+    insertions: np.ndarray
+
+    @property
+    def errors(self) -> np.ndarray:
+        """Edit distance of every utterance."""
+        return self.substitutions + self.deletions + self.insertions
+
+    @property
+    def lengths(self) -> np.ndarray:
+        """Reference length of every utterance."""
+        return self.hits + self.substitutions + self.deletions
+
+    @property
+    def rate(self) -> float:
+        """Error rate of all utterances together, in points."""
+        return float(error_rate(self.errors.sum(), self.lengths.sum()))
+
+    @property
+    def rates(self) -> np.ndarray:
+        """Error rate of every utterance on its own, in points."""
+        return error_rate(self.errors, self.lengths)
+
+    def take(self, index: np.ndarray) -> Counts:
+        """The counts of some utterances, by position or by mask."""
+        return Counts(*(getattr(self, field.name)[index] for field in fields(self)))
+
+    def totals(self) -> dict[str, int]:
+        """The four sums."""
+        return {field.name: int(getattr(self, field.name).sum()) for field in fields(self)}
+
+    def __len__(self) -> int:
+        return len(self.hits)
+
+
+def error_rate(errors, lengths):
+    """100 x errors / lengths, elementwise; an empty reference counts as length one (jiwer's convention).
+
+    >>> float(error_rate(1, 4)), float(error_rate(2, 0)), float(error_rate(0, 0))
+    (25.0, 200.0, 0.0)
+    """
+    return 100.0 * np.asarray(errors, dtype=float) / np.maximum(lengths, 1)
+
+
+def align(
+    references: Sequence[str], predictions: Sequence[str], *, normaliser: str = "srb-paper-1", unit: str = "word"
+) -> Counts:
+    """Normalise and align each prediction with its reference, once.
+
+    >>> align(["The cat sat."], ["the cat sat on it"]).totals()
+    {'hits': 3, 'substitutions': 0, 'deletions': 0, 'insertions': 2}
+    """
+    check_texts(references=references, predictions=predictions)
+    _function(normaliser)
+    if unit not in UNITS:
+        raise UserError(f"there is no unit '{unit}'; choose one of {', '.join(UNITS)}")
+    rows = []
+    ids: dict[str, int] = {}
+    for reference, prediction in zip(references, predictions, strict=True):
+        ref = _reference_units(reference, normaliser, unit)
+        hyp = _units(prediction, normaliser, unit)
+        if ref == hyp:
+            rows.append((len(ref), 0, 0, 0))
+            continue
+        if unit == "word":  # ids are exact, where rapidfuzz would compare hashes of the words
+            edits = Levenshtein.editops(
+                [ids.setdefault(word, len(ids)) for word in ref], [ids.setdefault(word, len(ids)) for word in hyp]
+            )
+        else:
+            edits = Levenshtein.editops(ref, hyp)
+        growth = len(hyp) - len(ref)  # insertions - deletions
+        if len(edits) == abs(growth):
+            insertions = max(growth, 0)
+        else:
+            insertions = sum(tag == "insert" for tag, _, _ in edits.as_list())
+        deletions = insertions - growth
+        substitutions = len(edits) - insertions - deletions
+        rows.append((len(ref) - substitutions - deletions, substitutions, deletions, insertions))
+    return Counts(*np.array(rows, dtype=np.int64).reshape(-1, 4).T)
+
+
+def check_texts(**columns: Sequence[str]) -> None:
+    """One clear error unless every column is a list of strings and all have the same length."""
+    for name, texts in columns.items():
+        if isinstance(texts, str) or not hasattr(texts, "__len__"):
+            raise UserError(f"{name} must be a list of strings, not one {type(texts).__name__}")
+        wrong = next((i for i, text in enumerate(texts) if not isinstance(text, str)), None)
+        if wrong is not None:
+            bad = texts[wrong]
+            hint = "; pass '' for a clip without a transcript" if bad is None else ""
+            raise UserError(f"{name}[{wrong}] is {bad!r} ({type(bad).__name__}), not a string{hint}")
+    (first, texts), *others = columns.items()
+    for name, other in others:
+        if len(other) != len(texts):
+            raise UserError(f"{len(texts)} {first} but {len(other)} {name}; they must pair one to one")

@@ -1,0 +1,50 @@
+"""The error rates are jiwer's, on words and characters, whatever the text."""
+
+import random
+
+import jiwer
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from srb.metrics.scoring import align, normalise
+
+WORDS = st.sampled_from(
+    ["a", "b", "the", "don't", "naïve", "naïve", "Straße", "İstanbul", "日本", "да", "—", "😀", "x\u00a0y"]
+)
+SENTENCE = st.one_of(st.text(max_size=40), st.lists(WORDS, max_size=12).map(" ".join))
+PAIRS = st.lists(st.tuples(SENTENCE, SENTENCE), min_size=1, max_size=8)
+
+
+def jiwer_counts(process, references, predictions):
+    out = process(references, predictions)
+    return {k: getattr(out, k) for k in ("hits", "substitutions", "deletions", "insertions")}
+
+
+def check(references, predictions, normaliser):
+    ours = align(references, predictions, normaliser=normaliser)
+    references = [normalise(text, normaliser) for text in references]
+    predictions = [normalise(text, normaliser) for text in predictions]
+    assert ours.rate / 100 == pytest.approx(jiwer.wer(references, predictions), abs=1e-12)
+    assert ours.totals() == jiwer_counts(jiwer.process_words, references, predictions)
+    chars = align(references, predictions, normaliser="none", unit="char")
+    assert chars.rate / 100 == pytest.approx(jiwer.cer(references, predictions), abs=1e-12)
+    assert chars.totals() == jiwer_counts(jiwer.process_characters, references, predictions)
+
+
+@settings(max_examples=400, deadline=None)
+@given(PAIRS, st.sampled_from(["srb-paper-1", "none"]))
+def test_hypothesis_pairs(pairs, normaliser):
+    check([r for r, _ in pairs], [p for _, p in pairs], normaliser)
+
+
+def test_thousands_of_random_pairs_one_by_one():
+    rng = random.Random(0)
+    vocabulary = [*(f"w{i}" for i in range(50)), "Ünï", "cödé", "ß", "ﬁ", "Ω", "it's"]
+    for _ in range(5000):
+        reference = " ".join(rng.choices(vocabulary, k=rng.randrange(0, 25)))
+        kept = [w if rng.random() > 0.3 else rng.choice([*vocabulary, ""]) for w in reference.split()]
+        prediction = " ".join(kept[rng.randrange(3) :] + rng.choices(vocabulary, k=rng.randrange(3)))
+        ours = align([reference], [prediction])
+        theirs = jiwer.wer(normalise(reference), normalise(prediction))
+        assert abs(ours.rate / 100 - theirs) < 1e-12
