@@ -32,6 +32,8 @@ def tempo(
     overlap = int(max(rate * overlap_ms / 1000 + 4.5, 16)) // 8 * 8
     if overlap * 2 > segment:
         overlap -= 8
+    if overlap * 2 > segment:
+        raise ValueError(f"tempo: a segment of {segment_ms:g} ms is too short at {rate} Hz")
     length = int(len(samples) / factor + 0.5)
     if not length:
         return np.zeros(0, dtype=np.float32)
