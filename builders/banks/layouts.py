@@ -15,7 +15,6 @@ from pathlib import Path
 import numpy as np
 
 from srb.builders.audio import Samples
-from srb.builders.banks.builtin import builtin_bank
 from srb.builders.banks.recording import Recording, RecordingBank, decode
 from srb.builders.banks.rooms import real_rooms, simulated_rooms
 from srb.builders.errors import UserError
@@ -80,6 +79,8 @@ def open_bank(kind: str, folder: str | os.PathLike | None = None) -> RecordingBa
     if kind not in LAYOUTS:
         raise UserError(f"bank {kind!r}: no such bank; there are {', '.join(LAYOUTS)}")
     if folder is None:
+        from srb.builders.banks.builtin import builtin_bank
+
         return builtin_bank(kind)
     given = Path(folder)
     layout = LAYOUTS[kind]

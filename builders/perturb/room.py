@@ -7,15 +7,15 @@ stays, so the clip grows.
 from __future__ import annotations
 
 import numpy as np
-import scipy.fft
 
 from srb.builders.audio import Samples
 from srb.builders.banks.recording import Recording
 from srb.builders.errors import UserError
 
 LEAD_IN_S = 0.010
-# The transform is this many times the response: longer wastes cache, shorter wastes overlap.
-BLOCK = 6
+# Transforms are powers of two from here on, and at least two responses long: longer ones leave the processor's cache,
+# shorter ones are mostly overlap.
+BLOCK = 1 << 16
 
 
 def prepare(rir: Recording, rate: int) -> Samples:
@@ -40,8 +40,12 @@ def reverberate(samples: Samples, rate: int, value: object, rng: np.random.Gener
 
 def convolve(samples: Samples, response: Samples) -> Samples:
     """Full convolution in float32 by overlap-add, so that memory follows the clip whatever its length."""
+    import scipy.fft
+
     length = len(samples) + len(response) - 1
-    size = scipy.fft.next_fast_len(min(length, max(BLOCK * len(response), 1 << 14)), real=True)
+    size = max(BLOCK, 1 << (2 * len(response)).bit_length())
+    if length < size:
+        size = scipy.fft.next_fast_len(length, real=True)
     hop = size - len(response) + 1
     spectrum = scipy.fft.rfft(response, size)
     out = np.zeros(length, dtype=np.float32)
