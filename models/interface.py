@@ -29,7 +29,8 @@ Clip = np.ndarray  # mono float32 in [-1, 1]
 
 # Options that say how fast and where, not what: two runs that differ only in these belong in one folder.
 PERFORMANCE_OPTIONS = frozenset(
-    {"batch_size", "device", "threads", "workers", "concurrency", "requests_per_minute", "retries", "timeout_s"}
+    {"batch_size", "device", "pads_safely", "threads", "workers"}
+    | {"concurrency", "requests_per_minute", "retries", "timeout_s", "key_env"}
 )
 
 

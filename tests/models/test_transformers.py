@@ -1,0 +1,279 @@
+"""`hf:` against transformers called by hand: Whisper with real weights, the other architectures with random ones."""
+
+from __future__ import annotations
+
+import json
+import string
+from pathlib import Path
+
+import jiwer
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+transformers = pytest.importorskip("transformers")
+
+from srb.builders.errors import UserError  # noqa: E402
+from srb.models.interface import open_model  # noqa: E402
+from srb.models.whisper_weights import byte_letters, default_folder, halves  # noqa: E402
+
+RATE = 16_000
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _one_thread():
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)  # beside other test processes, two threads wait for each other most of the time
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture(scope="module")
+def whisper_folder() -> Path:
+    folder = default_folder()
+    if not (folder / "config.json").is_file():
+        pytest.skip("python -m srb.models.whisper_weights")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def three_lengths(human_speech) -> list[np.ndarray]:
+    """0.2 s, 10 s and 45 s (44.4 s of reading and a pause)."""
+    return [
+        human_speech[8000:11_200],
+        human_speech[: 10 * RATE],
+        np.pad(human_speech, (0, 45 * RATE - len(human_speech))),
+    ]
+
+
+@pytest.fixture(scope="module")
+def by_hand(whisper_folder, three_lengths) -> list[str]:
+    """What transformers' documentation says to do, one clip at a time."""
+    processor = transformers.WhisperProcessor.from_pretrained(whisper_folder)
+    model = transformers.WhisperForConditionalGeneration.from_pretrained(whisper_folder)
+    texts = []
+    for clip in three_lengths:
+        if len(clip) <= 30 * RATE:
+            inputs = processor(clip, sampling_rate=RATE, return_tensors="pt", return_attention_mask=True)
+            tokens = model.generate(**inputs)
+        else:
+            inputs = processor(
+                clip,
+                sampling_rate=RATE,
+                return_tensors="pt",
+                return_attention_mask=True,
+                truncation=False,
+                padding="longest",
+            )
+            tokens = model.generate(**inputs, return_timestamps=True)
+        texts += processor.batch_decode(tokens, skip_special_tokens=True)
+    return [text.strip() for text in texts]
+
+
+@pytest.mark.parametrize("batch_size", [2, 3])
+def test_whisper_gives_what_transformers_gives(whisper_folder, three_lengths, by_hand, batch_size: int) -> None:
+    recogniser = open_model(f"hf:{whisper_folder}?batch_size={batch_size}&device=cpu")
+    assert recogniser.transcribe(three_lengths, RATE, "en") == by_hand
+    if batch_size == 3:  # alone, and beside one of another length
+        assert recogniser.transcribe(three_lengths[:1], RATE, "en") == by_hand[:1]
+        half_as_long = three_lengths[2][: 31 * RATE]
+        assert recogniser.transcribe([half_as_long, three_lengths[2]], RATE, "en")[1] == by_hand[2]
+
+
+def test_whisper_hears_the_end_of_a_long_clip(by_hand) -> None:
+    assert by_hand[1].startswith("It was the best of times, it was the worst of times")
+    assert by_hand[2].endswith("in the superlative degree of comparison only.")
+
+
+def test_converted_whisper_hears_telephone_prompts(whisper_folder, prompts) -> None:
+    recogniser = open_model(f"hf:{whisper_folder}?batch_size=8&device=cpu")
+    clips, texts = zip(*prompts[:8], strict=True)
+    plain = str.maketrans("", "", string.punctuation)
+    heard = [" ".join(text.lower().translate(plain).split()) for text in recogniser.transcribe(list(clips), RATE, "en")]
+    assert jiwer.wer([" ".join(text.lower().translate(plain).split()) for text in texts], heard) < 0.12
+
+
+def test_converted_tokenizer_is_gpt2s(whisper_folder) -> None:
+    tokenizer = transformers.AutoTokenizer.from_pretrained(whisper_folder)
+    # ids from OpenAI's published encodings of GPT-2
+    assert tokenizer.encode("Hello world", add_special_tokens=False) == [15496, 995]
+    assert tokenizer.convert_tokens_to_ids(["<|endoftext|>", "<|startoftranscript|>", "<|notimestamps|>"]) == [
+        50256,
+        50257,
+        50362,
+    ]
+    assert len(tokenizer) == 51_864
+
+
+def test_merges_are_found_from_ranks() -> None:
+    ranks = {b"a": 0, b"b": 1, b"c": 2, b"ab": 3, b"bc": 4, b"abc": 5}
+    assert halves(b"abc", ranks) == [b"ab", b"c"]
+    assert byte_letters()[ord(" ")] == "Ġ"
+
+
+# --------------------------------------------------------- the other architectures, small and with random weights
+
+
+LETTERS = ["<pad>", "<s>", "</s>", "<unk>", "|", *"abcdefghijklmnopqrstuvwxyz'"]
+
+
+def ctc_folder(place: Path, kind: str, **config) -> Path:
+    """A CTC model of two small layers with the alphabet of wav2vec2-base-960h."""
+    torch.manual_seed(1)
+    (place / "vocab.json").write_text(json.dumps({letter: index for index, letter in enumerate(LETTERS)}))
+    tokenizer = transformers.Wav2Vec2CTCTokenizer(str(place / "vocab.json"))
+    masked = config.get("feat_extract_norm") != "group"
+    extractor = transformers.Wav2Vec2FeatureExtractor(return_attention_mask=masked, do_normalize=True)
+    transformers.Wav2Vec2Processor(extractor, tokenizer).save_pretrained(place)
+    settings = getattr(transformers, f"{kind}Config")(
+        vocab_size=len(LETTERS),
+        hidden_size=32,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=64,
+        conv_dim=(16,) * 7,
+        num_conv_pos_embeddings=16,
+        num_conv_pos_embedding_groups=4,
+        pad_token_id=0,
+        initializer_range=1.0,
+        **config,
+    )
+    getattr(transformers, f"{kind}ForCTC")(settings).save_pretrained(place)
+    return place
+
+
+@pytest.fixture(scope="module")
+def utterances(human_speech) -> list[np.ndarray]:
+    cuts = [(0.0, 1.0), (1.0, 3.5), (4.0, 4.2), (5.0, 6.0), (7.0, 9.0)]
+    return [human_speech[int(start * RATE) : int(end * RATE)] for start, end in cuts]
+
+
+CTC = [
+    ("Wav2Vec2", {"feat_extract_norm": "group"}, False),  # as wav2vec2-base
+    ("Wav2Vec2", {"feat_extract_norm": "layer", "do_stable_layer_norm": True}, True),  # as wav2vec2-large-lv60
+    ("Hubert", {"feat_extract_norm": "layer", "do_stable_layer_norm": True}, True),
+    ("WavLM", {"feat_extract_norm": "layer", "do_stable_layer_norm": True}, True),
+    ("Data2VecAudio", {}, False),  # its stack of positional convolutions lets padding in
+]
+
+
+@pytest.mark.parametrize(("kind", "config", "pads"), CTC)
+def test_ctc_in_any_batch_is_transformers_by_hand(tmp_path, utterances, kind: str, config: dict, pads: bool) -> None:
+    folder = ctc_folder(tmp_path, kind, **config)
+    processor = transformers.Wav2Vec2Processor.from_pretrained(folder)
+    model = transformers.AutoModelForCTC.from_pretrained(folder).eval()
+    by_hand = []
+    for clip in utterances:
+        inputs = processor(clip, sampling_rate=RATE, return_tensors="pt")
+        with torch.no_grad():
+            by_hand += processor.batch_decode(model(**inputs).logits.argmax(-1))
+    assert any(len(text) > 3 for text in by_hand)
+    for batch_size in (1, 2, 5):
+        recogniser = open_model(f"hf:{folder}?batch_size={batch_size}&device=cpu")
+        assert recogniser.options["pads_safely"] is pads
+        assert recogniser.transcribe(utterances, RATE, "en") == [text.strip() for text in by_hand]
+
+
+def test_ctc_windows_join_to_what_the_whole_clip_gives(tmp_path, human_speech) -> None:
+    """With attention switched off in effect (no layers), a frame sees only its surroundings: windows must not show."""
+    folder = ctc_folder(tmp_path, "Wav2Vec2", feat_extract_norm="layer", do_stable_layer_norm=True)
+    extractor = transformers.Wav2Vec2FeatureExtractor(return_attention_mask=True, do_normalize=False)
+    extractor.save_pretrained(folder)
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**config, "num_hidden_layers": 0}))
+    for stale in ("processor_config.json",):
+        (folder / stale).unlink(missing_ok=True)
+    clip = human_speech[: 20 * RATE + 77]
+    whole = open_model(f"hf:{folder}?chunk_s=60&device=cpu").transcribe([clip], RATE, "en")
+    cut = open_model(f"hf:{folder}?chunk_s=6&device=cpu").transcribe([clip], RATE, "en")
+    assert cut == whole
+    assert len(whole[0]) > 50
+
+
+def test_shortest_clips_do_not_crash(tmp_path) -> None:
+    recogniser = open_model(f"hf:{ctc_folder(tmp_path, 'Wav2Vec2', feat_extract_norm='group')}?device=cpu")
+    assert len(recogniser.transcribe([np.zeros(0, np.float32), np.zeros(10, np.float32)], RATE, "en")) == 2
+
+
+def moonshine_folder(place: Path) -> Path:
+    torch.manual_seed(2)
+    from tokenizers import Tokenizer, models
+
+    letters = {letter: index for index, letter in enumerate(["<unk>", "<s>", "</s>", *"abcdefghijklmnopqrstuvwxyz "])}
+    backend = Tokenizer(models.WordLevel(letters, unk_token="<unk>"))
+    tokenizer = transformers.PreTrainedTokenizerFast(
+        tokenizer_object=backend, unk_token="<unk>", bos_token="<s>", eos_token="</s>", pad_token="</s>"
+    )
+    extractor = transformers.Wav2Vec2FeatureExtractor(return_attention_mask=True, do_normalize=False)
+    transformers.Wav2Vec2Processor(extractor, tokenizer).save_pretrained(place)
+    config = transformers.MoonshineConfig(
+        vocab_size=len(letters),
+        hidden_size=32,
+        intermediate_size=64,
+        encoder_num_hidden_layers=1,
+        decoder_num_hidden_layers=1,
+        encoder_num_attention_heads=2,
+        decoder_num_attention_heads=2,
+        initializer_range=0.5,
+    )
+    transformers.MoonshineForConditionalGeneration(config).save_pretrained(place)
+    return place
+
+
+def speecht5_folder(place: Path) -> Path:
+    sentencepiece = pytest.importorskip("sentencepiece")
+    torch.manual_seed(3)
+    text = place / "text.txt"
+    text.write_text("\n".join(["the quick brown fox jumps over the lazy dog", "it was the best of times"] * 20))
+    sentencepiece.SentencePieceTrainer.train(
+        input=str(text), model_prefix=str(place / "spm"), model_type="char", vocab_size=32, pad_id=1, unk_id=3,
+        bos_id=0, eos_id=2, minloglevel=2,
+    )  # fmt: skip
+    tokenizer = transformers.SpeechT5Tokenizer(str(place / "spm.model"))
+    extractor = transformers.SpeechT5FeatureExtractor(return_attention_mask=True)
+    transformers.SpeechT5Processor(extractor, tokenizer).save_pretrained(place)
+    config = transformers.SpeechT5Config(
+        vocab_size=len(tokenizer),
+        hidden_size=32,
+        encoder_layers=1,
+        decoder_layers=1,
+        encoder_attention_heads=2,
+        decoder_attention_heads=2,
+        encoder_ffn_dim=64,
+        decoder_ffn_dim=64,
+        conv_dim=(16,) * 7,
+        num_conv_pos_embeddings=16,
+        num_conv_pos_embedding_groups=4,
+        initializer_range=0.5,
+        pad_token_id=1,
+    )
+    transformers.SpeechT5ForSpeechToText(config).save_pretrained(place)
+    return place
+
+
+@pytest.mark.parametrize("make", [moonshine_folder, speecht5_folder])
+def test_seq2seq_in_any_batch_is_transformers_by_hand(tmp_path, utterances, make) -> None:
+    folder = make(tmp_path)
+    processor = transformers.AutoProcessor.from_pretrained(folder)
+    model = transformers.AutoModelForSpeechSeq2Seq.from_pretrained(folder).eval()
+    per_s = 6.5 if make is moonshine_folder else 25
+    by_hand = []
+    for clip in utterances:
+        inputs = processor(audio=clip, sampling_rate=RATE, return_tensors="pt")
+        with torch.no_grad():
+            tokens = model.generate(**inputs, max_new_tokens=max(2, int(len(clip) / RATE * per_s)))
+        by_hand += processor.batch_decode(tokens, skip_special_tokens=True)
+    assert len({text for text in by_hand if text}) > 1
+    for batch_size in (1, 5):
+        recogniser = open_model(f"hf:{folder}?batch_size={batch_size}&device=cpu")
+        assert recogniser.transcribe(utterances, RATE, "en") == [text.strip() for text in by_hand]
+
+
+def test_a_model_that_is_no_recogniser_is_refused(tmp_path) -> None:
+    transformers.BertConfig(hidden_size=8, num_hidden_layers=1, num_attention_heads=1).save_pretrained(tmp_path)
+    with pytest.raises(UserError, match="not a speech recogniser"):
+        open_model(f"hf:{tmp_path}")
+    with pytest.raises(UserError, match="no dtype"):
+        open_model(f"hf:{tmp_path}?dtype=float23")
+    with pytest.raises(UserError, match="hf:/nowhere"):
+        open_model("hf:/nowhere")
