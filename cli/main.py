@@ -16,6 +16,7 @@ from importlib import metadata
 COMMANDS = {
     "ls": "list the scenarios, by category",
     "perturb": "apply a scenario to one audio file, or all scenarios with a page to look at and listen to",
+    "quality": "add DNSMOS and PESQ columns to built configs",
     "run": "run a recogniser over dataset configs and keep what it heard",
     "metrics": "install the metrics for evaluate.load by name, or export one as a Space",
 }

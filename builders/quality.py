@@ -1,0 +1,178 @@
+"""Speech quality of a clip: DNSMOS, which needs no reference, and PESQ against the clean clip.
+
+DNSMOS (Reddy et al., 2021 and 2022): P.808 predicts the overall rating of a listening test, SIG, BAK and OVRL those of
+P.835 for the speech, the background and both. The networks are those that the `speechmos` package carries, fed as that
+package feeds them: windows of 9.01 s every second, a short clip repeated until it fills one, the mean over the windows.
+Its features are computed here without librosa. PESQ is ITU-T P.862.2 (wideband) by the `pesq` package.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import subprocess
+import sys
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from srb.builders.audio import RATE, Samples
+from srb.builders.errors import UserError
+
+DNSMOS_COLUMNS = ("dnsmos_p808", "dnsmos_sig", "dnsmos_bak", "dnsmos_ovrl")
+COLUMNS = (*DNSMOS_COLUMNS, "pesq")
+
+_WINDOW_S = 9.01
+_WINDOW = int(_WINDOW_S * RATE)
+_FFT = 321  # speechmos asks for 320 + 1 points
+_FRAME = 160
+_MELS = 120
+# From the networks' raw scores to the rating scale (speechmos: fitted polynomials, highest power first).
+_SCALE = {
+    "dnsmos_sig": (-0.08397278, 1.22083953, 0.0052439),
+    "dnsmos_bak": (-0.13166888, 1.60915514, -0.39604546),
+    "dnsmos_ovrl": (-0.06766283, 1.11546468, 0.04602535),
+}
+# The reference code of P.862 keeps at most 50 utterances, each with its pause at least 0.4 s long, and overruns its
+# memory beyond that. So a longer reference is scored in a process of its own, where it can do no harm.
+_PESQ_SAFE_S = 20.0
+
+
+def quality(samples: Samples, clean: Samples | None = None) -> dict[str, float | None]:
+    """All columns for one clip; PESQ needs the clean clip, and what cannot be computed is None."""
+    scores: dict[str, float | None] = dict.fromkeys(COLUMNS)
+    if len(samples):
+        scores.update(dnsmos(samples))
+        if clean is not None and len(clean):
+            scores["pesq"] = pesq(samples, clean)
+    return scores
+
+
+def qualities(clips: Iterable[tuple[Samples, Samples | None]]) -> list[dict[str, float | None]]:
+    """`quality` of many clips, each with its clean clip or None."""
+    return [quality(samples, clean) for samples, clean in clips]
+
+
+def dnsmos(samples: Samples) -> dict[str, float]:
+    """P.808, SIG, BAK and OVRL of a clip at 16 kHz."""
+    primary, _ = _networks()
+    windows = _windows(samples)
+    # One window at a time: a batch is no faster, and holds 75 MB of activations for each of its windows.
+    raw = np.concatenate([primary.run(None, {"input_1": window[np.newaxis]})[0] for window in windows])
+    scores = {"dnsmos_p808": _p808(windows)}
+    for column, values in zip(_SCALE, raw.T, strict=True):
+        scores[column] = float(np.mean(np.polyval(_SCALE[column], values)))
+    return scores
+
+
+def p808(samples: Samples) -> float:
+    """The P.808 rating alone, some twenty times faster than all of DNSMOS."""
+    return _p808(_windows(samples))
+
+
+def pesq(samples: Samples, clean: Samples) -> float | None:
+    """Wideband PESQ against the clean clip, which may differ in length; None where the standard gives no score."""
+    _require("pesq")
+    if max(len(samples), len(clean)) > _PESQ_SAFE_S * RATE:
+        return _pesq_apart(samples, clean)
+    return _pesq(samples, clean)
+
+
+def _pesq(samples: Samples, clean: Samples) -> float | None:
+    import pesq
+
+    try:
+        score = float(pesq.pesq(RATE, clean, samples, "wb"))
+    except (pesq.PesqError, ValueError):  # too short, or silent: there is nothing to compare
+        return None
+    return score if np.isfinite(score) else None
+
+
+def _pesq_apart(samples: Samples, clean: Samples) -> float | None:
+    message = b"".join((len(clean).to_bytes(8, "little"), _bytes(clean), _bytes(samples)))
+    code = "from srb.builders.quality import _pesq_child; _pesq_child()"
+    child = subprocess.run([sys.executable, "-c", code], input=message, capture_output=True, check=False)
+    return float(child.stdout) if child.returncode == 0 and child.stdout else None
+
+
+def _pesq_child() -> None:
+    message = sys.stdin.buffer.read()
+    size = int.from_bytes(message[:8], "little")
+    signals = np.frombuffer(message, np.float32, offset=8)
+    score = _pesq(signals[size:], signals[:size])
+    sys.stdout.write("" if score is None else repr(score))
+
+
+def _bytes(samples: Samples) -> bytes:
+    return np.ascontiguousarray(samples, dtype=np.float32).tobytes()
+
+
+def _windows(samples: Samples) -> list[np.ndarray]:
+    """What the networks are shown: views of 9.01 s, one per second, of the clip repeated until it fills one."""
+    audio = np.clip(np.asarray(samples, dtype=np.float32), -1, 1)
+    if not len(audio):
+        raise ValueError("an empty clip has no quality")
+    while len(audio) < _WINDOW:
+        audio = np.concatenate((audio, audio))
+    # As speechmos counts them: the last second may go unheard, and where the end in seconds times the rate comes out
+    # just under a whole number, the window is one sample short and left out.
+    hops = range(int(len(audio) // RATE - _WINDOW_S) + 1)
+    windows = (audio[hop * RATE : int((hop + _WINDOW_S) * RATE)] for hop in hops)
+    return [window for window in windows if len(window) == _WINDOW]
+
+
+def _p808(windows: Sequence[np.ndarray]) -> float:
+    _, network = _networks()
+    scores = [network.run(None, {"input_1": _log_mel(window[:-_FRAME])[np.newaxis]})[0].item() for window in windows]
+    return float(np.mean(scores))
+
+
+def _log_mel(audio: np.ndarray) -> np.ndarray:
+    """Mel power in dB under the window's loudest, as the P.808 network expects it: frames x 120, about -1 to 1."""
+    import scipy.fft
+
+    window, filters = _mel_bank()
+    frames = np.lib.stride_tricks.sliding_window_view(np.pad(audio, _FFT // 2), _FFT)[::_FRAME]
+    power = np.abs(scipy.fft.rfft(frames * window, axis=1)) ** 2
+    mel = np.maximum(power @ filters, 1e-10)
+    level_db = 10 * np.log10(mel / mel.max())
+    return ((np.maximum(level_db, -80) + 40) / 40).astype(np.float32)
+
+
+@lru_cache(maxsize=1)
+def _mel_bank() -> tuple[np.ndarray, np.ndarray]:
+    """A periodic Hann window, and triangular filters of equal area on Slaney's mel scale (linear below 1 kHz)."""
+    window = 0.5 - 0.5 * np.cos(2 * np.pi * np.arange(_FFT) / _FFT)
+    top = 15 + 27 * np.log(RATE / 2 / 1000) / np.log(6.4)
+    mels = np.linspace(0, top, _MELS + 2)
+    edges = np.where(mels < 15, mels * 200 / 3, 1000 * np.exp((mels - 15) * np.log(6.4) / 27))
+    bins = np.fft.rfftfreq(_FFT, 1 / RATE)[:, np.newaxis]
+    low, middle, high = edges[:-2], edges[1:-1], edges[2:]
+    triangles = np.maximum(0, np.minimum((bins - low) / (middle - low), (high - bins) / (high - middle)))
+    return window.astype(np.float32), (triangles * 2 / (high - low)).astype(np.float32)
+
+
+@lru_cache(maxsize=1)
+def _networks() -> tuple[Any, Any]:
+    """The SIG/BAK/OVRL and the P.808 network, on one thread each: clips are scored in parallel, not their layers."""
+    _require("speechmos")
+    _require("onnxruntime")
+    import onnxruntime
+
+    package = importlib.util.find_spec("speechmos")
+    assert package is not None
+    folder = Path((package.submodule_search_locations or [""])[0], "dnsmos_models")
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+
+    def load(name: str) -> Any:
+        return onnxruntime.InferenceSession(str(folder / name), options, providers=["CPUExecutionProvider"])
+
+    return load("sig_bak_ovr.onnx"), load("model_v8.onnx")
+
+
+def _require(package: str) -> None:
+    if importlib.util.find_spec(package) is None:
+        raise UserError(f"speech quality needs the package {package}: pip install 'speech-robust-bench[quality]'")

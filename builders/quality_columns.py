@@ -1,0 +1,167 @@
+"""Quality columns for configs that are already built: each parquet file is rewritten beside itself and renamed.
+
+A file is read and written one row group at a time, so memory does not grow with the config. What a file already has is
+not computed again, so a run that was interrupted goes on at the file it was in.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from srb.builders import audio
+from srb.builders.errors import UserError
+from srb.builders.quality import COLUMNS, DNSMOS_COLUMNS, dnsmos, pesq
+
+CHUNK = 4  # rows of one piece of work: some seconds of it, so that the bar moves and no worker waits long for another
+
+Work = list[tuple[bytes, "bytes | None"]]
+Scores = list[dict[str, "float | None"]]
+Map = Callable[[Callable[[Work], Scores], Iterable[Work]], Iterable[Scores]]
+
+
+def shards(root: Path, config: str) -> list[Path]:
+    """The parquet files of a config."""
+    return sorted((root / config).glob("test-*.parquet"))
+
+
+def missing(shard: Path, wanted: Sequence[str] = COLUMNS) -> list[str]:
+    """The wanted columns that a file does not have yet."""
+    names = pq.read_schema(shard).names
+    return [column for column in wanted if column not in names]
+
+
+def add_columns(shard: Path, columns: Sequence[str], clean: CleanClips, run: Map = map) -> Iterator[int]:
+    """Add columns to one file; yields the number of rows scored as it goes. `run` is `map`, or a pool's."""
+    part = shard.with_name(f".{shard.name}.part")  # not `test-*`: no reader picks it up
+    try:
+        with pq.ParquetFile(shard) as source:
+            schema = _extend(source.schema_arrow, columns)
+            compression = _compression(source)
+            with pq.ParquetWriter(part, schema, compression=compression) as writer:
+                for group in range(source.num_row_groups):
+                    table = source.read_row_group(group)
+                    scores: Scores = []
+                    for done in run(_Score(tuple(columns)), _chunks(table, "pesq" in columns, clean)):
+                        scores += done
+                        yield len(done)
+                    writer.write_table(_append(table, scores, columns, schema))
+        os.replace(part, shard)
+    except OSError as error:
+        raise UserError(f"{shard}: cannot be rewritten ({error.strerror or error})") from None
+    finally:
+        part.unlink(missing_ok=True)
+
+
+class CleanClips:
+    """The clean clips of a built folder by config and id, read one row group at a time as they are asked for."""
+
+    def __init__(self, root: Path):
+        self.root = root
+        self._index: dict[str, dict[str, tuple[Path, int, int]]] = {}
+        self._group = lru_cache(maxsize=2)(_audio_of_group)
+
+    def find(self, config: str, clip_id: str) -> bytes:
+        """The encoded clean clip that a row was made from."""
+        if config not in self._index:
+            self._index[config] = self._read_index(config)
+        place = self._index[config].get(clip_id)
+        if place is None:
+            raise UserError(f"{self.root / config} has no clip '{clip_id}': build it from the same clips, or --no-pesq")
+        path, group, row = place
+        return self._group(path, group)[row].as_py()
+
+    def _read_index(self, config: str) -> dict[str, tuple[Path, int, int]]:
+        files = shards(self.root, config)
+        if not files:
+            raise UserError(
+                f"PESQ compares with the clean clips, and {self.root / config} is not built: "
+                f"srb build {config} --out {self.root}, or leave PESQ out with --no-pesq"
+            )
+        index = {}
+        for path in files:
+            with pq.ParquetFile(path) as file:
+                for group in range(file.num_row_groups):
+                    ids = file.read_row_group(group, columns=["id"]).column("id").to_pylist()
+                    index.update({clip_id: (path, group, row) for row, clip_id in enumerate(ids)})
+        return index
+
+
+def _audio_of_group(path: Path, group: int) -> pa.ChunkedArray:
+    with pq.ParquetFile(path) as file:
+        return _encoded(file.read_row_group(group, columns=["audio"]))
+
+
+class _Score:
+    """Scores a few rows; a class and not a closure, so that it travels to other processes."""
+
+    def __init__(self, columns: tuple[str, ...]):
+        self.columns = columns
+
+    def __call__(self, work: Work) -> Scores:
+        return [self._row(*row) for row in work]
+
+    def _row(self, encoded: bytes, clean: bytes | None) -> dict[str, float | None]:
+        samples = audio.read(encoded)
+        scores: dict[str, float | None] = dict.fromkeys(self.columns)
+        if len(samples) and any(column in DNSMOS_COLUMNS for column in self.columns):
+            scores.update(dnsmos(samples))
+        if len(samples) and clean is not None:
+            scores["pesq"] = pesq(samples, audio.read(clean))
+        return scores
+
+
+def _chunks(table: pa.Table, needs_clean: bool, clean: CleanClips) -> Iterator[Work]:
+    encoded = _encoded(table)
+    ids, sources = table.column("id").to_pylist(), table.column("source").to_pylist()
+    for start in range(0, len(table), CHUNK):
+        rows = range(start, min(start + CHUNK, len(table)))
+        # A recording was made from nothing: it has no clean clip, and no PESQ.
+        yield [
+            (encoded[row].as_py(), clean.find(sources[row], ids[row]) if needs_clean and sources[row] else None)
+            for row in rows
+        ]
+
+
+def _encoded(table: pa.Table) -> pa.ChunkedArray:
+    import pyarrow.compute
+
+    return pyarrow.compute.struct_field(table.column("audio"), "bytes")
+
+
+def _append(table: pa.Table, scores: Scores, columns: Sequence[str], schema: pa.Schema) -> pa.Table:
+    for column in columns:
+        values = pa.array([score[column] for score in scores], pa.float32())
+        table = table.append_column(pa.field(column, pa.float32()), values)
+    return table.select(schema.names).cast(schema)
+
+
+def _extend(schema: pa.Schema, columns: Sequence[str]) -> pa.Schema:
+    """The schema with the new columns, also in the features that `datasets` keeps in its metadata."""
+    metadata: dict[bytes, Any] = dict(schema.metadata or {})
+    if b"huggingface" in metadata:
+        described = json.loads(metadata[b"huggingface"])
+        features = described.get("info", {}).get("features")
+        if features is not None:
+            features.update({column: {"dtype": "float32", "_type": "Value"} for column in columns})
+        metadata[b"huggingface"] = json.dumps(described).encode()
+    for column in columns:
+        schema = schema.append(pa.field(column, pa.float32()))
+    return schema.with_metadata(metadata)
+
+
+def _compression(file: pq.ParquetFile) -> dict[str, str]:
+    """Each column as it was compressed before: audio is best left as it is."""
+    if not file.num_row_groups:
+        return {}
+    group = file.metadata.row_group(0)
+    columns = (group.column(number) for number in range(group.num_columns))
+    codecs = {column.path_in_schema: column.compression for column in columns}
+    return {path: "NONE" if codec == "UNCOMPRESSED" else codec for path, codec in codecs.items()}
