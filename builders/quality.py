@@ -11,7 +11,7 @@ from __future__ import annotations
 import importlib.util
 import subprocess
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from srb.builders.audio import RATE, Samples
+from srb.builders.corpora.base import Problem, Utterance
 from srb.builders.errors import UserError
 
 DNSMOS_COLUMNS = ("dnsmos_p808", "dnsmos_sig", "dnsmos_bak", "dnsmos_ovrl")
@@ -70,6 +71,35 @@ def dnsmos(samples: Samples) -> dict[str, float]:
 def p808(samples: Samples) -> float:
     """The P.808 rating alone, some twenty times faster than all of DNSMOS."""
     return _p808(_windows(samples))
+
+
+def filter_p808(utterances: Sequence[Utterance], minimum: float, workers: int = 1) -> Iterator[Utterance | Problem]:
+    """The utterances that reach a P.808 rating; those that cannot be decoded come back as problems."""
+    _networks()  # a missing package is one line, not one for each clip
+    if workers <= 1 or len(utterances) < 100:
+        ratings: Iterable[float | str] = map(_rate, utterances)
+        yield from _reaching(zip(utterances, ratings, strict=True), minimum)
+        return
+    import multiprocessing
+    from concurrent.futures import ProcessPoolExecutor
+
+    with ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn")) as pool:
+        yield from _reaching(zip(utterances, pool.map(_rate, utterances, chunksize=16), strict=True), minimum)
+
+
+def _rate(utterance: Utterance) -> float | str:
+    try:
+        return p808(utterance.load())
+    except UserError as problem:
+        return str(problem)
+
+
+def _reaching(rated: Iterable[tuple[Utterance, float | str]], minimum: float) -> Iterator[Utterance | Problem]:
+    for utterance, rating in rated:
+        if isinstance(rating, str):
+            yield Problem(utterance.id, rating)
+        elif rating >= minimum:
+            yield utterance
 
 
 def pesq(samples: Samples, clean: Samples) -> float | None:

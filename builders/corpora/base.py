@@ -128,7 +128,9 @@ class Corpus:
     source: str
     read: Callable[[], Iterable[Utterance | Problem]] = field(repr=False)
     sort: bool = True  # a streamed dataset keeps its own order
-    keep: Callable[[Utterance], bool] | None = field(default=None, repr=False)  # a scenario's selection
+    # A scenario's selection: by what is known of an utterance, then by listening to those that are left.
+    keep: Callable[[Utterance], bool] | None = field(default=None, repr=False)
+    listen: Callable[[list[Utterance]], Iterable[Utterance | Problem]] | None = field(default=None, repr=False)
     problems: list[Problem] = field(default_factory=list)
 
     @property
@@ -158,8 +160,18 @@ class Corpus:
 
     def __iter__(self) -> Iterator[Utterance]:
         self.problems = []
-        found = self._usable()
-        return iter(sorted(found, key=lambda utterance: utterance.id)) if self.sort else found
+        found: Iterable[Utterance] = self._usable()
+        if self.sort:
+            found = sorted(found, key=lambda utterance: utterance.id)
+        yield from self._listened(list(found)) if self.listen else found
+
+    def _listened(self, found: list[Utterance]) -> Iterator[Utterance]:
+        assert self.listen is not None
+        for item in self.listen(found):
+            if isinstance(item, Problem):
+                self.problems.append(item)
+            else:
+                yield item
 
     def _usable(self) -> Iterator[Utterance]:
         first: dict[str, str] = {}

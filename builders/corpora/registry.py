@@ -8,6 +8,7 @@ standard dataset on the Hub).
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -54,7 +55,7 @@ class Recorded:
     corpus: str
     far: bool = False
     keep: Callable[[Utterance], bool] | None = None
-    min_p808: float | None = None  # DNSMOS P.808 that a clip must reach; see `srb.builders.quality.filter_p808`
+    min_p808: float | None = None  # the DNSMOS P.808 rating that a clip must reach
 
 
 # The scenarios of the paper that come from real recordings (its Section 3 and Appendix A).
@@ -93,18 +94,28 @@ def open_corpus(
     if source is None:
         raise UserError(_how_to_get(entry, language, name))
     info = entry.info if entry else folder.info(name)
-    far = recorded.far if recorded and recorded.corpus == name else False
-    keep = recorded.keep if recorded and recorded.corpus == name else None
+    if recorded is None or recorded.corpus != name:
+        recorded = Recorded(name)
+    far, keep = recorded.far, recorded.keep
+    listen = None if recorded.min_p808 is None else partial(_filter_p808, minimum=recorded.min_p808)
     spec = hub.parse(str(source))
     if spec:
         spec = hub.complete(spec, entry.info.hub if entry else None, language, far)
         read_rows = partial(_read_rows, spec, language, entry.amend if entry else None)
-        return Corpus(info, language, str(source), read_rows, sort=not spec.streaming, keep=keep)
+        return Corpus(info, language, str(source), read_rows, sort=not spec.streaming, keep=keep, listen=listen)
     root = Path(source).expanduser()
     if not root.exists():
         raise UserError(f"{root}: no such folder (--corpus {_flag(language, name)}={source})")
     read = partial(entry.read, far=far) if entry and far else entry.read if entry else folder.read
-    return Corpus(info, language, str(source), partial(_read_some, read, root, language, entry), keep=keep)
+    return Corpus(
+        info, language, str(source), partial(_read_some, read, root, language, entry), keep=keep, listen=listen
+    )
+
+
+def _filter_p808(utterances: list[Utterance], minimum: float) -> Iterable[Utterance | Problem]:
+    from srb.builders.quality import filter_p808  # it needs packages that nothing else here does
+
+    return filter_p808(utterances, minimum, os.cpu_count() or 1)
 
 
 def _read_rows(

@@ -125,7 +125,7 @@ def test_common_voice_columns(tmp_path):
         "locale": ["en"],
     }
     table(data).save_to_disk(tmp_path / "saved")
-    (clip,) = open_corpus(f"hf:{tmp_path / 'saved'}", "en", scenario="accent").utterances
+    (clip,) = open_corpus(f"hf:{tmp_path / 'saved'}", "en", "commonvoice").utterances
     assert (clip.id, clip.text, clip.speaker) == ("common_voice_en_7", "Hello.", "c1")
     assert (clip.age, clip.gender, clip.accent) == ("teens", "female", "Welsh English")
 
