@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -77,3 +79,39 @@ def encode_flac(pcm: np.ndarray, rate: int = RATE) -> bytes:
     buffer = io.BytesIO()
     soundfile.write(buffer, pcm, rate, format="FLAC", subtype="PCM_16")
     return buffer.getvalue()
+
+
+# Formats that `write` knows, by the file name's ending.
+FORMATS = {
+    ".wav": ("WAV", "PCM_16"),
+    ".flac": ("FLAC", "PCM_16"),
+    ".ogg": ("OGG", "VORBIS"),
+    ".mp3": ("MP3", "MPEG_LAYER_III"),
+}
+
+
+def write(path: str | os.PathLike, samples: Samples, rate: int = RATE) -> None:
+    """Store a clip in the format its name ends in. It appears whole or not at all."""
+    import soundfile
+
+    path = Path(path)
+    if path.suffix.lower() not in FORMATS:
+        raise UserError(f"{path}: unknown ending; write to one of {', '.join(FORMATS)}")
+    container, codec = FORMATS[path.suffix.lower()]
+    buffer = io.BytesIO()
+    soundfile.write(buffer, to_pcm16(samples), rate, codec, format=container)
+    with replacing(path) as part:
+        part.write_bytes(buffer.getvalue())
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """A temporary place beside `path` to write to, which takes its name once all is written and vanishes otherwise."""
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        yield part
+        os.replace(part, path)
+    except OSError as error:
+        raise UserError(f"{path}: cannot be written ({error.strerror or error})") from None
+    finally:
+        part.unlink(missing_ok=True)

@@ -19,3 +19,8 @@ def clip_rng(corpus: str, clip_id: str, scenario: str, severity: int, seed: str 
     key = "\x1f".join((BENCHMARK_VERSION, corpus, clip_id, scenario, str(severity), seed))
     digest = hashlib.blake2b(key.encode(), digest_size=16).digest()
     return np.random.Generator(np.random.Philox(key=int.from_bytes(digest, "little")))
+
+
+def content_id(samples: np.ndarray) -> str:
+    """An id for a clip that has no other: the hash of its samples, wherever the file lies."""
+    return hashlib.blake2b(np.ascontiguousarray(samples).tobytes(), digest_size=16).hexdigest()

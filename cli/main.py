@@ -15,6 +15,7 @@ from importlib import metadata
 # name -> what `srb --help` says about it, in the order of the workflow
 COMMANDS = {
     "ls": "list the scenarios, by category",
+    "build": "materialise scenarios as dataset configs",
     "perturb": "apply a scenario to one audio file, or all scenarios with a page to look at and listen to",
     "quality": "add DNSMOS and PESQ columns to built configs",
     "run": "run a recogniser over dataset configs and keep what it heard",

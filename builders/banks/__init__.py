@@ -4,7 +4,8 @@
 depends on the random stream and on the bank's sorted list of recordings alone, never on the order of the file system.
 """
 
+from srb.builders.banks.collection import Banks
 from srb.builders.banks.layouts import open_bank
 from srb.builders.banks.recording import Recording, RecordingBank
 
-__all__ = ["Recording", "RecordingBank", "open_bank"]
+__all__ = ["Banks", "Recording", "RecordingBank", "open_bank"]

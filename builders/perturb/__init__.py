@@ -1,1 +1,1 @@
-"""Perturbations: pure functions `(samples, rate, value, rng) -> samples`, one file each. No files, no globals, no clock."""
+"""Perturbations: pure functions `(samples, rate, value, rng) -> samples`, one file each. No files, globals or clock."""

@@ -13,6 +13,7 @@ from numba import njit, types
 _clip_in = types.Array(types.float32, 1, "C", readonly=True)
 _clip_out = types.float32[::1]
 _table = types.Array(types.int64, 1, "C", readonly=True)
+_filters = types.Array(types.float32, 2, "C", readonly=True)
 
 # A decaying tail is cut off here, 400 dB down: below 1e-38 a processor computes a hundred times slower.
 _NOTHING = 1e-20
@@ -78,3 +79,84 @@ def settle(places, misfit, padded, stride, overlap):
             if misfit[candidate] < misfit[best]:
                 best = candidate
         places[number] += best
+
+
+@njit(_clip_out(_clip_in, _filters, _table, types.int64, types.int64), cache=True)
+def polyphase(padded, taps, starts, step, length):
+    """out[b * phases + p] = sum_k taps[p, k] * padded[b * step + starts[p] + k]."""
+    phases, width = taps.shape
+    # One row for each residue of the input index, so that the innermost loop runs over contiguous memory.
+    rows = np.zeros((step, (len(padded) + step - 1) // step), dtype=np.float32)
+    for i in range(len(padded)):
+        rows[i % step, i // step] = padded[i]
+    out = np.empty(length, dtype=np.float32)
+    sums = np.empty((length + phases - 1) // phases, dtype=np.float32)
+    for p in range(phases):
+        blocks = (length - p + phases - 1) // phases
+        sums[:] = 0
+        for k in range(width):
+            tap = taps[p, k]
+            at = starts[p] + k
+            row = rows[at % step, at // step :]
+            for b in range(blocks):
+                sums[b] += tap * row[b]
+        for b in range(blocks):
+            out[b * phases + p] = sums[b]
+    return out
+
+
+@njit(types.complex64[:, ::1](types.complex64[:, ::1], _table, _clip_in, types.float64[:, ::1]), cache=True)
+def vocode(spectrum, frames, fractions, phases):
+    """Interpolate magnitudes between frames and carry the phase on by the phase step between the same frames.
+
+    Only the phase modulo 2 pi reaches the output, so phases are kept as unit phasors (in double precision, or they
+    drift over a long clip) and no angle is ever computed. `phases` is carried from block to block; zeros at first.
+    """
+    count, bins = spectrum.shape
+    magnitude = np.zeros((count + 2, bins), dtype=np.float32)  # two silent frames follow the last one
+    phasor_re = np.ones((count + 2, bins), dtype=np.float32)
+    phasor_im = np.zeros((count + 2, bins), dtype=np.float32)
+    for t in range(count):
+        for f in range(bins):
+            re, im = spectrum[t, f].real, spectrum[t, f].imag
+            size = np.sqrt(re * re + im * im)
+            magnitude[t, f] = size
+            if size > 0:
+                phasor_re[t, f] = re / size
+                phasor_im[t, f] = im / size
+    phase_re, phase_im = phases[0], phases[1]
+    if phase_re[0] == 0 and phase_im[0] == 0:
+        phase_re[:] = phasor_re[0]
+        phase_im[:] = phasor_im[0]
+    out = np.empty((len(frames), bins), dtype=np.complex64)
+    for t in range(len(frames)):
+        a = frames[t]
+        b = a + 1
+        fraction = fractions[t]
+        for f in range(bins):
+            size = fraction * magnitude[b, f] + (np.float32(1) - fraction) * magnitude[a, f]
+            re, im = phase_re[f], phase_im[f]
+            out[t, f] = complex(np.float32(re) * size, np.float32(im) * size)
+            step_re = phasor_re[b, f] * phasor_re[a, f] + phasor_im[b, f] * phasor_im[a, f]
+            step_im = phasor_im[b, f] * phasor_re[a, f] - phasor_re[b, f] * phasor_im[a, f]
+            new_re = re * step_re - im * step_im
+            new_im = re * step_im + im * step_re
+            # One Newton step keeps the phasor on the unit circle.
+            scale = 1.5 - 0.5 * (new_re * new_re + new_im * new_im)
+            phase_re[f] = new_re * scale
+            phase_im[f] = new_im * scale
+    return out
+
+
+@njit(types.float64(_clip_in), cache=True)
+def sum_of_squares(samples):
+    """Energy, in eight fixed lanes: fast, and the same bits on every CPU."""
+    lanes = np.zeros(8, dtype=np.float64)
+    whole = len(samples) // 8 * 8
+    for i in range(0, whole, 8):
+        for lane in range(8):
+            value = np.float64(samples[i + lane])
+            lanes[lane] += value * value
+    for i in range(whole, len(samples)):
+        lanes[0] += np.float64(samples[i]) ** 2
+    return ((lanes[0] + lanes[1]) + (lanes[2] + lanes[3])) + ((lanes[4] + lanes[5]) + (lanes[6] + lanes[7]))

@@ -1,0 +1,250 @@
+"""`srb build`: corpora in, dataset configs out.
+
+Shards are written to `<out>/.partial/<config>/` and a config moves to its place when it is complete, so that nothing
+half-made is ever visible and a killed build goes on at the shards it was in.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from importlib import metadata
+from pathlib import Path
+from typing import Any, Literal
+
+from srb.builders.audio import replacing
+from srb.builders.banks import Banks
+from srb.builders.card import write_card
+from srb.builders.corpora import Corpus, Problem, Utterance
+from srb.builders.engines import Engine
+from srb.builders.errors import UserError
+from srb.builders.plan import Job, Sources, open_selection
+from srb.builders.rows import content_digest
+from srb.builders.seeding import BENCHMARK_VERSION
+from srb.builders.shards import Shard, check, shard_name, split, write_shard
+
+OnError = Literal["stop", "skip"]
+Progress = Callable[[str, int], Callable[[int], None]]  # (what, how many) -> advance by n
+MANIFEST = "manifest.json"
+LIBRARIES = ("speech-robust-bench", "numpy", "scipy", "numba", "soundfile", "soxr", "pyarrow")
+CLIPS_PER_CHECK = 50
+MOST_OPEN_FILES = 200
+
+
+@dataclass
+class Built:
+    """What a build did."""
+
+    made: list[str] = field(default_factory=list)
+    reused: list[str] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class _Config:
+    """One config of a group: where it is made, where it goes, and the fingerprint of everything that goes into it."""
+
+    job: Job
+    out: Path
+    inputs: dict[str, Any]
+
+    @property
+    def place(self) -> Path:
+        return self.out / str(self.job.name)
+
+    @property
+    def partial(self) -> Path:
+        return self.out / ".partial" / str(self.job.name)
+
+    @property
+    def fingerprint(self) -> str:
+        return hashlib.sha256(json.dumps(self.inputs, sort_keys=True, default=str).encode()).hexdigest()
+
+
+def build(
+    jobs: Sequence[Job],
+    sources: Sources,
+    out: Path,
+    engine: Engine,
+    progress: Progress,
+    *,
+    banks: Banks,
+    limit: int | None = None,
+    workers: int = 1,
+    on_error: OnError = "stop",
+    overwrite: bool = False,
+    report: Callable[[Problem], None] = lambda problem: None,
+) -> Built:
+    """Build the configs of `jobs` into `out`, or finish a build that was cut off."""
+    built = Built()
+    try:
+        (out / ".partial").mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"{out}: cannot be written ({error.strerror})") from None
+    for selection in dict.fromkeys(job.selection for job in jobs):
+        group = [job for job in jobs if job.selection == selection]
+        corpus = open_selection(selection, sources)
+        utterances, problems = _usable(corpus, limit, out, engine, progress)
+        built.problems += problems
+        for problem in problems:
+            report(problem)
+        if problems and on_error == "stop":
+            raise UserError(
+                f"{corpus.source}: {len(problems)} of the clips cannot be used (named above); mend them, "
+                "or leave them out with --on-error skip"
+            )
+        configs = [_Config(job, out, _inputs(job, corpus, utterances, banks)) for job in group]
+        todo = [config for config in configs if not _is_done(config, overwrite)]
+        built.reused += [str(config.job.name) for config in configs if config not in todo]
+        shards = split(utterances)
+        tasks = list(_tasks(todo, shards, banks, workers))
+        engine.map(write_shard, tasks, progress(f"building {corpus.name}", sum(task.rows for task in tasks)))
+        for config in todo:
+            _finish(config, corpus, len(shards), problems)
+            built.made.append(str(config.job.name))
+        write_card(out)
+    shutil.rmtree(out / ".partial", ignore_errors=True)
+    return built
+
+
+def manifests(out: Path) -> dict[str, dict[str, Any]]:
+    """The manifests of the complete configs in a folder, by config name."""
+    return {path.parent.name: json.loads(path.read_text()) for path in sorted(out.glob(f"*/{MANIFEST}"))}
+
+
+def _usable(
+    corpus: Corpus, limit: int | None, out: Path, engine: Engine, progress: Progress
+) -> tuple[list[Utterance], list[Problem]]:
+    """The clips that can be decoded, and all that is wrong with the others. What was checked once is remembered."""
+    utterances = corpus.utterances[:limit]
+    if not utterances and not corpus.problems:
+        raise UserError(f"{corpus.source}: holds no clips")
+    remembered = out / ".partial" / f"checked-{_listing(utterances)[:16]}.json"
+    if remembered.exists():
+        found = [Problem(*item) if item else None for item in json.loads(remembered.read_text())]
+    else:
+        parts = [utterances[i : i + CLIPS_PER_CHECK] for i in range(0, len(utterances), CLIPS_PER_CHECK)]
+        checked = engine.map(check, parts, progress(f"checking {corpus.name}", len(utterances)))
+        found = [problem for part in checked for problem in part]
+        with replacing(remembered) as part:
+            part.write_text(json.dumps([problem and [problem.where, problem.what] for problem in found]))
+    good = [item for item, problem in zip(utterances, found, strict=True) if problem is None]
+    if not good:
+        raise UserError(f"{corpus.source}: none of its {len(utterances)} clips can be used")
+    return good, [*corpus.problems, *(problem for problem in found if problem)]
+
+
+def _listing(utterances: Sequence[Utterance]) -> str:
+    """Hash of a list of clips and of the state of their files."""
+    digest = hashlib.sha256()
+    for item in utterances:
+        try:
+            state = os.stat(item.audio.name)
+            seen = f"{state.st_size} {state.st_mtime_ns}"
+        except OSError:  # not a plain file: a stretch of one, or bytes
+            seen = ""
+        digest.update(f"{item!r}{seen}\n".encode())
+    return digest.hexdigest()
+
+
+def _inputs(job: Job, corpus: Corpus, utterances: Sequence[Utterance], banks: Banks) -> dict[str, Any]:
+    """Everything that a config's content depends on, as far as it can change between two runs."""
+    scenario = job.scenario
+    return {
+        "benchmark_version": BENCHMARK_VERSION,
+        "software": metadata.version("speech-robust-bench"),
+        "config": str(job.name),
+        "value": scenario.value(job.severity),
+        "bank": banks.describe(scenario.bank) if scenario.bank else None,
+        "corpus": corpus.name,
+        "clips": [_listing(utterances), len(utterances)],
+    }
+
+
+def _is_done(config: _Config, overwrite: bool) -> bool:
+    """Whether the config is complete; makes way for it where what is there has another fingerprint."""
+    fingerprint = config.partial / "fingerprint"
+    if (config.place / MANIFEST).exists() and not overwrite:
+        manifest = json.loads((config.place / MANIFEST).read_text())
+        if manifest["fingerprint"] == config.fingerprint:
+            return True
+        raise UserError(f"{config.place}: was built from other clips or settings; --overwrite builds it anew")
+    if fingerprint.exists() and fingerprint.read_text() == config.fingerprint:
+        return False
+    shutil.rmtree(config.partial, ignore_errors=True)
+    config.partial.mkdir(parents=True)
+    with replacing(fingerprint) as part:
+        part.write_text(config.fingerprint)
+    return False
+
+
+def _tasks(todo: list[_Config], shards: list[tuple[Utterance, ...]], banks: Banks, workers: int) -> Iterator[Shard]:
+    """The shards that are still missing; in a small corpus the configs are dealt out so that every worker has some."""
+    deals = max(1, -(-4 * workers // len(shards)), -(-len(todo) // MOST_OPEN_FILES)) if workers > 1 else 1
+    for index, utterances in enumerate(shards):
+        name = shard_name(index, len(shards))
+        missing = [config for config in todo if not (config.partial / name).exists()]
+        for deal in range(deals):
+            chosen = tuple((config.job, config.partial / name) for config in missing[deal::deals])
+            if chosen:
+                yield Shard(utterances, chosen, banks)
+
+
+def _finish(config: _Config, corpus: Corpus, shards: int, problems: list[Problem]) -> None:
+    """Write the manifest and move the config to its place."""
+    import pyarrow.parquet as pq
+
+    names = [shard_name(index, shards) for index in range(shards)]
+    columns = [pq.read_table(config.partial / name, columns=["duration", "clipped", "sha256"]) for name in names]
+    rows = [row for table in columns for row in table.to_pylist()]
+    scenario = config.job.scenario
+    manifest = {
+        "config": str(config.job.name),
+        "benchmark_version": BENCHMARK_VERSION,
+        "content_sha256": content_digest(row["sha256"] for row in rows),
+        "rows": len(rows),
+        "seconds": sum(row["duration"] for row in rows),
+        "clipped": sum(row["clipped"] for row in rows),
+        "language": config.job.name.language,
+        "scenario": scenario.name,
+        "category": scenario.category,
+        "severity": config.job.severity,
+        "parameters": {scenario.parameter: scenario.value(config.job.severity)} if scenario.parameter else {},
+        "source": str(config.job.name.clean) if scenario.function else None,
+        "bank": config.inputs["bank"],
+        "corpus": {
+            "name": corpus.name,
+            "title": corpus.info.title,
+            "licence": corpus.licence,
+            "url": corpus.url,
+            "citation": corpus.citation,
+            "derivatives_allowed": corpus.derivatives_allowed,
+            "note": corpus.info.note,
+        },
+        "skipped": [str(problem) for problem in problems],
+        "files": {name: _file_sha256(config.partial / name) for name in names},
+        "versions": {name: metadata.version(name) for name in LIBRARIES},
+        "fingerprint": config.fingerprint,
+    }
+    with replacing(config.partial / MANIFEST) as part:
+        part.write_text(json.dumps(manifest, indent=1))
+    (config.partial / "fingerprint").unlink()
+    _move(config.partial, config.place)
+
+
+def _move(partial: Path, place: Path) -> None:
+    """Put a finished folder in its place; an older one there goes first, as a whole."""
+    if place.exists():
+        old = partial.with_name(f"{partial.name}.old")
+        shutil.rmtree(old, ignore_errors=True)
+        os.replace(place, old)
+    os.replace(partial, place)
+
+
+def _file_sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,0 +1,97 @@
+"""The dataset card of a built folder: README.md, generated from the manifests of the complete configs.
+
+Its YAML header lists every config with its data files, which is what `load_dataset("srb", "en_noise_sev3")` reads. It
+has no `dataset_info`: with hundreds of configs that makes loading several times slower.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from srb.builders.audio import replacing
+from srb.builders.scenarios import CATEGORIES, SCENARIOS
+
+TITLE = "Speech Robust Bench"
+CITATION = """@article{shah2024srb,
+  title   = {Speech Robust Bench: A Robustness Benchmark For Speech Recognition},
+  author  = {Shah, Muhammad A. and Solans Noguero, David and Heikkil{\\"a}, Mikko A. and Raj, Bhiksha and
+             Kourtellis, Nicolas},
+  year    = {2024}
+}"""
+SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M"))
+
+
+def write_card(out: Path) -> None:
+    """Write the card of the configs that are complete in `out`."""
+    found = [json.loads(path.read_text()) for path in sorted(out.glob("*/manifest.json"))]
+    if found:
+        with replacing(out / "README.md") as part:
+            part.write_text(make_card(found), encoding="utf-8")
+
+
+def make_card(manifests: list[dict[str, Any]]) -> str:
+    """The card's text."""
+    import yaml
+
+    header = {
+        "pretty_name": TITLE,
+        "language": sorted({manifest["language"] for manifest in manifests}),
+        "license": _licence(manifests),
+        "task_categories": ["automatic-speech-recognition"],
+        "tags": ["robustness", "benchmark", "speech"],
+        "size_categories": [_size(sum(manifest["rows"] for manifest in manifests))],
+        "configs": [
+            {"config_name": name, "data_files": [{"split": "test", "path": f"{name}/test-*.parquet"}]}
+            for name in (manifest["config"] for manifest in manifests)
+        ],
+    }
+    parts = [
+        f"---\n{yaml.safe_dump(header, sort_keys=False, allow_unicode=True)}---\n",
+        f"# {TITLE}\n",
+        "How much accuracy does a speech recogniser lose when the world is not clean? Every config is one scenario at "
+        "one severity, made from (or compared with) a clean config.\n",
+        "```python\nfrom datasets import load_dataset\n\n"
+        f'load_dataset("srb", "{manifests[-1]["config"]}", split="test")\n```\n',
+        f"## Sources\n\n{_sources(manifests)}\n",
+        f"## Configs\n\n{_configs(manifests)}\n",
+        "## How it was made\n\n"
+        "Each clip is decoded to mono at 16 kHz, put under the scenario by a pure function, clipped to [-1, 1] and "
+        "stored as 16-bit FLAC. The random stream of a clip is a function of the benchmark version "
+        f"({manifests[0]['benchmark_version']}), corpus, clip id, scenario and severity, so anyone can make the same "
+        "samples again; the column `sha256` and the manifests' `content_sha256` prove it. A row tells what was drawn "
+        "(`parameters`), the SNR reached and how many samples were clipped.\n",
+        f"## Citation\n\n```bibtex\n{CITATION}\n```\n",
+    ]
+    return "\n".join(parts)
+
+
+def _licence(manifests: list[dict[str, Any]]) -> str:
+    licences = {manifest["corpus"]["licence"].lower() for manifest in manifests}
+    return licences.pop() if len(licences) == 1 else "other"
+
+
+def _size(rows: int) -> str:
+    return next((name for limit, name in SIZES if rows < limit), "n>1M")
+
+
+def _sources(manifests: list[dict[str, Any]]) -> str:
+    corpora = {manifest["corpus"]["name"]: manifest["corpus"] for manifest in manifests}
+    lines = ["| corpus | licence | where | note |", "|---|---|---|---|"]
+    for corpus in corpora.values():
+        note = corpus["note"] or ("" if corpus["derivatives_allowed"] else "no derivatives: not to be published")
+        lines.append(f"| {corpus['title']} | {corpus['licence']} | {corpus['url']} | {note} |")
+    banks = sorted({manifest["bank"] for manifest in manifests if manifest["bank"]})
+    return "\n".join(lines) + (f"\n\nNoises and rooms: {'; '.join(banks)}." if banks else "")
+
+
+def _configs(manifests: list[dict[str, Any]]) -> str:
+    lines = ["| config | category | parameters | clips | hours |", "|---|---|---|---|---|"]
+    order = list(CATEGORIES)
+    for manifest in sorted(manifests, key=lambda item: (order.index(item["category"]), item["config"])):
+        value = ", ".join(f"{key} {given}" for key, given in manifest["parameters"].items())
+        what = value or (SCENARIOS[manifest["scenario"]].help if manifest["scenario"] in SCENARIOS else "")
+        hours = manifest["seconds"] / 3600
+        lines.append(f"| `{manifest['config']}` | {manifest['category']} | {what} | {manifest['rows']} | {hours:.2f} |")
+    return "\n".join(lines)

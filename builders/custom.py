@@ -1,0 +1,129 @@
+"""Scenarios of the user's own: any `audiomentations` transform, from a few lines of YAML.
+
+    scenarios:
+      - name: bitcrush
+        transform: BitCrush
+        parameters: {min_bit_depth: $value, max_bit_depth: $value}
+        parameter: bits
+        severities: [10, 8, 6, 4]
+
+`$value` is replaced by the severity's value. A severity may also be a mapping, which is then laid over `parameters`.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from srb.builders.audio import Samples
+from srb.builders.errors import UserError
+from srb.builders.scenarios import SCENARIOS, Scenario, nearest
+
+PLACEHOLDER = "$value"
+_KEYS = {"name", "transform", "parameters", "parameter", "severities", "help"}
+
+
+@dataclass(frozen=True)
+class Audiomentation:
+    """An `audiomentations` transform as a pure function: its global random state is seeded around each call."""
+
+    transform: str
+    parameters: tuple[tuple[str, Any], ...]
+
+    def __call__(self, samples: Samples, rate: int, value: Any, rng: np.random.Generator) -> Samples:
+        made = self.make(value)
+        seed = int(rng.integers(2**32))
+        states = random.getstate(), np.random.get_state()  # noqa: NPY002
+        random.seed(seed)
+        np.random.seed(seed)  # noqa: NPY002
+        try:
+            return np.ascontiguousarray(made(samples=samples, sample_rate=rate), dtype=np.float32)
+        finally:
+            random.setstate(states[0])
+            np.random.set_state(states[1])  # noqa: NPY002
+
+    def make(self, value: Any) -> Any:
+        """The transform at one severity; its constructor checks the parameters."""
+        import audiomentations
+
+        laid_over = value if isinstance(value, dict) else {}
+        chosen = {key: value if given == PLACEHOLDER else given for key, given in self.parameters}
+        return getattr(audiomentations, self.transform)(**{**chosen, **laid_over, "p": 1.0})
+
+
+def load_table(path: str | os.PathLike | None) -> dict[str, Scenario]:
+    """The scenario table, with the scenarios of a YAML file added where one is given."""
+    if path is None:
+        return SCENARIOS
+    table = dict(SCENARIOS)
+    for number, row in enumerate(_rows(Path(path)), start=1):
+        scenario = _scenario(row, where=f"{path}, scenario {number}")
+        if scenario.name in table:
+            raise UserError(f"{path}, scenario {number}: the name '{scenario.name}' is taken; choose another")
+        table[scenario.name] = scenario
+    return table
+
+
+def _rows(path: Path) -> list[Any]:
+    import yaml
+
+    try:
+        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read ({error.strerror})") from None
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise UserError(f"{path}: is not YAML ({' '.join(str(error).split())})") from None
+    rows = content.get("scenarios") if isinstance(content, dict) else None
+    if not isinstance(rows, list):
+        raise UserError(f"{path}: needs a list under `scenarios:`")
+    return rows
+
+
+def _scenario(row: Any, where: str) -> Scenario:
+    if not isinstance(row, dict) or not {"name", "transform", "severities"} <= row.keys():
+        raise UserError(f"{where}: needs `name`, `transform` and `severities`")
+    if unknown := row.keys() - _KEYS:
+        raise UserError(f"{where}: unknown key '{min(unknown)}'; the keys are {', '.join(sorted(_KEYS))}")
+    if not re.fullmatch(r"[a-z0-9_]+", str(row["name"])) or re.search(r"_sev\d$", str(row["name"])):
+        raise UserError(f"{where}: name '{row['name']}' may hold only a-z, 0-9 and _, and not end in _sevN")
+    if not isinstance(row["severities"], list) or not 0 < len(row["severities"]) <= 9:
+        raise UserError(f"{where}: `severities` is a list of one to nine values")
+    function = Audiomentation(_transform(str(row["transform"]), where), tuple((row.get("parameters") or {}).items()))
+    for value in row["severities"]:
+        try:
+            function.make(value)
+        except Exception as error:
+            raise UserError(f"{where}: {function.transform} refuses severity {value}: {error}") from None
+    return Scenario(
+        name=row["name"],
+        category="custom",
+        help=row.get("help", function.transform),
+        source="audiomentations",
+        function=function,
+        parameter=row.get("parameter", "value"),
+        severities=tuple(row["severities"]),
+    )
+
+
+def _transform(name: str, where: str) -> str:
+    if name not in _transforms():
+        raise UserError(f"{where}: audiomentations has no transform '{name}'{nearest(name, _transforms())}")
+    return name
+
+
+@lru_cache(maxsize=1)
+def _transforms() -> tuple[str, ...]:
+    try:
+        import audiomentations
+        from audiomentations.core.transforms_interface import BaseTransform
+    except ImportError:
+        raise UserError('own scenarios need audiomentations: pip install "speech-robust-bench[augment]"') from None
+    classes = vars(audiomentations).items()
+    return tuple(sorted(name for name, kind in classes if isinstance(kind, type) and issubclass(kind, BaseTransform)))

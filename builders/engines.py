@@ -1,0 +1,151 @@
+"""Where the work runs: in this process, in local processes, or on a Ray cluster. The results are the same.
+
+An engine maps a function `(item, tick) -> result` over items; `tick(n)` reports n units of progress.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from typing import Any, Literal, Protocol
+
+from srb.builders.errors import UserError
+
+Work = Callable[[Any, Callable[[int], None]], Any]
+POLL_S = 0.2
+
+
+class Engine(Protocol):
+    """Something that can work through a list, reporting progress as it goes."""
+
+    def map(self, work: Work, items: Sequence[Any], tick: Callable[[int], None]) -> list[Any]: ...
+
+    def close(self) -> None: ...
+
+
+def open_engine(name: Literal["local", "ray"], workers: int, address: str | None = None) -> Engine:
+    """The engine that the command line asks for."""
+    if name == "ray":
+        return Ray(address)
+    return Inline() if workers == 1 else Processes(workers)
+
+
+class Inline:
+    """This process: the simplest thing that works, and the easiest to debug."""
+
+    def map(self, work: Work, items: Sequence[Any], tick: Callable[[int], None]) -> list[Any]:
+        return [work(item, tick) for item in items]
+
+    def close(self) -> None:
+        pass
+
+
+class Processes:
+    """Local processes, started afresh so that no thread or lock is inherited."""
+
+    def __init__(self, workers: int) -> None:
+        context = multiprocessing.get_context("spawn")
+        self._done = context.Value("q", 0)
+        self._pool = ProcessPoolExecutor(workers, context, _start_worker, (self._done,))
+
+    def map(self, work: Work, items: Sequence[Any], tick: Callable[[int], None]) -> list[Any]:
+        futures: list[Future] = [self._pool.submit(_in_worker, work, item) for item in items]
+        waiting, seen = set(futures), self._done.value
+        try:
+            while waiting:
+                finished, waiting = wait(waiting, POLL_S, FIRST_COMPLETED)
+                now = self._done.value
+                tick(now - seen)
+                seen = now
+                for future in finished:
+                    future.result()
+            return [future.result() for future in futures]
+        except BrokenProcessPool:
+            raise UserError("a worker died, perhaps for want of memory; run it again with fewer --workers") from None
+        except BaseException:
+            self._stop_now()
+            raise
+
+    def close(self) -> None:
+        self._pool.shutdown()
+
+    def _stop_now(self) -> None:
+        for process in list((getattr(self._pool, "_processes", None) or {}).values()):
+            process.terminate()
+        self._pool.shutdown(cancel_futures=True)
+
+
+class Ray:
+    """A Ray cluster: the one at `address`, or one started on this machine."""
+
+    def __init__(self, address: str | None) -> None:
+        try:
+            import ray
+        except ImportError:
+            raise UserError('--engine ray needs Ray: pip install "speech-robust-bench[ray]"') from None
+        self._ray = ray
+        self._started = not ray.is_initialized()
+        if self._started:
+            try:
+                ray.init(address, log_to_driver=False, include_dashboard=None if address else False)
+            except (ConnectionError, RuntimeError, ValueError) as error:
+                raise UserError(f"no Ray cluster at {address} ({error})") from None
+
+    def map(self, work: Work, items: Sequence[Any], tick: Callable[[int], None]) -> list[Any]:
+        remote = self._ray.remote(_on_ray)
+        references = [remote.remote(work, item) for item in items]
+        waiting = references
+        while waiting:
+            finished, waiting = self._ray.wait(waiting)
+            for reference in finished:
+                tick(self._result(reference)[1])
+        return [self._result(reference)[0] for reference in references]
+
+    def close(self) -> None:
+        if self._started:
+            self._ray.shutdown()
+
+    def _result(self, reference: Any) -> tuple[Any, int]:
+        try:
+            return self._ray.get(reference)
+        except self._ray.exceptions.RayTaskError as error:
+            if isinstance(error.cause, UserError):
+                raise UserError(str(error.cause)) from None
+            raise
+
+
+def _on_ray(work: Work, item: Any) -> tuple[Any, int]:
+    ticks: list[int] = []
+    return work(item, ticks.append), sum(ticks)
+
+
+_counter: Any = None
+
+
+def _start_worker(counter: Any) -> None:
+    """In a new worker: Ctrl-C is the parent's business, and a worker whose parent is gone goes too."""
+    global _counter
+    _counter = counter
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_leave_with, args=(os.getppid(),), daemon=True).start()
+
+
+def _leave_with(parent: int) -> None:
+    while os.getppid() == parent:
+        time.sleep(1)
+    os._exit(1)
+
+
+def _in_worker(work: Work, item: Any) -> Any:
+    return work(item, _tick)
+
+
+def _tick(count: int) -> None:
+    with _counter.get_lock():
+        _counter.value += count

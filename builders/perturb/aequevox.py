@@ -1,0 +1,80 @@
+"""The transformations of AequeVox (Rajan et al., FASE 2022, Table 2), least to most destructive.
+
+The authors' published code swaps high- and low-pass and never applies clipping and scale; this follows the paper.
+Noise is `gaussian` of this package.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+
+from srb.builders.audio import Samples
+from srb.builders.perturb.resample import sinc_resample
+
+CHUNK_MS = 20
+FRAME_SHARE = 0.1
+
+
+def amplitude(samples: Samples, rate: int, factor: float, rng: np.random.Generator) -> Samples:
+    """Amplitude times a factor."""
+    return samples * np.float32(factor)
+
+
+def clipping(samples: Samples, rate: int, level: float, rng: np.random.Generator) -> Samples:
+    """Scale the peak to 1, clip at `level`, and scale what is left back to a peak of 1."""
+    peak = np.abs(samples).max(initial=0.0)
+    if peak == 0:
+        return samples.copy()
+    return np.clip(samples / peak, -level, level) / np.float32(level)
+
+
+def drop(samples: Samples, rate: int, percent: float, rng: np.random.Generator) -> Samples:
+    """Silence `percent` of the 20 ms chunks, no two of them adjacent."""
+    return _silence_chunks(samples, round(CHUNK_MS * rate / 1000), percent / 100, rng)
+
+
+def frame(samples: Samples, rate: int, chunk_ms: float, rng: np.random.Generator) -> Samples:
+    """Silence 10 % of the chunks of `chunk_ms`, no two of them adjacent."""
+    return _silence_chunks(samples, round(chunk_ms * rate / 1000), FRAME_SHARE, rng)
+
+
+def highpass(samples: Samples, rate: int, corner_hz: float, rng: np.random.Generator) -> Samples:
+    """Butterworth high-pass of order 2."""
+    return _butterworth(samples, rate, corner_hz, "highpass")
+
+
+def lowpass(samples: Samples, rate: int, corner_hz: float, rng: np.random.Generator) -> Samples:
+    """Butterworth low-pass of order 2."""
+    return _butterworth(samples, rate, corner_hz, "lowpass")
+
+
+def scale(samples: Samples, rate: int, factor: float, rng: np.random.Generator) -> Samples:
+    """Play at `factor` of the sampling frequency: slower, and the pitch falls with it."""
+    return sinc_resample(samples, round(factor * rate), rate)
+
+
+def _silence_chunks(samples: Samples, size: int, share: float, rng: np.random.Generator) -> Samples:
+    chunks = -(-len(samples) // size)
+    count = min(round(share * chunks), (chunks + 1) // 2)
+    # Choosing among chunks - count + 1 places and then spreading them by one each draws every set of non-adjacent
+    # chunks with the same probability.
+    chosen = np.sort(rng.choice(chunks - count + 1, count, replace=False)) + np.arange(count)
+    out = samples.copy()
+    for start in chosen * size:
+        out[start : start + size] = 0
+    return out
+
+
+def _butterworth(samples: Samples, rate: int, corner_hz: float, kind: str) -> Samples:
+    from scipy.signal import sosfilt
+
+    return sosfilt(_sections(rate, corner_hz, kind), samples).astype(np.float32)
+
+
+@lru_cache(maxsize=32)
+def _sections(rate: int, corner_hz: float, kind: str) -> np.ndarray:
+    from scipy.signal import butter
+
+    return butter(2, corner_hz, kind, fs=rate, output="sos")

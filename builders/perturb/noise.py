@@ -1,0 +1,54 @@
+"""Additive noise at a signal-to-noise ratio, as torchaudio's `add_noise` defines it, and white noise.
+
+The SNR is the energy ratio over the whole utterance, 10 log10(sum x^2 / sum n^2). Silent speech and silent noise have
+no SNR: the clip then comes back as it was.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from srb.builders.audio import Samples
+from srb.builders.banks.recording import Recording
+
+
+def gaussian(samples: Samples, rate: int, snr_db: float, rng: np.random.Generator) -> Samples:
+    """White N(0, 1) noise at an SNR."""
+    return mix(samples, rng.standard_normal(len(samples), dtype=np.float32), snr_db)
+
+
+def add_noise(samples: Samples, rate: int, snr_db: float, rng: np.random.Generator, noise: Recording) -> Samples:
+    """A noise recording at an SNR."""
+    return mix(samples, noise.samples, snr_db)
+
+
+def mix(samples: Samples, noise: Samples, snr_db: float) -> Samples:
+    """Noise at an SNR: from its start, repeated if it is shorter than the clip, cut if longer."""
+    if not len(noise):
+        return samples.copy()
+    noise = fit(noise, len(samples))
+    speech_energy, noise_energy = energy(samples), energy(noise)
+    if speech_energy == 0 or noise_energy == 0:
+        return samples.copy()
+    scale = np.sqrt(speech_energy / noise_energy) * 10 ** (-snr_db / 20)
+    noisy = np.multiply(noise, np.float32(scale))
+    noisy += samples
+    return noisy
+
+
+def fit(recording: Samples, length: int) -> Samples:
+    """The first `length` samples of a recording that repeats for ever."""
+    return recording[:length] if len(recording) >= length else np.resize(recording, length)
+
+
+def energy(samples: Samples) -> float:
+    """Sum of squares, in double precision and in a fixed order of additions."""
+    from srb.builders.perturb.kernels import sum_of_squares
+
+    return sum_of_squares(samples)
+
+
+def snr_db(clean: Samples, noisy: Samples) -> float | None:
+    """The SNR that a noisy clip reached; None where it is not defined."""
+    speech, noise = energy(clean), energy(noisy - clean)
+    return float(10 * np.log10(speech / noise)) if speech > 0 and noise > 0 else None

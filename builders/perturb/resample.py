@@ -1,0 +1,59 @@
+"""Windowed-sinc resampling as torchaudio defines it (`functional.resample`, Hann, width 6, roll-off 0.99).
+
+`speed` is torchaudio's `Speed` (pitch moves with speed); `resample` goes down to a fraction of the rate and back, so
+that what lies above the lower Nyquist frequency is lost (SRB, Appendix A).
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from math import ceil, gcd
+
+import numpy as np
+
+from srb.builders.audio import Samples
+
+ZERO_CROSSINGS = 6
+ROLLOFF = 0.99
+
+
+def speed(samples: Samples, rate: int, factor: float, rng: np.random.Generator) -> Samples:
+    """Play `factor` times as fast: the clip gets shorter and its pitch rises by the same factor."""
+    return sinc_resample(samples, int(factor * rate), rate)
+
+
+def resample(samples: Samples, rate: int, fraction: float, rng: np.random.Generator) -> Samples:
+    """Down to `fraction` of the rate and back, at the clip's own length."""
+    low_rate = int(rate * fraction)
+    return sinc_resample(sinc_resample(samples, rate, low_rate), low_rate, rate)[: len(samples)]
+
+
+def sinc_resample(samples: Samples, source_rate: int, rate: int) -> Samples:
+    """Change the sampling rate from `source_rate` to `rate`."""
+    from srb.builders.perturb.kernels import polyphase
+
+    common = gcd(source_rate, rate)
+    step, phases = source_rate // common, rate // common
+    if step == phases or not len(samples):
+        return samples
+    taps, starts, before = _filter_bank(step, phases)
+    length = ceil(len(samples) * phases / step)
+    blocks = ceil(length / phases)
+    padded = np.zeros((blocks - 1) * step + int(starts.max()) + taps.shape[1] + step, dtype=np.float32)
+    padded[before : before + len(samples)] = samples[: len(padded) - before]
+    return polyphase(padded, taps, starts, step, length)
+
+
+@lru_cache(maxsize=32)
+def _filter_bank(step: int, phases: int) -> tuple[np.ndarray, np.ndarray, int]:
+    """Taps of each output phase, where each starts in the padded input, and how many zeros go before the input."""
+    cutoff = min(step, phases) * ROLLOFF / step  # in input samples
+    before = ceil(ZERO_CROSSINGS / cutoff)
+    centre = np.arange(phases) * (step / phases)
+    # The window is zero from the sixth zero crossing on, so taps outside it are left out.
+    starts = np.floor(centre - ZERO_CROSSINGS / cutoff).astype(np.int64)
+    t = (starts[:, None] + np.arange(2 * before + 1) - centre[:, None]) * cutoff
+    inside = np.abs(t) < ZERO_CROSSINGS
+    taps = np.sinc(t) * np.cos(t * (np.pi / ZERO_CROSSINGS / 2)) ** 2 * cutoff * inside
+    before += 1  # the leftmost start is at most one sample further out
+    return np.ascontiguousarray(taps, dtype=np.float32), starts + before, before

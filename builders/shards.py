@@ -1,0 +1,74 @@
+"""The unit of work: one shard of a corpus, decoded once and written out as that shard of many configs."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+from srb.builders.audio import replacing
+from srb.builders.banks import Banks
+from srb.builders.corpora import Problem, Utterance
+from srb.builders.errors import UserError
+from srb.builders.plan import Job
+from srb.builders.rows import ROWS_PER_GROUP, SCHEMA, make_table
+
+ROWS_PER_SHARD = 200
+
+
+@dataclass(frozen=True)
+class Shard:
+    """Some clips of a corpus, and where each config's rows of them go."""
+
+    utterances: tuple[Utterance, ...]
+    targets: tuple[tuple[Job, Path], ...]
+    banks: Banks
+
+    @property
+    def rows(self) -> int:
+        return len(self.utterances) * len(self.targets)
+
+
+def split(utterances: Sequence[Utterance]) -> list[tuple[Utterance, ...]]:
+    """A corpus in shards of about equal size. It depends on the number of clips alone, never on who builds them."""
+    count = max(1, -(-len(utterances) // ROWS_PER_SHARD))
+    edges = [len(utterances) * i // count for i in range(count + 1)]
+    return [tuple(utterances[start:end]) for start, end in itertools.pairwise(edges)]
+
+
+def shard_name(index: int, count: int) -> str:
+    return f"test-{index:05d}-of-{count:05d}.parquet"
+
+
+def write_shard(shard: Shard, tick: Callable[[int], None]) -> None:
+    """Write the shard's files, each of which appears whole or not at all; `tick` counts the rows as they are made."""
+    import pyarrow.parquet as pq
+
+    with ExitStack() as stack:
+        writers = []
+        for job, path in shard.targets:
+            part = stack.enter_context(replacing(path))
+            # FLAC does not compress further; the text columns do.
+            writer = pq.ParquetWriter(part, SCHEMA, compression="zstd", use_dictionary=False, write_statistics=False)
+            writers.append((job, stack.enter_context(writer)))
+        for start in range(0, len(shard.utterances), ROWS_PER_GROUP):
+            clips = [(item, item.load()) for item in shard.utterances[start : start + ROWS_PER_GROUP]]
+            for job, writer in writers:
+                writer.write_table(make_table(job, clips, shard.banks))
+                tick(len(clips))
+
+
+def check(utterances: Sequence[Utterance], tick: Callable[[int], None]) -> list[Problem | None]:
+    """Decode each clip once and say what is wrong with it, or None."""
+    found: list[Problem | None] = []
+    for item in utterances:
+        try:
+            item.load()
+            found.append(None)
+        except UserError as error:
+            where, _, what = str(error).partition(": ")
+            found.append(Problem(where, f"{what} (id {item.id})"))
+        tick(1)
+    return found

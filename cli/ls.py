@@ -1,0 +1,68 @@
+"""`srb ls`: the scenario table, by category."""
+
+from __future__ import annotations
+
+import argparse
+import json
+
+from srb.cli.options import add_scenarios_option
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("category", nargs="*", help="only these categories or scenarios")
+    parser.add_argument("--json", action="store_true", help="for programs: one JSON list")
+    add_scenarios_option(parser)
+
+
+def run(args: argparse.Namespace) -> None:
+    from srb.builders.custom import load_table
+    from srb.builders.errors import UserError
+    from srb.builders.scenarios import CATEGORIES, nearest
+
+    table = load_table(args.scenarios)
+    for wanted in args.category:
+        if wanted not in table and wanted not in CATEGORIES:
+            raise UserError(f"no category or scenario '{wanted}'{nearest(wanted, [*CATEGORIES, *table])}")
+    rows = [row for row in table.values() if not args.category or {row.name, row.category} & set(args.category)]
+    if args.json:
+        print(json.dumps([_as_json(row) for row in rows], indent=1))
+    else:
+        _print_table(rows, CATEGORIES)
+
+
+def _as_json(row) -> dict:
+    return {
+        "name": row.name,
+        "category": row.category,
+        "help": row.help,
+        "maker": row.maker,
+        "parameter": row.parameter,
+        "severities": dict(zip(row.levels, row.severities, strict=True)) if row.graded else {},
+        "bank": row.bank,
+        "has_speech": row.has_speech,
+        "source": row.source,
+    }
+
+
+def _print_table(rows: list, categories: dict[str, str]) -> None:
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("scenario", no_wrap=True)
+    table.add_column("what")
+    table.add_column("parameter", no_wrap=True)
+    table.add_column("severity 1, 2, ...", no_wrap=True)
+    for category, title in categories.items():
+        chosen = [row for row in rows if row.category == category]
+        if chosen:
+            table.add_section()
+            table.add_row(f"[bold]{category}[/]", f"[bold]{title}[/]")
+        for row in chosen:
+            values = " ".join(str(value) for value in row.severities) if row.graded else ""
+            table.add_row(row.name, row.help, row.parameter or "", values)
+    console = Console()
+    console.print(table)
+    configs = sum(len(row.levels) for row in rows)
+    console.print(f"{len(rows)} scenarios, {configs} with their severities")

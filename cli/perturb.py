@@ -1,0 +1,99 @@
+"""`srb perturb`: one audio file under one scenario, or under all of them with a page to look at and listen to."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+
+from srb.cli.options import add_bank_options, add_scenarios_option
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("input", metavar="IN", help="an audio file, any rate and number of channels")
+    parser.add_argument("output", metavar="OUT", nargs="?", help="16 kHz mono; .wav, .flac, .ogg or .mp3")
+    parser.add_argument("--scenario", help="a name from `srb ls`")
+    parser.add_argument("--severity", type=int, default=0, help="1 is the mildest")
+    parser.add_argument("--all", metavar="DIR", help="write every scenario and severity to DIR, with DIR/index.html")
+    parser.add_argument("--seed", default="", help="draw another noise, room, ...: any text")
+    parser.add_argument("--json", action="store_true", help="print what was done as JSON")
+    add_bank_options(parser)
+    add_scenarios_option(parser)
+
+
+def run(args: argparse.Namespace) -> None:
+    from srb.builders import audio
+    from srb.builders.banks import Banks
+    from srb.builders.custom import load_table
+    from srb.builders.errors import UserError
+
+    if bool(args.all) == bool(args.output) or bool(args.output) != bool(args.scenario):
+        raise UserError("say either OUT and --scenario, or --all DIR")
+    table = load_table(args.scenarios)
+    banks = Banks(args.noise_dir, args.rir_dir)
+    if args.all:
+        _all(args, table, banks)
+        return
+    scenario = _find(args, table)
+    clip = audio.read(args.input)
+    report = _one(args, scenario, args.severity, clip, banks, Path(args.output))
+    print(json.dumps(report) if args.json else _line(report))
+
+
+def _find(args: argparse.Namespace, table: dict):
+    """The scenario asked for, checked before any audio is read."""
+    from srb.builders.errors import UserError
+    from srb.builders.scenarios import find
+
+    scenario = find(args.scenario, table)
+    if scenario.graded and not args.severity:
+        raise UserError(f"scenario '{scenario.name}' needs --severity, 1 to {len(scenario.severities)}")
+    scenario.value(args.severity)
+    return scenario
+
+
+def _one(args: argparse.Namespace, scenario, severity: int, clip, banks, out: Path) -> dict:
+    from srb.builders import audio
+    from srb.builders.apply import apply
+    from srb.builders.seeding import clip_rng, content_id
+
+    rng = clip_rng("file", content_id(clip), scenario.name, severity, args.seed)
+    made = apply(scenario, severity, clip, rng, banks)
+    audio.write(out, made.samples)
+    return {
+        "input": args.input,
+        "output": str(out),
+        "scenario": scenario.name,
+        "severity": severity,
+        "parameters": made.parameters,
+        "snr_db": made.snr_db,
+        "clipped": made.clipped,
+        "duration": len(made.samples) / audio.RATE,
+    }
+
+
+def _line(report: dict) -> str:
+    drawn = ", ".join(f"{key} {value}" for key, value in report["parameters"].items())
+    reached = "" if report["snr_db"] is None else f", SNR reached {report['snr_db']:.2f} dB"
+    return f"{report['output']}: {drawn or report['scenario']}{reached}, {report['clipped']} samples clipped"
+
+
+def _all(args: argparse.Namespace, table: dict, banks) -> None:
+    from srb.builders import audio, gallery
+    from srb.builders.scenarios import perturbations
+    from srb.cli.progress import progress
+
+    folder = Path(args.all)
+    clip = audio.read(args.input)
+    gallery.make_folder(folder)
+    audio.write(folder / "clean.flac", clip)
+    jobs = [(scenario, severity) for scenario in perturbations(table) for severity in scenario.levels]
+    reports = []
+    with progress() as bar:
+        task = bar.add_task("perturbing", total=len(jobs))
+        for scenario, severity in jobs:
+            name = scenario.name + (f"_sev{severity}" if severity else "")
+            reports.append(_one(args, scenario, severity, clip, banks, folder / f"{name}.flac"))
+            bar.advance(task)
+    gallery.write_page(folder, args.input, table, reports)
+    print(json.dumps(reports) if args.json else f"{len(reports)} clips; open {folder / 'index.html'}")

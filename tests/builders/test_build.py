@@ -1,0 +1,245 @@
+"""`srb build`: what is written can be loaded, is the same however it was built, and survives being killed."""
+
+import io
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+import soundfile
+from conftest import speech_like
+
+from srb.builders.audio import RATE
+from srb.builders.build import manifests
+from srb.builders.rows import SCHEMA, content_digest, row_digest
+from srb.cli.main import main
+
+CONFIGS = ["en-demo_clean", "en-demo_noise_sev3", "en-demo_echo_sev1", "en-demo_silence", "en-demo_crosstalk_sev4"]
+
+
+def build(out: Path, *words) -> int:
+    return main(["build", "--out", str(out), *map(str, words)])
+
+
+def rows(out: Path, config: str) -> list[dict]:
+    return [row for path in sorted((out / config).glob("*.parquet")) for row in pq.read_table(path).to_pylist()]
+
+
+def hashes(out: Path) -> dict[str, str]:
+    return {name: manifest["content_sha256"] for name, manifest in manifests(out).items()}
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory) -> Path:
+    out = tmp_path_factory.mktemp("build") / "srb"
+    assert build(out, *CONFIGS, "--limit", 6) == 0
+    return out
+
+
+@pytest.fixture
+def folder(tmp_path) -> Path:
+    """A corpus of the user's own: four good clips."""
+    corpus = tmp_path / "mine"
+    corpus.mkdir()
+    for number in range(4):
+        soundfile.write(corpus / f"{number}.flac", speech_like(1 + number / 2, number), RATE)
+        (corpus / f"{number}.txt").write_text(f"sentence number {number}")
+    return corpus
+
+
+def test_rows_hold_what_the_contract_says(built):
+    row = rows(built, "en-demo_noise_sev3")[0]
+    clean = rows(built, "en-demo_clean")[0]
+    assert list(row) == SCHEMA.names
+    assert row["id"] == clean["id"]
+    assert (row["source"], row["scenario"], row["severity"]) == ("en-demo_clean", "noise", 3)
+    assert clean["source"] is None
+    assert row["snr_db"] == pytest.approx(10, abs=0.05)
+    assert json.loads(row["parameters"])["noise"].startswith("builtin/")
+    samples, rate = soundfile.read(io.BytesIO(row["audio"]["bytes"]), dtype="int16")
+    assert rate == RATE
+    assert row["duration"] == len(samples) / RATE
+    assert row["sha256"] == row_digest(row["id"], row["text"], samples)
+    assert rows(built, "en-demo_silence")[0]["text"] == ""
+
+
+def test_the_manifest_proves_the_content(built):
+    for name, manifest in manifests(built).items():
+        assert manifest["content_sha256"] == content_digest(row["sha256"] for row in rows(built, name))
+        assert manifest["rows"] == 6
+
+
+def test_load_dataset_reads_every_config_back(built, monkeypatch, tmp_path):
+    import datasets
+
+    monkeypatch.chdir(built.parent)
+    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path)
+    for config in CONFIGS:
+        loaded = datasets.load_dataset("srb", config, split="test").cast_column("audio", datasets.Audio(decode=False))
+        for row, ours in zip(loaded, rows(built, config), strict=True):
+            assert row == ours
+    streamed = datasets.load_dataset("srb", CONFIGS[1], split="test", streaming=True)
+    streamed = streamed.cast_column("audio", datasets.Audio(decode=False))
+    assert [row["id"] for row in streamed] == [row["id"] for row in rows(built, CONFIGS[1])]
+
+
+@pytest.mark.parametrize("how", [["--workers", 2], ["--engine", "ray"]], ids=["processes", "ray"])
+def test_the_same_bytes_however_it_is_built(built, tmp_path, how):
+    if "ray" in how:
+        pytest.importorskip("ray")
+    assert build(tmp_path / "srb", *reversed(CONFIGS), "--limit", 6, *how) == 0
+    assert hashes(tmp_path / "srb") == hashes(built)
+    ours, theirs = (
+        {p.relative_to(out): p.read_bytes() for p in out.glob("*/*.parquet")} for out in (tmp_path / "srb", built)
+    )
+    assert ours == theirs
+
+
+def test_one_config_alone_has_the_same_bytes(built, tmp_path):
+    build(tmp_path / "srb", CONFIGS[1], "--limit", 6)
+    assert hashes(tmp_path / "srb")[CONFIGS[1]] == hashes(built)[CONFIGS[1]]
+
+
+def test_a_second_run_builds_nothing(built, capsys):
+    before = {path: path.stat().st_mtime_ns for path in built.glob("*/*.parquet")}
+    assert build(built, *CONFIGS, "--limit", 6) == 0
+    assert "0 configs built, 5 already there" in capsys.readouterr().out
+    assert before == {path: path.stat().st_mtime_ns for path in built.glob("*/*.parquet")}
+
+
+def test_other_settings_are_refused_until_overwrite(tmp_path, folder, capsys):
+    corpus = ["--corpus", f"en-mine={folder}"]
+    assert build(tmp_path / "srb", "en-mine_clean", "--limit", 2, *corpus) == 0
+    assert build(tmp_path / "srb", "en-mine_clean", "--limit", 3, *corpus) == 2
+    assert "--overwrite" in capsys.readouterr().err
+    assert len(rows(tmp_path / "srb", "en-mine_clean")) == 2
+    assert build(tmp_path / "srb", "en-mine_clean", "--limit", 3, *corpus, "--overwrite") == 0
+    assert len(rows(tmp_path / "srb", "en-mine_clean")) == 3
+
+
+def spoil(folder: Path) -> set[str]:
+    """Every way in which a corpus can be bad; the words that the report must have."""
+    (folder / "alone.txt").write_text("a transcript without audio")
+    soundfile.write(folder / "mute.flac", speech_like(1), RATE)
+    soundfile.write(folder / "void.flac", np.zeros(0), RATE)
+    (folder / "void.txt").write_text("a clip of no length")
+    soundfile.write(folder / "blank.flac", speech_like(1), RATE)
+    (folder / "blank.txt").write_text("  ")
+    whole = (folder / "3.flac").read_bytes()
+    (folder / "cut.flac").write_bytes(whole[: len(whole) // 2])
+    (folder / "cut.txt").write_text("a corrupt file")
+    return {"alone", "mute", "void", "blank", "cut"}
+
+
+def test_a_bad_corpus_is_reported_whole_and_nothing_is_built(tmp_path, folder, capsys):
+    expected = spoil(folder)
+    assert build(tmp_path / "srb", "en-mine_echo_sev1", "--corpus", f"en-mine={folder}") == 2
+    said = capsys.readouterr().err
+    assert all(any(name in line for line in said.splitlines()) for name in expected), said
+    assert f"{len(expected)} of the clips cannot be used" in said
+    assert not list((tmp_path / "srb").glob("*/*.parquet"))
+
+
+def test_bad_clips_can_be_left_out_and_are_counted(tmp_path, folder, capsys):
+    expected = spoil(folder)
+    corpus = ["--corpus", f"en-mine={folder}", "--on-error", "skip"]
+    assert build(tmp_path / "srb", "en-mine_echo_sev1", *corpus) == 0
+    assert len(rows(tmp_path / "srb", "en-mine_echo_sev1")) == 4
+    assert len(manifests(tmp_path / "srb")["en-mine_echo_sev1"]["skipped"]) == len(expected)
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (["en_noise_sev3"], "--corpus en="),
+        (["en-demo_nois_sev3"], "did you mean noise"),
+        (["en-demo_noise"], "needs a severity"),
+        (["en-demo_noise_sev9"], "1 to 4"),
+        (["en-demo_zzz*"], "no config matches"),
+        (["en-demo_pgd_sev1-whisper-tiny.en"], "srb attack pgd"),
+        (["fr-demo_clean"], "no language 'fr'"),
+        ([], "say which configs"),
+        (["en-demo_clean", "--corpus", "english"], "LANGUAGE=PATH"),
+        (["en-mine_clean", "--corpus", "en-mine=/nowhere"], "/nowhere"),
+        (["en-demo_clean", "--workers", "0"], "1 or more"),
+    ],
+)
+def test_mistakes_get_one_line(tmp_path, capsys, words, complaint):
+    assert build(tmp_path / "srb", *words) == 2
+    said = capsys.readouterr().err.strip()
+    assert complaint in said
+    assert "\n" not in said
+
+
+def test_a_folder_that_cannot_be_written_is_named(tmp_path, capsys):
+    (tmp_path / "file").write_text("in the way")
+    assert build(tmp_path / "file" / "srb", "en-demo_clean", "--limit", 1) == 2
+    assert "cannot be written" in capsys.readouterr().err
+
+
+def test_a_full_disk_leaves_nothing_half_made(tmp_path, capsys, monkeypatch):
+    from srb.builders import shards
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(shards, "make_table", full)
+    assert build(tmp_path / "srb", "en-demo_clean", "--limit", 1) == 2
+    assert "No space left on device" in capsys.readouterr().err
+    assert not [path for path in (tmp_path / "srb").rglob("*") if path.suffix in (".parquet", ".part")]
+
+
+@pytest.mark.slow
+def test_killed_at_any_moment_it_goes_on_to_the_same_bytes(tmp_path):
+    """Kill -9 at 20 random moments; then one run to the end."""
+    out, whole = tmp_path / "killed", tmp_path / "whole"
+    words = ["en-demo_[a-n]*_sev1", "--limit", "5", "--workers", "2"]
+    command = [sys.executable, "-m", "srb.cli.main", "build", *words, "--out"]
+    started = time.perf_counter()
+    subprocess.run([*command, str(whole)], check=True, capture_output=True)
+    length = time.perf_counter() - started
+    moments = random.Random(0)
+    for _ in range(20):
+        process = subprocess.Popen(
+            [*command, str(out)], start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+        time.sleep(length * moments.uniform(0.3, 0.9))
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        for manifest in out.glob("*/manifest.json"):  # what is visible is complete
+            found = json.loads(manifest.read_text())
+            assert all((manifest.parent / name).is_file() for name in found["files"])
+        assert all((path / "manifest.json").exists() for path in out.glob("en-demo_*"))
+    subprocess.run([*command, str(out)], check=True, capture_output=True)
+    assert hashes(out) == hashes(whole)
+    assert not (out / ".partial").exists()
+    assert (out / "README.md").read_text() == (whole / "README.md").read_text()
+
+
+@pytest.mark.slow
+def test_480_configs_load_in_a_moment(tmp_path):
+    """A folder with the card of 480 configs and one of them for real: a cold load in a new process."""
+    import yaml
+
+    build(tmp_path / "srb", "en-demo_clean", "--limit", 1)
+    card = (tmp_path / "srb" / "README.md").read_text()
+    header = yaml.safe_load(card.split("---")[1])
+    entry = json.dumps(header["configs"][0])
+    header["configs"] += [json.loads(entry.replace("clean", f"scenario{number}")) for number in range(479)]
+    (tmp_path / "srb" / "README.md").write_text(f"---\n{yaml.safe_dump(header)}---\n")
+    program = (
+        "import time, datasets; t = time.perf_counter()\n"
+        "datasets.load_dataset('srb', 'en-demo_clean'); print(time.perf_counter() - t)"
+    )
+    environment = {**os.environ, "HF_DATASETS_CACHE": str(tmp_path / "cache"), "HF_HUB_OFFLINE": "1"}
+    run = subprocess.run(
+        [sys.executable, "-c", program], cwd=tmp_path, env=environment, capture_output=True, text=True, check=True
+    )
+    assert float(run.stdout) < 1.5  # about 0.4 s on an idle machine

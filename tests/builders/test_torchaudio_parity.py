@@ -1,0 +1,30 @@
+"""Noise, speed, resampling, gain and pitch against vectors made by torchaudio 2.11."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from conftest import RATE, error_db
+
+from srb.builders.perturb.gain import gain
+from srb.builders.perturb.noise import mix
+from srb.builders.perturb.pitch import pitch
+from srb.builders.perturb.resample import resample, speed
+
+VECTORS = dict(np.load(Path(__file__).parent / "data" / "torchaudio_2_11.npz"))
+FUNCTIONS = {
+    "add_noise": lambda x, value: mix(x, VECTORS["noise"], value),
+    "speed": lambda x, value: speed(x, RATE, value, None),
+    "resample": lambda x, value: resample(x, RATE, value, None),
+    "gain": lambda x, value: np.clip(gain(x, RATE, value, None), -1, 1),
+    "pitch": lambda x, value: pitch(x, RATE, value, None),
+}
+# Torchaudio itself accumulates phases in single precision, which limits how near pitch can come.
+LIMIT_DB = {"pitch": -60}
+
+
+@pytest.mark.parametrize("case", [name for name in VECTORS if name not in ("x", "noise")])
+def test_matches_torchaudio(case):
+    function, value = case.rsplit("_", 1)
+    ours = FUNCTIONS[function](VECTORS["x"], float(value))
+    assert error_db(ours, VECTORS[case]) < LIMIT_DB.get(function, -120)
