@@ -51,6 +51,25 @@ class Recogniser(Protocol):
         ...
 
 
+class SomeFailed(Exception):
+    """Raised by adapters that know which clips of a batch failed: what came of each, so that none is sent again."""
+
+    def __init__(self, outcomes: list[str | Exception]) -> None:
+        super().__init__(next(str(outcome) for outcome in outcomes if isinstance(outcome, Exception)))
+        self.outcomes = outcomes
+
+    @classmethod
+    def unless_all_well(cls, outcomes: list[str | Exception]) -> list[str]:
+        """The texts, if there is one for every clip."""
+        for outcome in outcomes:
+            if isinstance(outcome, UserError):
+                raise outcome
+        texts = [outcome for outcome in outcomes if isinstance(outcome, str)]
+        if len(texts) < len(outcomes):
+            raise cls(outcomes)
+        return texts
+
+
 @dataclass
 class Described:
     """The part that adapters share: who the recogniser is."""

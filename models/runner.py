@@ -28,7 +28,7 @@ import numpy as np
 from srb.builders.audio import RATE
 from srb.builders.errors import UserError
 from srb.models.data import Config, Row, Window
-from srb.models.interface import PERFORMANCE_OPTIONS, Clip, Recogniser, Spec, open_model
+from srb.models.interface import PERFORMANCE_OPTIONS, Clip, Recogniser, SomeFailed, Spec, open_model
 
 T = TypeVar("T")
 GIVE_UP_AFTER = 25  # failures with not one success: then the recogniser is broken, not the clip
@@ -101,6 +101,12 @@ class Listener:
             _check(texts, len(clips))
         except UserError:
             raise
+        except SomeFailed as known:
+            each = (time.perf_counter() - start) / len(clips)
+            return [
+                Outcome(None, _one_line(one), each) if isinstance(one, Exception) else Outcome(one.strip(), None, each)
+                for one in known.outcomes
+            ]
         except Exception as error:
             if len(clips) == 1:
                 return [Outcome(None, _one_line(error), time.perf_counter() - start)]
@@ -297,7 +303,7 @@ def read_lines(path: Path) -> tuple[dict[str, bytes], int]:
 
 def write_atomically(path: Path, data: bytes) -> None:
     """Write beside the place, then rename: a reader sees the old file or the new one."""
-    beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    beside = path.with_name(f".{path.name}.tmp")  # one writer at a time: the locks see to it
     with beside.open("wb") as file:
         file.write(data)
         file.flush()

@@ -1,0 +1,61 @@
+"""Vosk (Kaldi) with a model folder from https://alphacephei.com/vosk/models: `vosk:<folder>`.
+
+A batch is spread over threads; every clip has a recogniser of its own, fed in quarter seconds so that Vosk finds the
+ends of sentences in long clips as it does on a stream.
+"""
+
+from __future__ import annotations
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from srb.builders.audio import to_pcm16
+from srb.builders.errors import UserError
+from srb.models.interface import Clip, Described, Recogniser, cores, folder_revision, need
+
+
+@dataclass
+class Vosk(Described):
+    """One model, shared by the threads."""
+
+    vosk: Any = None
+    model: Any = None
+    pool: Any = None
+
+    def transcribe(self, clips: list[Clip], rate: int, language: str | None) -> list[str]:
+        return list(self.pool.map(lambda clip: self._one(clip, rate), clips))
+
+    def _one(self, clip: Clip, rate: int) -> str:
+        recogniser = self.vosk.KaldiRecognizer(self.model, rate)
+        pcm, step = to_pcm16(clip.clip(-1, 1)), rate // 4
+        parts = []
+        for start in range(0, len(pcm), step):
+            if recogniser.AcceptWaveform(pcm[start : start + step].tobytes()):
+                parts.append(json.loads(recogniser.Result())["text"])
+        parts.append(json.loads(recogniser.FinalResult())["text"])
+        return " ".join(filter(None, parts))
+
+    def close(self) -> None:
+        self.pool.shutdown(wait=False, cancel_futures=True)
+
+
+def load(target: str, *, threads: int = 0) -> Recogniser:
+    """`vosk:<folder>`; `threads` 0 is one per core."""
+    vosk = need("vosk", "vosk", "pip install vosk")
+    folder = Path(target)
+    if not target or not folder.is_dir():
+        raise UserError(f"vosk:{target}: no such folder; unpack a model from https://alphacephei.com/vosk/models")
+    vosk.SetLogLevel(-1)
+    threads = threads or cores()
+    return Vosk(
+        name=folder.resolve().name,
+        revision=folder_revision(folder, ("am/*.mdl", "conf/*", "graph/*.fst", "*.mdl", "*.fst")),
+        options={"threads": threads},
+        batch_size=4 * threads,
+        vosk=vosk,
+        model=vosk.Model(str(folder)),
+        pool=ThreadPoolExecutor(threads, thread_name_prefix="vosk"),
+    )

@@ -1,0 +1,62 @@
+"""Kill -9 at ten random moments: the run goes on to the same predictions, no line lost or doubled."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from conftest import tone, write_config
+from test_running import lines, srb_run
+
+CLIPS = 150
+
+
+def start(data: Path, out: Path) -> subprocess.Popen:
+    command = [sys.executable, "-m", "srb.cli.main", "run", "--model", "python:standin:slow_count?batch_size=3"]
+    command += ["--data", str(data), "--out", str(out), "--quiet"]
+    here = str(Path(__file__).parent)
+    return subprocess.Popen(command, cwd=here, stdout=subprocess.DEVNULL, env={**os.environ, "PYTHONPATH": here})
+
+
+def seen(out: Path) -> int:
+    return sum(path.read_bytes().count(b"\n") for path in out.rglob("*.jsonl*"))
+
+
+def without_time(path: Path) -> list[dict]:
+    return [{key: value for key, value in line.items() if key != "time"} for line in lines(path)]
+
+
+def test_ten_kills_change_nothing(tmp_path: Path) -> None:
+    names = ("en-demo_clean", "en-demo_noise_sev3")
+    for name in names:
+        write_config(tmp_path / "srb", name, [tone(i % 60) for i in range(CLIPS)], rows_per_group=40)
+    assert srb_run("python:standin:count", tmp_path / "srb", tmp_path / "whole") == 0
+    out = tmp_path / "runs"
+    draw = random.Random(20)
+    moments = sorted(draw.sample(range(5, 2 * CLIPS - 15), 10))
+    kept: dict[str, set[bytes]] = {}
+    for moment in moments:
+        process = start(tmp_path / "srb", out)
+        while process.poll() is None and seen(out) < moment:
+            time.sleep(0.002)
+        time.sleep(draw.uniform(0, 0.04))  # anywhere in a batch
+        os.kill(process.pid, signal.SIGKILL)
+        assert process.wait() == -signal.SIGKILL
+        for path in out.rglob("*.jsonl*"):
+            whole = set(path.read_bytes().split(b"\n")[:-1])
+            name = path.name.split(".jsonl")[0]
+            assert kept.get(name, set()) <= whole  # what was written stays
+            kept[name] = whole
+    assert start(tmp_path / "srb", out).wait() == 0
+    for name in names:
+        path = out / "standin-slow_count" / f"{name}.jsonl"
+        assert without_time(path) == without_time(tmp_path / "whole/standin-count" / f"{name}.jsonl")
+        assert kept[name] <= set(path.read_bytes().split(b"\n"))
+    assert not list(out.rglob("*.part"))
+    assert json.loads((out / "standin-slow_count/run.json").read_text())["configs"][names[1]]["rows"] == CLIPS
