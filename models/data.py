@@ -1,7 +1,7 @@
 """The audio that a run reads: one kind of object for every place that `--data` can name.
 
 - a folder that `srb build` filled: `<folder>/<config>/*.parquet`;
-- the `datasets` cache: `<cache>/srb/<config>/<version>/<hash>/*.arrow`, used when no such folder exists;
+- the `datasets` cache, `<cache>/srb/*/*/*/*.arrow`, when there is no folder of that name;
 - a Hub dataset of ours, `owner/name`, laid out like the folder;
 - the authors' published data, on the Hub or in a local copy: `<their config>/<their split>-*.parquet`.
 
@@ -240,14 +240,20 @@ class Cache:
 
     folder: Path
 
+    @cached_property
+    def _prepared(self) -> dict[str, Path]:
+        """Config name -> the folder of its newest preparation. The info file knows the name; the folder adds a hash."""
+        infos = sorted(self.folder.glob("*/*/*/dataset_info.json"), key=lambda info: info.stat().st_mtime)
+        return {json.loads(info.read_text(encoding="utf-8"))["config_name"]: info.parent for info in infos}
+
     def names(self) -> list[str]:
-        return sorted({info.parents[2].name for info in self.folder.glob("*/*/*/dataset_info.json")})
+        return sorted(self._prepared)
 
     def config(self, name: str) -> Config:
-        prepared = max(self.folder.glob(f"{name}/*/*/dataset_info.json"), key=lambda info: info.stat().st_mtime).parent
-        files = sorted([*prepared.glob("*-test*.arrow"), *prepared.glob("*-test*.parquet")])
+        folder = self._prepared[name]
+        files = sorted([*folder.glob("*-test*.arrow"), *folder.glob("*-test*.parquet")])
         if not files:
-            raise UserError(f"{prepared}: no test split in it; build {name} again")
+            raise UserError(f"{folder}: no test split in it; build {name} again")
         return Config(name, files)
 
 

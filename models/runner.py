@@ -33,11 +33,9 @@ from srb.models.interface import PERFORMANCE_OPTIONS, Clip, Recogniser, SomeFail
 T = TypeVar("T")
 GIVE_UP_AFTER = 25  # failures with not one success: then the recogniser is broken, not the clip
 QUANTILES = (5, 25, 50, 75, 95, 99)
-# packages whose version goes into run.json, if the run used them
-PACKAGES = {
-    "numpy": "numpy",
-    "pyarrow": "pyarrow",
-    "soundfile": "soundfile",
+# packages whose versions go into run.json
+ALWAYS = ("numpy", "pyarrow", "soundfile")
+IF_USED = {
     "torch": "torch",
     "transformers": "transformers",
     "tokenizers": "tokenizers",
@@ -416,7 +414,8 @@ def describe(spec: Spec, text: str, recogniser: Recogniser, where: str) -> dict[
         "versions": {
             "speech-robust-bench": metadata.version("speech-robust-bench"),
             "python": platform.python_version(),
-            **{name: _version(package) for name, package in PACKAGES.items() if name in sys.modules},
+            **{name: _version(name) for name in ALWAYS},
+            **{package: _version(package) for name, package in IF_USED.items() if name in sys.modules},
         },
         "machine": {
             "system": platform.platform(),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import pyarrow as pa
@@ -91,21 +90,15 @@ def test_splits_without_a_name_of_ours_are_left_out() -> None:
         published.theirs("it_clean")
 
 
-@pytest.mark.parametrize("file_format", ["arrow", "parquet"])
-def test_the_datasets_cache(tones: Path, tmp_path: Path, monkeypatch, file_format: str) -> None:
+def test_the_datasets_cache(tones: Path, tmp_path: Path, monkeypatch) -> None:
     datasets = pytest.importorskip("datasets")
+    from srb.builders.dataset import to_cache
+
     cache = tmp_path / "cache"
-    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", cache)
+    for module in (datasets.config, datasets.builder.config):
+        monkeypatch.setattr(module, "HF_DATASETS_CACHE", cache)
     for name in ("en-demo_clean", "en-demo_noise_sev3"):
-        builder = datasets.load_dataset_builder(
-            "parquet", name, data_files={"test": str(tones / name / "*.parquet")}, cache_dir=str(cache)
-        )
-        builder.dataset_name = "srb"
-        builder.download_and_prepare(
-            str(cache / "srb" / name / "0.0.0" / "abc") if file_format == "parquet" else None, file_format=file_format
-        )
-        if file_format == "arrow":
-            shutil.copytree(builder.cache_dir, cache / "srb" / name / "0.0.0" / "abc")
+        to_cache(tones, name)
     monkeypatch.chdir(tmp_path / "srb" / "en-demo_clean")  # where there is no folder ./srb
     assert open_data("srb").names() == ["en-demo_clean", "en-demo_noise_sev3"]
     assert srb_run("python:standin:count", Path("srb"), tmp_path / "runs") == 0
