@@ -4,6 +4,11 @@ DNSMOS (Reddy et al., 2021 and 2022): P.808 predicts the overall rating of a lis
 P.835 for the speech, the background and both. The networks are those that the `speechmos` package carries, fed as that
 package feeds them: windows of 9.01 s every second, a short clip repeated until it fills one, the mean over the windows.
 Its features are computed here without librosa. PESQ is ITU-T P.862.2 (wideband) by the `pesq` package.
+
+Nearly all of DNSMOS' time goes into the first four layers of the SIG/BAK/OVRL network, convolutions over every frame,
+and windows share eight seconds of nine with the next one. So the network is cut in three: the spectrogram, those
+layers, and the rest. The layers run once over the clip, and only the edges of each window, where they see its zero
+padding instead of the clip, are run again; a window then takes the rest of the network alone, with the same result.
 """
 
 from __future__ import annotations
@@ -11,13 +16,14 @@ from __future__ import annotations
 import importlib.util
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 
+from srb.builders import onnx_cut
 from srb.builders.audio import RATE, Samples
 from srb.builders.corpora.base import Problem, Utterance
 from srb.builders.errors import UserError
@@ -29,6 +35,8 @@ _WINDOW_S = 9.01
 _WINDOW = int(_WINDOW_S * RATE)
 _FFT = 321  # speechmos asks for 320 + 1 points
 _FRAME = 160
+_FRAMES = 900  # of 20 ms, every 10 ms, in a window
+_REACH = 4  # frames that the first four layers see to each side
 _MELS = 120
 # From the networks' raw scores to the rating scale (speechmos: fitted polynomials, highest power first).
 _SCALE = {
@@ -58,19 +66,16 @@ def qualities(clips: Iterable[tuple[Samples, Samples | None]]) -> list[dict[str,
 
 def dnsmos(samples: Samples) -> dict[str, float]:
     """P.808, SIG, BAK and OVRL of a clip at 16 kHz."""
-    primary, _ = _networks()
-    windows = _windows(samples)
-    # One window at a time: a batch is no faster, and holds 75 MB of activations for each of its windows.
-    raw = np.concatenate([primary.run(None, {"input_1": window[np.newaxis]})[0] for window in windows])
-    scores = {"dnsmos_p808": _p808(windows)}
-    for column, values in zip(_SCALE, raw.T, strict=True):
+    audio, starts = _windows(samples)
+    scores = {"dnsmos_p808": _p808(audio, starts)}
+    for column, values in zip(_SCALE, _raw_scores(audio, starts).T, strict=True):
         scores[column] = float(np.mean(np.polyval(_SCALE[column], values)))
     return scores
 
 
 def p808(samples: Samples) -> float:
     """The P.808 rating alone, some twenty times faster than all of DNSMOS."""
-    return _p808(_windows(samples))
+    return _p808(*_windows(samples))
 
 
 def filter_p808(utterances: Sequence[Utterance], minimum: float, workers: int = 1) -> Iterator[Utterance | Problem]:
@@ -139,8 +144,8 @@ def _bytes(samples: Samples) -> bytes:
     return np.ascontiguousarray(samples, dtype=np.float32).tobytes()
 
 
-def _windows(samples: Samples) -> list[np.ndarray]:
-    """What the networks are shown: views of 9.01 s, one per second, of the clip repeated until it fills one."""
+def _windows(samples: Samples) -> tuple[np.ndarray, list[int]]:
+    """What the networks are shown: the clip, repeated until it fills a window, and where its windows start."""
     audio = np.clip(np.asarray(samples, dtype=np.float32), -1, 1)
     if not len(audio):
         raise ValueError("an empty clip has no quality")
@@ -149,14 +154,42 @@ def _windows(samples: Samples) -> list[np.ndarray]:
     # As speechmos counts them: the last second may go unheard, and where the end in seconds times the rate comes out
     # just under a whole number, the window is one sample short and left out.
     hops = range(int(len(audio) // RATE - _WINDOW_S) + 1)
-    windows = (audio[hop * RATE : int((hop + _WINDOW_S) * RATE)] for hop in hops)
-    return [window for window in windows if len(window) == _WINDOW]
+    return audio, [hop * RATE for hop in hops if int((hop + _WINDOW_S) * RATE) - hop * RATE == _WINDOW]
 
 
-def _p808(windows: Sequence[np.ndarray]) -> float:
-    _, network = _networks()
-    scores = [network.run(None, {"input_1": _log_mel(window[:-_FRAME])[np.newaxis]})[0].item() for window in windows]
-    return float(np.mean(scores))
+def _raw_scores(audio: np.ndarray, starts: Sequence[int]) -> np.ndarray:
+    """The SIG/BAK/OVRL network's output for each window: windows x 3."""
+    networks = _networks()
+    frames = starts[-1] // _FRAME + _FRAMES
+    block = _FRAMES * _FRAME
+    padded = np.pad(audio, (0, max(0, -(-frames // _FRAMES) * block + _FRAME - len(audio))))
+    pieces = [networks.spectrum(padded[at : at + _WINDOW][np.newaxis]) for at in range(0, frames * _FRAME, block)]
+    spectrum = np.concatenate(pieces, axis=2)[:, :, :frames]
+
+    # Four layers of 3 x 3 see four frames to each side, and a maximum over two frames follows: all counts are even.
+    layers = []
+    for at in range(0, frames, _FRAMES):
+        before = min(at, _REACH)
+        part = networks.layers(spectrum[:, :, at - before : at + _FRAMES + _REACH])
+        layers.append(part[:, :, before // 2 : (before + _FRAMES) // 2])
+    shared = np.concatenate(layers, axis=2)[:, :, : frames // 2]
+
+    firsts = [start // _FRAME for start in starts]
+    heads = networks.layers(np.concatenate([spectrum[:, :, at : at + 2 * _REACH] for at in firsts]))
+    tails = networks.layers(np.concatenate([spectrum[:, :, at + _FRAMES - 2 * _REACH : at + _FRAMES] for at in firsts]))
+    edge = _REACH // 2
+    scores = []
+    for at, head, tail in zip(firsts, heads, tails, strict=True):
+        window = shared[:, :, at // 2 : (at + _FRAMES) // 2].copy()
+        window[0, :, :edge], window[0, :, -edge:] = head[:, :edge], tail[:, -edge:]
+        scores.append(networks.rest(window))
+    return np.concatenate(scores)
+
+
+def _p808(audio: np.ndarray, starts: Sequence[int]) -> float:
+    network = _networks().p808
+    mels = (_log_mel(audio[start : start + _WINDOW - _FRAME]) for start in starts)
+    return float(np.mean([network(mel[np.newaxis]).item() for mel in mels]))
 
 
 def _log_mel(audio: np.ndarray) -> np.ndarray:
@@ -184,23 +217,44 @@ def _mel_bank() -> tuple[np.ndarray, np.ndarray]:
     return window.astype(np.float32), (triangles * 2 / (high - low)).astype(np.float32)
 
 
+class _Networks(NamedTuple):
+    """The parts of the SIG/BAK/OVRL network, and the P.808 network."""
+
+    spectrum: Callable[[np.ndarray], np.ndarray]
+    layers: Callable[[np.ndarray], np.ndarray]
+    rest: Callable[[np.ndarray], np.ndarray]
+    p808: Callable[[np.ndarray], np.ndarray]
+
+
 @lru_cache(maxsize=1)
-def _networks() -> tuple[Any, Any]:
-    """The SIG/BAK/OVRL and the P.808 network, on one thread each: clips are scored in parallel, not their layers."""
+def _networks() -> _Networks:
     _require("speechmos")
     _require("onnxruntime")
-    import onnxruntime
-
     package = importlib.util.find_spec("speechmos")
     assert package is not None
     folder = Path((package.submodule_search_locations or [""])[0], "dnsmos_models")
+    model = (folder / "sig_bak_ovr.onnx").read_bytes()
+    operations = onnx_cut.nodes(model)
+    expand = next(number for number, node in enumerate(operations) if node.op == "Unsqueeze")
+    spectrum = next(node for node in operations[expand:] if node.op == "Conv").inputs[0]
+    layers = next(node for node in operations if node.op == "MaxPool").outputs[0]
+    return _Networks(
+        _part(onnx_cut.cut(model, ("input_1", ("N", _WINDOW)), (spectrum, ("N", 1, _FRAMES, 161)))),
+        _part(onnx_cut.cut(model, (spectrum, ("N", 1, "frames", 161)), (layers, ("N", 32, "half", 80)))),
+        _part(onnx_cut.cut(model, (layers, ("N", 32, _FRAMES // 2, 80)), (operations[-1].outputs[0], ("N", 3)))),
+        _part((folder / "model_v8.onnx").read_bytes()),
+    )
+
+
+def _part(model: bytes) -> Callable[[np.ndarray], np.ndarray]:
+    """A network as a function, on one thread: clips are scored in parallel, not their layers."""
+    import onnxruntime
+
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
-
-    def load(name: str) -> Any:
-        return onnxruntime.InferenceSession(str(folder / name), options, providers=["CPUExecutionProvider"])
-
-    return load("sig_bak_ovr.onnx"), load("model_v8.onnx")
+    session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+    name = session.get_inputs()[0].name
+    return lambda values: session.run(None, {name: values})[0]
 
 
 def _require(package: str) -> None:

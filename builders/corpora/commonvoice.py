@@ -16,10 +16,10 @@ INFO = CorpusInfo(
     name="commonvoice",
     title="Common Voice test",
     licence="CC0-1.0",
-    url="https://commonvoice.mozilla.org/datasets",
+    url="https://commonvoice.mozilla.org",
     citation="Ardila et al.: Common Voice: A Massively-Multilingual Speech Corpus. LREC 2020.",
-    get="download release 17.0 or later of the language from https://commonvoice.mozilla.org/datasets and unpack it",
-    hub="hf:mozilla-foundation/common_voice_17_0:{language}:test",
+    # It has left the Hub: since October 2025 Mozilla publishes it on its own site alone.
+    get="download release 17.0 or later of the language from https://datacollective.mozillafoundation.org and unpack it",
 )
 LAYOUT = "<locale>/test.tsv and <locale>/clips/*.mp3"
 MIN_P808 = 3.4

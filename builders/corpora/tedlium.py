@@ -22,7 +22,6 @@ INFO = CorpusInfo(
     citation="Hernandez, Nguyen, Ghannay, Tomashenko, Estève: TED-LIUM 3: twice as much data and corpus repartition "
     "for experiments on speaker adaptation. SPECOM 2018.",
     get="download and unpack TEDLIUM_release-3.tgz from https://www.openslr.org/51",
-    hub="hf:LIUM/tedlium:release3:test",
     derivatives_allowed=False,
 )
 LAYOUT = "legacy/test/stm/*.stm and legacy/test/sph/*.sph"

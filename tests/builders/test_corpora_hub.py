@@ -171,7 +171,6 @@ def test_the_grammar_of_names():
     [
         ("librispeech", "en", False, ("openslr/librispeech_asr", "clean", "test")),
         ("mls", "es", False, ("facebook/multilingual_librispeech", "spanish", "test")),
-        ("commonvoice", "fr", False, ("mozilla-foundation/common_voice_17_0", "fr", "test")),
         ("ami", "en", True, ("edinburghcstr/ami", "sdm", "test")),
     ],
 )
@@ -180,3 +179,8 @@ def test_hf_alone_is_the_standard_dataset(name, language, far, expected):
 
     spec = hub.complete(hub.HubSpec(""), CORPORA[name].info.hub, language, far)
     assert (spec.path, spec.config, spec.split) == expected
+
+
+def test_a_corpus_that_is_not_on_the_hub():
+    with pytest.raises(UserError, match="no standard Hub dataset"):
+        open_corpus("hf:", "en", "chime")
