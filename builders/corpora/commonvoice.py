@@ -19,7 +19,7 @@ INFO = CorpusInfo(
     url="https://commonvoice.mozilla.org",
     citation="Ardila et al.: Common Voice: A Massively-Multilingual Speech Corpus. LREC 2020.",
     # It has left the Hub: since October 2025 Mozilla publishes it on its own site alone.
-    get="download release 17.0 or later of the language from https://datacollective.mozillafoundation.org and unpack it",
+    get="download and unpack release 17.0 or later of the language from https://datacollective.mozillafoundation.org",
 )
 LAYOUT = "<locale>/test.tsv and <locale>/clips/*.mp3"
 MIN_P808 = 3.4
