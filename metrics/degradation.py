@@ -55,7 +55,8 @@ def score(
     speakers: Sequence[str | None] | None = None,
     floor: bool = False,
     normaliser: str = "srb-paper-1",
-    unit: str = "word",
+    unit: str | None = None,
+    language: str | None = None,
     replicates: int = 0,
     level: float = 0.95,
     seed: int = 0,
@@ -75,16 +76,17 @@ def score(
             f"{len(references)} references but {len(clean_predictions)} clean_predictions; give ids and clean_ids to "
             "pair them, or clean_references if the clean clips are others"
         )
-    how = {"normaliser": normaliser, "unit": unit}
-    counts = align(references, predictions, **how)
-    clean = align(references if clean_references is None else clean_references, clean_predictions, **how)
+    how = versions(normaliser, unit, language)
+    counts = align(references, predictions, normaliser=normaliser, unit=how["unit"])
+    said = references if clean_references is None else clean_references
+    clean = align(said, clean_predictions, normaliser=normaliser, unit=how["unit"])
     result: dict[str, Any] = {
         "werd": float(degradation(counts.rate, clean.rate, floor)),
         "wer": counts.rate,
         "clean_wer": clean.rate,
         "paired": paired,
         "utterances": len(counts),
-        **versions(normaliser, unit),
+        **how,
     }
     if replicates:
         names = list(ids) if ids is not None else [str(i) for i in range(len(counts))]

@@ -21,7 +21,7 @@ from srb.builders.errors import UserError
 from srb.builders.names import parse
 from srb.metrics.tables import shipped
 
-DEFAULT = "srb-1"
+DEFAULT = "paper-table3"
 ADVERSARIAL = ("pgd", "universal")
 MEASURES = ("dnsmos", "pesq")
 
@@ -89,6 +89,26 @@ def _keys(name: str) -> list[str]:
         return keys
     severity = f"_sev{config.severity}" if config.severity else ""
     return [*keys, f"{config.scenario}_{config.language}{severity}", f"{config.scenario}{severity}"]
+
+
+def resolve(difficulty: float | str, table: str | Path = DEFAULT) -> tuple[float, str]:
+    """The difficulty to divide by and its source: a positive number as given, or looked up by key or config.
+
+    >>> resolve("en_noise_sev3")
+    (77.0, 'paper-table3')
+    >>> resolve(50)
+    (50.0, 'given')
+    """
+    if isinstance(difficulty, str):
+        source = load(table)
+        value, label = source.of(difficulty), source.name
+    elif isinstance(difficulty, (int, float)) and not isinstance(difficulty, bool):
+        value, label = float(difficulty), "given"
+    else:
+        raise UserError(f"difficulty is a number or a key such as 'noise_sev3', not {difficulty!r}")
+    if not value > 0:
+        raise UserError(f"the difficulty {difficulty!r} is {value:g}; a score can only be divided by a positive one")
+    return value, label
 
 
 def load(name: str | Path = DEFAULT) -> Table:

@@ -91,7 +91,7 @@ def normalise(text: str, normaliser: str = "srb-paper-1") -> str:
     return " ".join(_function(normaliser)(text).split())
 
 
-def versions(normaliser: str, unit: str = "word") -> dict[str, str]:
+def versions(normaliser: str, unit: str | None = None, language: str | None = None) -> dict[str, str]:
     """What a result has to say about how it was scored: normaliser and its version, unit.
 
     >>> versions("srb-paper-1")
@@ -100,7 +100,14 @@ def versions(normaliser: str, unit: str = "word") -> dict[str, str]:
     _function(normaliser)
     package = NORMALISERS[normaliser][1]
     label = f"{normaliser} ({package} {metadata.version(package)})" if package else normaliser
-    return {"normaliser": label, "unit": unit}
+    return {"normaliser": label, "unit": _unit(unit, language)}
+
+
+def _unit(unit: str | None, language: str | None) -> str:
+    unit = unit or default_unit(language)
+    if unit not in UNITS:
+        raise UserError(f"there is no unit '{unit}'; choose one of {', '.join(UNITS)}")
+    return unit
 
 
 def _function(normaliser: str) -> Callable[[str], str]:
@@ -174,17 +181,21 @@ def error_rate(errors, lengths):
 
 
 def align(
-    references: Sequence[str], predictions: Sequence[str], *, normaliser: str = "srb-paper-1", unit: str = "word"
+    references: Sequence[str],
+    predictions: Sequence[str],
+    *,
+    normaliser: str = "srb-paper-1",
+    unit: str | None = None,
+    language: str | None = None,
 ) -> Counts:
-    """Normalise and align each prediction with its reference, once.
+    """Normalise and align each prediction with its reference, once; the unit is the language's unless it is given.
 
     >>> align(["The cat sat."], ["the cat sat on it"]).totals()
     {'hits': 3, 'substitutions': 0, 'deletions': 0, 'insertions': 2}
     """
     check_texts(references=references, predictions=predictions)
     _function(normaliser)
-    if unit not in UNITS:
-        raise UserError(f"there is no unit '{unit}'; choose one of {', '.join(UNITS)}")
+    unit = _unit(unit, language)
     rows = []
     ids: dict[str, int] = {}
     for reference, prediction in zip(references, predictions, strict=True):

@@ -22,7 +22,8 @@ Args:
     speakers (list of str): speakers of the clips; the bootstrap then draws whole speakers.
     floor (bool): replace a negative WERD by 0, as the authors' code does.
     normaliser (str): 'srb-paper-1' (default: lower case, no punctuation), 'whisper-en', 'whisper-basic' or 'none'.
-    unit (str): 'word' (default), 'char' or 'char-nospace'.
+    unit (str): 'word', 'char' or 'char-nospace'; by default what the language is counted in.
+    language (str): 'en', 'zh', ...; languages written without spaces are counted in characters, all others in words.
     replicates (int): bootstrap replicates for an interval; 0 (default) for none.
     level (float): level of the interval, 0.95 by default.
     seed (int): seed of the bootstrap.
@@ -60,7 +61,8 @@ class Werd(TextColumns, evaluate.Metric):
         speakers=None,
         floor=False,
         normaliser="srb-paper-1",
-        unit="word",
+        unit=None,
+        language=None,
         replicates=0,
         level=0.95,
         seed=0,
@@ -76,6 +78,7 @@ class Werd(TextColumns, evaluate.Metric):
             floor=floor,
             normaliser=normaliser,
             unit=unit,
+            language=language,
             replicates=replicates,
             level=level,
             seed=seed,
