@@ -4,7 +4,7 @@ A replicate draws as many clips as there are, with replacement. It is kept as a 
 drawn), so one matrix product gives the error rates of every config of a clip set in every replicate. The weights are a
 pure function of the clips' ids, the speakers and the seed: two configs of the same clips, or two models on them, are
 resampled alike, which is what makes their difference paired. Bisani and Ney, "Bootstrap estimates for confidence
-intervals in ASR performance evaluation", ICASSP 2004; by speaker as in Liu et al., "Statistical testing on ASR
+intervals in ASR performance evaluation", ICASSP 2004; by speaker as in Liu and Peng, "Statistical testing on ASR
 performance via blockwise bootstrap", Interspeech 2020.
 """
 

@@ -40,14 +40,14 @@ def log2_ratio(one: float, other: float) -> float:
     return math.log2(one / other)
 
 
-def with_intersections(columns: Mapping[str, Labels], crossed: Sequence[Sequence[str]]) -> dict[str, Labels]:
+def with_intersections(columns: Mapping[str, Labels] | Labels, crossed: Sequence[Sequence[str]]) -> dict[str, Labels]:
     """The columns and, for each list of their names, a column of their combinations; None where a part has no label.
 
     >>> with_intersections({"gender": ["female", "male"], "accent": ["india", None]}, [["gender", "accent"]])["gender &
     accent"] ['female & india', None]
     """
-    if not isinstance(columns, Mapping):
-        raise UserError("groups is a dict of columns, {'gender': ['female', ...]}")
+    if not isinstance(columns, Mapping):  # one column without a name
+        columns = {"group": columns}
     result = dict(columns)
     for names in crossed:
         unknown = [name for name in names if name not in columns]

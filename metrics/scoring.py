@@ -16,6 +16,7 @@ from functools import lru_cache
 from importlib import metadata
 
 import numpy as np
+from rapidfuzz import process
 from rapidfuzz.distance import Levenshtein
 
 from srb.builders.errors import UserError
@@ -116,15 +117,18 @@ def _function(normaliser: str) -> Callable[[str], str]:
     return NORMALISERS[normaliser][0]
 
 
-def _units(text: str, normaliser: str, unit: str) -> Sequence[str]:
-    words = NORMALISERS[normaliser][0](text).split()
+def _split(text: str, unit: str) -> Sequence[str]:
+    """Words, or a string of characters. rapidfuzz compares words by their 64-bit hashes."""
+    words = text.split()
     if unit == "word":
         return words
     return (" " if unit == "char" else "").join(words)
 
 
-# The same references come back with every config of a corpus.
-_reference_units = lru_cache(maxsize=1 << 16)(_units)
+@lru_cache(maxsize=1 << 16)  # the same references come back with every config of a corpus
+def _reference(text: str, normaliser: str, unit: str) -> tuple[str, Sequence[str]]:
+    text = NORMALISERS[normaliser][0](text)
+    return text, _split(text, unit)
 
 
 # --- counts ----------------------------------------------------------------------------------------------------------
@@ -132,7 +136,10 @@ _reference_units = lru_cache(maxsize=1 << 16)(_units)
 
 @dataclass(frozen=True)
 class Counts:
-    """Hits, substitutions, deletions and insertions of every utterance, as integer arrays of one length."""
+    """Hits, substitutions, deletions and insertions of every utterance, as integer arrays of one length.
+
+    Of the alignments with the fewest errors they describe the one with the most hits, which makes them unique.
+    """
 
     hits: np.ndarray
     substitutions: np.ndarray
@@ -194,31 +201,23 @@ def align(
     {'hits': 3, 'substitutions': 0, 'deletions': 0, 'insertions': 2}
     """
     check_texts(references=references, predictions=predictions)
-    _function(normaliser)
+    function = _function(normaliser)
     unit = _unit(unit, language)
-    rows = []
-    ids: dict[str, int] = {}
-    for reference, prediction in zip(references, predictions, strict=True):
-        ref = _reference_units(reference, normaliser, unit)
-        hyp = _units(prediction, normaliser, unit)
-        if ref == hyp:
-            rows.append((len(ref), 0, 0, 0))
-            continue
-        if unit == "word":  # ids are exact, where rapidfuzz would compare hashes of the words
-            edits = Levenshtein.editops(
-                [ids.setdefault(word, len(ids)) for word in ref], [ids.setdefault(word, len(ids)) for word in hyp]
-            )
-        else:
-            edits = Levenshtein.editops(ref, hyp)
-        growth = len(hyp) - len(ref)  # insertions - deletions
-        if len(edits) == abs(growth):
-            insertions = max(growth, 0)
-        else:
-            insertions = sum(tag == "insert" for tag, _, _ in edits.as_list())
-        deletions = insertions - growth
-        substitutions = len(edits) - insertions - deletions
-        rows.append((len(ref) - substitutions - deletions, substitutions, deletions, insertions))
-    return Counts(*np.array(rows, dtype=np.int64).reshape(-1, 4).T)
+    known = [_reference(text, normaliser, unit) for text in references]
+    heard = [function(text) for text in predictions]
+    ref = [units for _, units in known]
+    hyp = [units if text == said else _split(text, unit) for text, (said, units) in zip(heard, known, strict=True)]
+    ref_length = np.fromiter(map(len, ref), dtype=np.int64, count=len(ref))
+    growth = np.fromiter(map(len, hyp), dtype=np.int64, count=len(hyp)) - ref_length  # insertions - deletions
+    # A substitution costs a hair more than an insertion or a deletion: so little that the number of errors is still the
+    # least possible, and enough to settle which of several such alignments is meant, the one with the most hits.
+    step = int(ref_length.max(initial=0)) + 1
+    costs = {"weights": (step, step, step + 1)}
+    cost = process.cpdist(ref, hyp, scorer=Levenshtein.distance, scorer_kwargs=costs, dtype=np.int64)
+    errors, substitutions = np.divmod(cost, step)
+    insertions = (errors - substitutions + growth) // 2
+    deletions = insertions - growth
+    return Counts(ref_length - substitutions - deletions, substitutions, deletions, insertions)
 
 
 def check_texts(**columns: Sequence[str]) -> None:
@@ -226,8 +225,10 @@ def check_texts(**columns: Sequence[str]) -> None:
     for name, texts in columns.items():
         if isinstance(texts, str) or not hasattr(texts, "__len__"):
             raise UserError(f"{name} must be a list of strings, not one {type(texts).__name__}")
-        wrong = next((i for i, text in enumerate(texts) if not isinstance(text, str)), None)
-        if wrong is not None:
+        if set(map(type, texts)) - {str}:
+            wrong = next((i for i, text in enumerate(texts) if not isinstance(text, str)), None)
+            if wrong is None:
+                continue
             bad = texts[wrong]
             hint = "; pass '' for a clip without a transcript" if bad is None else ""
             raise UserError(f"{name}[{wrong}] is {bad!r} ({type(bad).__name__}), not a string{hint}")

@@ -16,20 +16,21 @@ SENTENCE = st.one_of(st.text(max_size=40), st.lists(WORDS, max_size=12).map(" ".
 PAIRS = st.lists(st.tuples(SENTENCE, SENTENCE), min_size=1, max_size=8)
 
 
-def jiwer_counts(process, references, predictions):
-    out = process(references, predictions)
-    return {k: getattr(out, k) for k in ("hits", "substitutions", "deletions", "insertions")}
-
-
 def check(references, predictions, normaliser):
     ours = align(references, predictions, normaliser=normaliser)
     references = [normalise(text, normaliser) for text in references]
     predictions = [normalise(text, normaliser) for text in predictions]
     assert ours.rate / 100 == pytest.approx(jiwer.wer(references, predictions), abs=1e-12)
-    assert ours.totals() == jiwer_counts(jiwer.process_words, references, predictions)
     chars = align(references, predictions, normaliser="none", unit="char")
     assert chars.rate / 100 == pytest.approx(jiwer.cer(references, predictions), abs=1e-12)
-    assert chars.totals() == jiwer_counts(jiwer.process_characters, references, predictions)
+    for counts, theirs in (
+        (ours, jiwer.process_words(references, predictions)),
+        (chars, jiwer.process_characters(references, predictions)),
+    ):
+        assert counts.errors.sum() == theirs.substitutions + theirs.deletions + theirs.insertions
+        assert counts.lengths.sum() == theirs.hits + theirs.substitutions + theirs.deletions
+        assert counts.hits.sum() >= theirs.hits  # of alignments with as few errors, the one with the most hits
+        assert all((column >= 0).all() for column in (counts.hits, counts.deletions, counts.insertions))
 
 
 @settings(max_examples=400, deadline=None)
@@ -48,3 +49,23 @@ def test_thousands_of_random_pairs_one_by_one():
         ours = align([reference], [prediction])
         theirs = jiwer.wer(normalise(reference), normalise(prediction))
         assert abs(ours.rate / 100 - theirs) < 1e-12
+
+
+def test_counts_are_those_of_the_best_alignment_by_brute_force():
+    def best(ref, hyp):
+        """Fewest errors, then most hits, over all alignments."""
+        if not ref or not hyp:
+            return len(ref) + len(hyp), 0
+        match = best(ref[1:], hyp[1:])
+        same = ref[0] == hyp[0]
+        options = [(match[0] + (not same), match[1] - same)]
+        options += [(e + 1, h) for e, h in (best(ref[1:], hyp), best(ref, hyp[1:]))]
+        return min(options)
+
+    rng = random.Random(1)
+    for _ in range(150):
+        ref, hyp = (rng.choices("abc", k=rng.randrange(6)) for _ in range(2))
+        counts = align([" ".join(ref)], [" ".join(hyp)])
+        errors, hits = best(ref, hyp)
+        assert (counts.errors[0], counts.hits[0]) == (errors, -hits)
+        assert counts.insertions[0] - counts.deletions[0] == len(hyp) - len(ref)

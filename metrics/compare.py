@@ -1,0 +1,125 @@
+"""Is one recogniser more robust than another? A paired bootstrap test per category and overall.
+
+Both were run on the same clips, so both are resampled alike and the difference is taken in every replicate. Attacks are
+made for one model, so their audio differs; they are paired by the clips they were made from. The p-values are corrected
+for the number of comparisons by Holm's method.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from srb.builders.errors import UserError
+from srb.builders.names import ConfigName, parse
+from srb.metrics.aggregate import ADVERSARIAL, ConfigCounts, Mean, Summary, measure_of, score, summarise
+from srb.metrics.bootstrap import holm, interval, p_value
+from srb.metrics.difficulty import Table
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One row: the score of A and of B, their difference (negative: A is more robust) and how sure it is."""
+
+    language: str
+    name: str
+    measure: str
+    a: float
+    b: float
+    difference: float
+    interval: tuple[float, float]
+    p: float
+    p_corrected: float
+    configs: int
+    missing: tuple[str, ...]
+
+    def better(self, alpha: float = 0.05) -> str | None:
+        """'a' or 'b' if one is more robust at this level after correction, else None."""
+        if self.p_corrected > alpha or self.difference == 0:
+            return None
+        return "a" if self.difference < 0 else "b"
+
+
+def compare(
+    a: Sequence[ConfigCounts],
+    b: Sequence[ConfigCounts],
+    *,
+    table: Table | str | None = None,
+    floor: bool = False,
+    by_speaker: bool = False,
+    replicates: int = 1000,
+    level: float = 0.95,
+    seed: int = 0,
+) -> list[Comparison]:
+    """Compare two recognisers on the configs that both have; configs that only one has are named in `missing`."""
+    first, second = ({_shared_name(c.config): c for c in run} for run in (a, b))
+    both = [name for name in first if name in second]
+    if not both:
+        raise UserError("the two runs have no config in common; run both on the same configs")
+    for name in both:
+        _same_clips(first[name], second[name])
+    absent = {n: run[n].category for run in (first, second) for n in run if n not in both and "_clean" not in n}
+    how = {"table": table, "floor": floor, "by_speaker": by_speaker, "replicates": replicates, "seed": seed}
+    summaries = [
+        summarise(score([_renamed(run[name], name) for name in both], **how), absent)  # type: ignore[arg-type]
+        for run in (first, second)
+    ]
+    pairs = [
+        (language, measure, rows[0], rows[1])
+        for language, one in summaries[0].items()
+        for measure, *rows in _rows(one, summaries[1][language])
+    ]
+    if not pairs:
+        raise UserError("the two runs have no scenario in common beside clean speech; there is nothing to compare")
+    draws = [one.replicates[measure] - other.replicates[measure] for _, measure, one, other in pairs]
+    p_values = [p_value(d) for d in draws]
+    return [
+        Comparison(
+            language=language,
+            name=one.name,
+            measure=measure,
+            a=one.values[measure],
+            b=other.values[measure],
+            difference=one.values[measure] - other.values[measure],
+            interval=interval(draw, level),
+            p=p,
+            p_corrected=corrected,
+            configs=len(one.members),
+            missing=tuple(one.missing),
+        )
+        for (language, measure, one, other), draw, p, corrected in zip(
+            pairs, draws, p_values, holm(p_values), strict=True
+        )
+    ]
+
+
+def _rows(one: Summary, other: Summary) -> list[tuple[str, Mean, Mean]]:
+    """The rows to compare, each with the measure it is compared in."""
+    rows = [(measure_of(name), one.categories[name], other.categories[name]) for name in sorted(one.categories)]
+    rows.append(("nwerd", one.overall, other.overall))
+    if any(name in one.categories for name in ADVERSARIAL):
+        rows.append(("werd", one.adversarial, other.adversarial))
+    return [row for row in rows if row[0] in row[1].values and row[0] in row[2].values]
+
+
+def _shared_name(config: str) -> str:
+    """The name of a config without the model that an attack belongs to."""
+    name = parse(config)
+    return str(ConfigName(name.language, name.scenario, name.severity, name.corpus))
+
+
+def _renamed(counts: ConfigCounts, name: str) -> ConfigCounts:
+    return ConfigCounts(name, counts.category, counts.ids, counts.counts, counts.source, counts.speakers)
+
+
+def _same_clips(one: ConfigCounts, other: ConfigCounts) -> None:
+    if list(one.ids) == list(other.ids):
+        if (one.counts.lengths != other.counts.lengths).any():
+            raise UserError(f"{one.config}: the two runs have different references for the same clips")
+        return
+    lonely = sorted(set(one.ids) ^ set(other.ids))
+    named = ", ".join(lonely[:3]) + (", ..." if len(lonely) > 3 else "")
+    raise UserError(
+        f"{one.config}: the two runs are not on the same clips, {len(lonely)} are in one only ({named}); run both "
+        "on the same clips"
+    )

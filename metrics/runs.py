@@ -1,0 +1,101 @@
+"""Read what a recogniser heard, `runs/<model>/<config>.jsonl` and `run.json` (see `docs/formats.md`), and count its
+errors.
+
+A clip that failed is scored as if nothing was heard: all its words are deleted. How many failed is kept beside the
+counts.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from srb.builders.errors import UserError
+from srb.builders.names import parse
+from srb.metrics.aggregate import RECORDINGS, ConfigCounts
+from srb.metrics.scoring import align
+
+
+@dataclass(frozen=True)
+class Predictions:
+    """The lines of one config's file, sorted by id, and its entry in `run.json`."""
+
+    config: str
+    entry: dict[str, Any]
+    lines: list[dict[str, Any]]
+
+    @property
+    def failed(self) -> int:
+        """How many clips failed."""
+        return sum(line.get("pred_text") is None for line in self.lines)
+
+    def column(self, name: str) -> list[Any]:
+        """One value of every line."""
+        return [line.get(name) for line in self.lines]
+
+    def count(self, normaliser: str = "srb-paper-1", unit: str | None = None) -> ConfigCounts:
+        """Align the predictions; the unit is that of the config's language unless it is given."""
+        name = parse(self.config)
+        counts = align(
+            self.column("text"),
+            ["" if text is None else text for text in self.column("pred_text")],
+            normaliser=normaliser,
+            unit=unit,
+            language=name.language,
+        )
+        category = self.entry.get("category") or name.scenario
+        source = self.entry.get("source")
+        if name.scenario != "clean" and (source is None or category in RECORDINGS):
+            source = source or f"{name.language}_clean"
+        return ConfigCounts(self.config, category, self.column("id"), counts, source, self.column("speaker"))
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run folder: the model's name, `run.json`, and the finished configs."""
+
+    folder: Path
+    model: str
+    about: dict[str, Any]
+    configs: tuple[str, ...]
+
+    def read(self, config: str) -> Predictions:
+        """The predictions of one config."""
+        path = self.folder / f"{config}.jsonl"
+        lines = []
+        try:
+            with open(path, encoding="utf-8") as file:
+                for number, text in enumerate(file, 1):
+                    line = json.loads(text)
+                    if not isinstance(line.get("id"), str) or not isinstance(line.get("text"), str):
+                        raise ValueError(f"line {number} has no id or no text")
+                    lines.append(line)
+        except OSError as error:
+            raise UserError(f"cannot read {path}: {error.strerror}") from None
+        except ValueError as error:
+            raise UserError(f"{path}: {error}; run the config again with `srb run`") from None
+        lines.sort(key=lambda line: line["id"])
+        return Predictions(config, self.about.get("configs", {}).get(config, {}), lines)
+
+    def counts(self, configs: Iterable[str] | None = None, **how: Any) -> list[ConfigCounts]:
+        """The counts of some configs, of all if none is named; `how` goes to `Predictions.count`."""
+        return [self.read(config).count(**how) for config in (self.configs if configs is None else configs)]
+
+
+def open_run(folder: str | Path) -> Run:
+    """Open a run folder."""
+    folder = Path(folder)
+    path = folder / "run.json"
+    if not path.is_file():
+        raise UserError(f"{folder} is not a run folder, it has no run.json; make one with `srb run`")
+    try:
+        about = json.loads(path.read_text("utf-8"))
+    except ValueError as error:
+        raise UserError(f"{path}: {error}") from None
+    configs = tuple(sorted(file.stem for file in folder.glob("*.jsonl")))
+    if not configs:
+        raise UserError(f"{folder} has no finished config, no *.jsonl; make one with `srb run`")
+    return Run(folder, str(about.get("model") or folder.name), about, configs)
