@@ -272,7 +272,7 @@ def _summarise(language: str, scores: Sequence[ConfigScore], absent: Mapping[str
         severities=rows(lambda config, category: _key(config), others),
         corpora=rows(lambda config, category: f"{parse(config).corpus} {category}", others),
         overall=overall(categories, CATEGORIES, "nwerd"),
-        adversarial=overall(categories, ADVERSARIAL, "werd"),
+        adversarial=overall(categories, ADVERSARIAL, "werd", "adversarial"),
     )
 
 
@@ -292,13 +292,18 @@ def mean(name: str, scores: Sequence[ConfigScore | Mean], missing: Mapping[str, 
     return Mean(name, members, values, replicates, absent)
 
 
-def overall(categories: Mapping[str, Mean], wanted: Sequence[str] = CATEGORIES, measure: str = "nwerd") -> Mean:
+def overall(
+    categories: Mapping[str, Mean],
+    wanted: Sequence[str] = CATEGORIES,
+    measure: str = "nwerd",
+    name: str = "overall",
+) -> Mean:
     """The unweighted mean of the wanted categories, which names those that are not there or not whole."""
     present = [categories[c] for c in wanted if c in categories and measure in categories[c].values]
     missing = {c: "no config of it was scored" for c in wanted if categories.get(c) not in present}
     for category in present:
         missing.update(category.missing)
-    return mean("overall", present, missing, measures=(measure,))
+    return mean(name, present, missing, measures=(measure,))
 
 
 def of_categories(values: Mapping[str, float], measure: str = "nwerd") -> dict[str, Mean]:

@@ -1,0 +1,99 @@
+"""`srb compare A B`: is one recogniser more robust than another, per category and overall?"""
+
+from __future__ import annotations
+
+import argparse
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("a", help="a run folder, runs/<model>")
+    parser.add_argument("b", help="another run folder")
+    parser.add_argument("--by-speaker", action="store_true", help="draw whole speakers instead of utterances")
+    parser.add_argument("--table", default="paper-table3", help="difficulty table: a name, or the path of a CSV file")
+    parser.add_argument("--normaliser", default="srb-paper-1", help="srb-paper-1, whisper-en, whisper-basic or none")
+    parser.add_argument("--floor", action="store_true", help="a negative WERD counts as 0, as in the authors' code")
+    parser.add_argument("--replicates", type=int, default=1000, help="bootstrap replicates (default: 1000)")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the bootstrap (default: 0)")
+    parser.add_argument("--alpha", type=float, default=0.05, help="significance level after correction (default: 0.05)")
+    parser.add_argument("--json", action="store_true", help="print the rows as JSON")
+
+
+def run(args: argparse.Namespace) -> None:
+    import json
+    from dataclasses import asdict
+
+    from srb.cli.progress import progress
+    from srb.metrics.compare import compare
+    from srb.metrics.runs import open_run
+    from srb.metrics.scoring import versions
+
+    runs = [open_run(args.a), open_run(args.b)]
+    with progress(quiet=args.json) as bar:
+        task = bar.add_task("counting errors", total=sum(len(r.configs) for r in runs))
+        counts: list[list] = []
+        for each in runs:
+            counts.append([])
+            for config in each.configs:
+                counts[-1].append(each.read(config).count(args.normaliser))
+                bar.advance(task)
+    rows = compare(
+        *counts,
+        table=args.table,
+        floor=args.floor,
+        by_speaker=args.by_speaker,
+        replicates=args.replicates,
+        seed=args.seed,
+    )
+    how = {
+        "a": runs[0].model,
+        "b": runs[1].model,
+        **versions(args.normaliser),
+        "difficulty_table": args.table,
+        "resampled": "speakers" if args.by_speaker else "utterances",
+        "replicates": args.replicates,
+        "seed": args.seed,
+        "alpha": args.alpha,
+    }
+    if args.json:
+        print(json.dumps({**how, "rows": [{**asdict(r), "better": r.better(args.alpha)} for r in rows]}, indent=2))
+    else:
+        _show(rows, how)
+
+
+def _show(rows, how) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console()
+    for language in dict.fromkeys(row.language for row in rows):
+        table = Table(
+            title=f"A = {how['a']}, B = {how['b']} ({language})", title_justify="left", box=None, pad_edge=False
+        )
+        table.add_column("")
+        table.add_column("")
+        for head in ("A", "B", "A - B", "95 % interval", "p (Holm)"):
+            table.add_column(head, justify="right")
+        table.add_column("more robust")
+        for row in (row for row in rows if row.language == language):
+            better = row.better(how["alpha"])
+            low, high = row.interval
+            table.add_row(
+                row.name + ("*" if row.missing else ""),
+                row.measure.upper(),
+                f"{row.a:.1f}",
+                f"{row.b:.1f}",
+                f"{row.difference:+.1f}",
+                f"{low:+.1f} {high:+.1f}",
+                f"{row.p_corrected:.3f}",
+                better.upper() if better else "-",
+            )
+        console.print(table)
+    missing = sorted({name for row in rows for name in row.missing})
+    if missing:
+        console.print(f"* without: {', '.join(missing)}", highlight=False)
+    console.print(
+        f"lower is more robust; paired bootstrap over {how['resampled']}, {how['replicates']} replicates, "
+        f"seed {how['seed']};\n{how['normaliser']}, difficulty {how['difficulty_table']}; "
+        f"p corrected for {len(rows)} comparisons",
+        highlight=False,
+    )
