@@ -301,8 +301,8 @@ def overall(
     """The unweighted mean of the wanted categories, which names those that are not there or not whole."""
     present = [categories[c] for c in wanted if c in categories and measure in categories[c].values]
     missing = {c: "no config of it was scored" for c in wanted if categories.get(c) not in present}
-    for category in present:
-        missing.update(category.missing)
+    for category in wanted:
+        missing.update(categories[category].missing if category in categories else {})
     return mean(name, present, missing, measures=(measure,))
 
 

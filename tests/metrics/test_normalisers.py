@@ -43,8 +43,8 @@ def test_the_papers_normaliser_leaves_no_punctuation_and_does_nothing_twice(text
     assert normalise(once) == once
 
 
-SPOKEN_WORDS = """Mr. colour twenty-five don't [noise] (laughs) £20 10% o'clock naïve um 1,000 two hundred and one oh five
-thousand realise it's — Ωmega <unk> he"""
+SPOKEN_WORDS = """Mr. colour twenty-five don't [noise] (laughs) £20 10% o'clock naïve um 1,000 two hundred and one oh
+five thousand realise it's — Ωmega <unk> he"""
 SPOKEN = st.lists(st.sampled_from(SPOKEN_WORDS.split()), max_size=10).map(" ".join)
 
 
