@@ -1,7 +1,8 @@
-"""Quality columns for configs that are already built: each parquet file is rewritten beside itself and renamed.
+"""Quality columns for configs that are already built.
 
-A file is read and written one row group at a time, so memory does not grow with the config. What a file already has is
-not computed again, so a run that was interrupted goes on at the file it was in.
+Each parquet file is written anew beside itself, one row group at a time, so that memory does not grow with the config.
+Once all files of a config are ready they take the old ones' places together: a reader never meets files with different
+columns. What is ready, or has the columns already, is not computed again, so an interrupted run goes on where it was.
 """
 
 from __future__ import annotations
@@ -38,26 +39,39 @@ def missing(shard: Path, wanted: Sequence[str] = COLUMNS) -> list[str]:
     return [column for column in wanted if column not in names]
 
 
+def ready(shard: Path, columns: Sequence[str]) -> bool:
+    """Is the file's successor complete, and made from the file that is there now?"""
+    successor = _successor(shard)
+    return (
+        successor.is_file()
+        and successor.stat().st_mtime_ns >= shard.stat().st_mtime_ns
+        and not missing(successor, columns)
+    )
+
+
 def add_columns(shard: Path, columns: Sequence[str], clean: CleanClips, run: Map = map) -> Iterator[int]:
-    """Add columns to one file; yields the number of rows scored as it goes. `run` is `map`, or a pool's."""
-    part = shard.with_name(f".{shard.name}.part")  # not `test-*`: no reader picks it up
-    try:
-        with pq.ParquetFile(shard) as source:
-            schema = _extend(source.schema_arrow, columns)
-            compression = _compression(source)
-            with pq.ParquetWriter(part, schema, compression=compression) as writer:
-                for group in range(source.num_row_groups):
-                    table = source.read_row_group(group)
-                    scores: Scores = []
-                    for done in run(_Score(tuple(columns)), _chunks(table, "pesq" in columns, clean)):
-                        scores += done
-                        yield len(done)
-                    writer.write_table(_append(table, scores, columns, schema))
-        os.replace(part, shard)
-    except OSError as error:
-        raise UserError(f"{shard}: cannot be rewritten ({error.strerror or error})") from None
-    finally:
-        part.unlink(missing_ok=True)
+    """Write the file's successor; yields the number of rows scored as it goes. `run` is `map`, or a pool's."""
+    with audio.replacing(_successor(shard)) as part, pq.ParquetFile(shard) as source:
+        schema = _extend(source.schema_arrow, columns)
+        options = {"use_dictionary": False, "write_statistics": False, "compression": _compression(source)}
+        with pq.ParquetWriter(part, schema, **options) as writer:
+            for group in range(source.num_row_groups):
+                table = source.read_row_group(group)
+                scores: Scores = []
+                for done in run(_Score(tuple(columns)), _chunks(table, "pesq" in columns, clean)):
+                    scores += done
+                    yield len(done)
+                writer.write_table(_append(table, scores, columns, schema))
+
+
+def publish(files: Iterable[Path]) -> None:
+    """Put the successors of a config's files in their places."""
+    for shard in files:
+        os.replace(_successor(shard), shard)
+
+
+def _successor(shard: Path) -> Path:
+    return shard.with_name(f".{shard.name}.quality")  # not `test-*`: no reader picks it up
 
 
 class CleanClips:

@@ -27,13 +27,14 @@ def run(args: argparse.Namespace) -> int:
     import pyarrow.parquet as pq
 
     from srb.builders.quality import COLUMNS, DNSMOS_COLUMNS
-    from srb.builders.quality_columns import CleanClips, add_columns, missing, shards
+    from srb.builders.quality_columns import CleanClips, add_columns, missing, publish, ready, shards
     from srb.cli.progress import progress
 
     wanted = DNSMOS_COLUMNS if args.no_pesq else COLUMNS
-    files = [shard for config in _select(args.folder, args.configs) for shard in shards(args.folder, config)]
-    todo = [(shard, columns) for shard in files if (columns := missing(shard, wanted))]
-    rows = sum(pq.read_metadata(shard).num_rows for shard, _ in todo)
+    configs = {config: shards(args.folder, config) for config in _select(args.folder, args.configs)}
+    lacking = {shard: columns for files in configs.values() for shard in files if (columns := missing(shard, wanted))}
+    todo = {shard for shard, columns in lacking.items() if not ready(shard, columns)}
+    rows = sum(pq.read_metadata(shard).num_rows for shard in todo)
     clean = CleanClips(args.folder)
     pool: Any = nullcontext()
     if args.workers > 1 and rows > 1:
@@ -41,10 +42,14 @@ def run(args: argparse.Namespace) -> int:
         pool = ProcessPoolExecutor(args.workers, mp_context=multiprocessing.get_context("spawn"))
     with pool as executor, progress(args.quiet) as bar:
         task = bar.add_task("quality", total=rows)
-        for shard, columns in todo:
-            for scored in add_columns(shard, columns, clean, executor.map if executor else map):
-                bar.advance(task, scored)
-    print(f"{rows} rows scored in {len(todo)} files; {len(files) - len(todo)} files had their columns already")
+        for files in configs.values():
+            for shard in files:
+                if shard in todo:
+                    for scored in add_columns(shard, lacking[shard], clean, executor.map if executor else map):
+                        bar.advance(task, scored)
+            publish(shard for shard in files if shard in lacking)
+    done = sum(not any(shard in lacking for shard in files) for files in configs.values())
+    print(f"{rows} rows scored; {done} of {len(configs)} configs had their columns already")
     return 0
 
 

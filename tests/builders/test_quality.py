@@ -1,6 +1,7 @@
 """Quality scores against the packages that define them, and the columns that `srb quality` adds."""
 
 import copy
+import os
 import shutil
 import sys
 
@@ -18,6 +19,9 @@ from srb.cli.main import main
 
 pytest.importorskip("speechmos", reason="speechmos is not installed")
 pesq = pytest.importorskip("pesq", reason="pesq is not installed")
+
+
+SIZE = 38_400  # 2.4 s, four times which fill one window and not two: the cheapest clip to score
 
 
 @pytest.fixture(scope="module")
@@ -95,7 +99,7 @@ def test_a_clip_that_overruns_the_reference_code_is_none_and_not_a_crash():
 
 
 def test_without_a_reference_and_without_sound(speech):
-    without, silent = quality.qualities([(speech[:30_000], None), (speech[:0], speech)])
+    without, silent = quality.qualities([(speech[:SIZE], None), (speech[:0], speech)])
     assert tuple(without) == tuple(silent) == quality.COLUMNS
     assert without["pesq"] is None
     assert 1 < without["dnsmos_p808"] < 5
@@ -137,7 +141,7 @@ def config(root, name, clips, source=None):
 
 @pytest.fixture
 def built(tmp_path, speech):
-    clean = {str(number): speech[number * 32_000 : (number + 1) * 32_000] for number in range(3)}
+    clean = {str(number): speech[number * SIZE : (number + 1) * SIZE] for number in range(3)}
     config(tmp_path / "srb", "en_clean", clean)
     loud = {clip_id: np.clip(10 * clip, -1, 1) for clip_id, clip in clean.items()}
     config(tmp_path / "srb", "en_gain_sev1", dict(reversed(loud.items())), "en_clean")
@@ -158,7 +162,7 @@ def test_srb_quality_adds_the_columns(built, monkeypatch, tmp_path, speech):
     monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "cache")
     rows = datasets.load_dataset("parquet", data_files=str(built / "en_gain_sev1" / "*.parquet"), split="train")
     assert isinstance(rows.features["audio"], datasets.Audio)
-    clean = speech[:32_000]
+    clean = speech[:SIZE]
     loud = np.clip(10 * to_pcm16(clean).astype(np.float32) / 32_768, -1, 1)
     row = next(row for row in rows.cast_column("audio", datasets.Audio(decode=False)) if row["id"] == "0")
     assert row["pesq"] == pytest.approx(quality.pesq(loud, clean), abs=0.01)
@@ -179,22 +183,41 @@ def test_a_second_run_computes_only_what_is_missing(built, monkeypatch, capsys):
     assert table["dnsmos_sig"].to_pylist() == [3.0] * 3
     assert table["pesq"].to_pylist() == [2.0] * 3
     assert main(["quality", str(built), "en_gain_sev1", "--workers", "1", "--quiet"]) == 0
-    assert "0 rows scored in 0 files; 2 files had their columns already" in capsys.readouterr().out
+    assert "0 rows scored; 1 of 1 configs had their columns already" in capsys.readouterr().out
 
 
-def test_an_interrupted_run_leaves_whole_files(built, monkeypatch):
+def test_an_interrupted_run_changes_nothing_and_goes_on_where_it_was(built, monkeypatch, capsys):
+    """Three clips in two files, interrupted in the second one."""
     before = pq.read_table(built / "en_clean")
+    scored = []
 
     def interrupted(samples):
-        raise KeyboardInterrupt
+        scored.append(len(samples))
+        if len(scored) == 3:
+            raise KeyboardInterrupt
+        return dict.fromkeys(quality.DNSMOS_COLUMNS, 3.0)
 
     monkeypatch.setattr(quality_columns, "dnsmos", interrupted)
-    assert main(["quality", str(built), "en_clean", "--workers", "1", "--quiet"]) == 130
-    assert pq.read_table(built / "en_clean").equals(before)
-    assert sorted(path.name for path in (built / "en_clean").iterdir()) == [
-        "test-00000-of-00002.parquet",
-        "test-00001-of-00002.parquet",
-    ]
+    command = ["quality", str(built), "en_clean", "--workers", "1", "--quiet"]
+    assert main(command) == 130
+    files = sorted((built / "en_clean").glob("test-*"))
+    assert pa.concat_tables(map(pq.read_table, files)).equals(before)
+    assert [path.name for path in (built / "en_clean").glob(".*")] == [".test-00000-of-00002.parquet.quality"]
+    assert main(command) == 0
+    assert len(scored) == 4
+    assert "1 rows scored; 0 of 1 configs" in capsys.readouterr().out
+    assert pq.read_table(built / "en_clean")["dnsmos_bak"].to_pylist() == [3.0] * 3
+    assert list((built / "en_clean").glob(".*")) == []
+
+
+def test_a_successor_of_an_older_build_is_not_used(built, monkeypatch):
+    monkeypatch.setattr(quality_columns, "dnsmos", lambda samples: dict.fromkeys(quality.DNSMOS_COLUMNS, 3.0))
+    shard = built / "en_clean" / "test-00000-of-00002.parquet"
+    list(quality_columns.add_columns(shard, quality.COLUMNS, quality_columns.CleanClips(built)))
+    assert quality_columns.ready(shard, quality.COLUMNS)
+    later = shard.stat().st_mtime + 10
+    os.utime(shard, (later, later))  # as a new build leaves it
+    assert not quality_columns.ready(shard, quality.COLUMNS)
 
 
 def test_recordings_have_no_pesq(built, monkeypatch):
