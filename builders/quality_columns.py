@@ -8,8 +8,11 @@ columns. What is ready, or has the columns already, is not computed again, so an
 from __future__ import annotations
 
 import json
+import multiprocessing
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import nullcontext
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -25,7 +28,37 @@ CHUNK = 4  # rows of one piece of work: some seconds of it, so that the bar move
 
 Work = list[tuple[bytes, "bytes | None"]]
 Scores = list[dict[str, "float | None"]]
+Show = Callable[[str, int], Callable[[int], None]]  # a label and a total -> what to call with each advance
 Map = Callable[[Callable[[Work], Scores], Iterable[Work]], Iterable[Scores]]
+
+
+def score(
+    root: Path,
+    configs: Iterable[str],
+    show: Show,
+    *,
+    columns: Sequence[str] = COLUMNS,
+    workers: int = 1,
+) -> tuple[int, int]:
+    """Add the columns that configs lack; returns the rows scored and how many configs had them all already."""
+    files = {config: shards(root, config) for config in configs}
+    lacking = {shard: found for group in files.values() for shard in group if (found := missing(shard, columns))}
+    todo = {shard for shard, found in lacking.items() if not ready(shard, found)}
+    rows = sum(pq.read_metadata(shard).num_rows for shard in todo)
+    clean = CleanClips(root)
+    pool: Any = nullcontext()
+    if workers > 1 and rows > 1:
+        # Not forked: the networks' threads and pyarrow's do not survive one.
+        pool = ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn"))
+    with pool as executor:
+        tick = show("quality", rows)
+        for group in files.values():
+            for shard in group:
+                if shard in todo:
+                    for count in add_columns(shard, lacking[shard], clean, executor.map if executor else map):
+                        tick(count)
+            publish(shard for shard in group if shard in lacking)
+    return rows, sum(not any(shard in lacking for shard in group) for group in files.values())
 
 
 def shards(root: Path, config: str) -> list[Path]:

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import argparse
 import os
-from concurrent.futures import ProcessPoolExecutor
-from contextlib import nullcontext
+from collections.abc import Callable
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -22,33 +20,19 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    import multiprocessing
-
-    import pyarrow.parquet as pq
-
     from srb.builders.quality import COLUMNS, DNSMOS_COLUMNS
-    from srb.builders.quality_columns import CleanClips, add_columns, missing, publish, ready, shards
+    from srb.builders.quality_columns import score
     from srb.cli.progress import progress
 
-    wanted = DNSMOS_COLUMNS if args.no_pesq else COLUMNS
-    configs = {config: shards(args.folder, config) for config in _select(args.folder, args.configs)}
-    lacking = {shard: columns for files in configs.values() for shard in files if (columns := missing(shard, wanted))}
-    todo = {shard for shard, columns in lacking.items() if not ready(shard, columns)}
-    rows = sum(pq.read_metadata(shard).num_rows for shard in todo)
-    clean = CleanClips(args.folder)
-    pool: Any = nullcontext()
-    if args.workers > 1 and rows > 1:
-        # Not forked: the networks' threads and pyarrow's do not survive one.
-        pool = ProcessPoolExecutor(args.workers, mp_context=multiprocessing.get_context("spawn"))
-    with pool as executor, progress(args.quiet) as bar:
-        task = bar.add_task("quality", total=rows)
-        for files in configs.values():
-            for shard in files:
-                if shard in todo:
-                    for scored in add_columns(shard, lacking[shard], clean, executor.map if executor else map):
-                        bar.advance(task, scored)
-            publish(shard for shard in files if shard in lacking)
-    done = sum(not any(shard in lacking for shard in files) for files in configs.values())
+    columns = DNSMOS_COLUMNS if args.no_pesq else COLUMNS
+    configs = _select(args.folder, args.configs)
+    with progress(args.quiet) as bar:
+
+        def show(what: str, total: int) -> Callable[[int], None]:
+            task = bar.add_task(what, total=total)
+            return lambda count: bar.advance(task, count)
+
+        rows, done = score(args.folder, configs, show, columns=columns, workers=args.workers)
     print(f"{rows} rows scored; {done} of {len(configs)} configs had their columns already")
     return 0
 
