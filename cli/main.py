@@ -19,6 +19,8 @@ COMMANDS = {
     "perturb": "apply a scenario to one audio file, or all scenarios with a page to look at and listen to",
     "quality": "add DNSMOS and PESQ columns to built configs",
     "run": "run a recogniser over dataset configs and keep what it heard",
+    "score": "score what was heard: WER, WERD, NWERD with intervals, per config, category and overall",
+    "table": "print the paper's Table 1 for any number of runs",
     "compare": "say whether one recogniser is more robust than another, from two run folders",
     "difficulty": "compute or show how hard each scenario is, from the quality of its speech",
     "metrics": "install the metrics for evaluate.load by name, or export one as a Space",

@@ -139,6 +139,7 @@ class Config:
             "severity": int(first.get("severity") or name.severity),
             "category": self.manifest.get("category") or category_of(scenario),
             "source": first.get("source") or (None if scenario == "clean" else str(name.clean)),
+            "benchmark_version": self.manifest.get("benchmark_version"),
             "content_sha256": self.manifest.get("content_sha256"),
             "rows_sha256": self._rows_sha256(),
         }

@@ -1,0 +1,61 @@
+"""`srb score`: from predictions to `results.json`. Needs no model and no audio."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import Any
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("folder", nargs="+", metavar="RUN", help="run folders, as in runs/moonshine")
+    add_scoring_options(parser)
+
+
+def add_scoring_options(parser: argparse.ArgumentParser) -> None:
+    """How to score: the fields of `srb.metrics.results.Options`."""
+    parser.add_argument("--normaliser", default="srb-paper-1", help="srb-paper-1, whisper-en, whisper-basic or none")
+    parser.add_argument("--unit", choices=("word", "char", "char-nospace"), help="default: what the language calls for")
+    parser.add_argument(
+        "--table", dest="difficulty", default="paper-table3", help="difficulty table: a name, or the path of a CSV file"
+    )
+    parser.add_argument("--floor", action="store_true", help="count a negative WERD as 0, as the authors' code does")
+    parser.add_argument("--by-speaker", action="store_true", help="resample speakers instead of clips")
+    parser.add_argument("--replicates", type=int, default=1000, metavar="N", help="of the bootstrap (default: 1000)")
+    parser.add_argument("--level", type=float, default=0.95, help="of the intervals (default: 0.95)")
+    parser.add_argument("--seed", type=int, default=0, help="of the bootstrap")
+
+
+def run(args: argparse.Namespace) -> None:
+    from dataclasses import fields
+    from pathlib import Path
+
+    from srb.builders.errors import UserError
+    from srb.metrics.results import NAME, Options, score_run
+
+    if args.replicates < 0 or not 0 < args.level < 1:
+        raise UserError("--replicates is 0 or more, --level between 0 and 1")
+    options = Options(**{field.name: getattr(args, field.name) for field in fields(Options)})
+    for folder in args.folder:
+        made = score_run(folder, options)
+        print(f"{Path(folder) / NAME}: {len(made['configs']) + len(made['reject'])} configs{_headline(made)}")
+        for problem in _problems(made):
+            print(f"  {problem}", file=sys.stderr)
+
+
+def _headline(made: dict[str, Any]) -> str:
+    parts = []
+    for language, rows in made["languages"].items():
+        clean = [row["wer"]["value"] for row in rows["clean"].values() if row["wer"]]
+        parts += [f"{language} clean WER {sum(clean) / len(clean):.1f}"] if clean else []
+        parts += [f"NWERD {rows['overall']['nwerd']['value']:.1f}"] if rows["overall"]["nwerd"] else []
+    return "".join(f", {part}" for part in parts)
+
+
+def _problems(made: dict[str, Any]) -> list[str]:
+    """What a reader of the numbers has to know: failed clips, unfinished configs, scores that cannot be given."""
+    failed = {config: entry for config, entry in {**made["configs"], **made["reject"]}.items() if entry["failed"]}
+    lines = [f"{c}: {e['failed']} clips failed, scored as if nothing was heard" for c, e in failed.items()]
+    lines += [f"{config}: not finished; `srb run` goes on with it" for config in made["unfinished"]]
+    lost = {config: e["why"]["werd"] for config, e in made["configs"].items() if "werd" in e["why"]}
+    return lines + [f"{config}: no WERD, {why}" for config, why in lost.items()]

@@ -1,0 +1,340 @@
+"""What `srb score` writes: `runs/<model>/results.json`, from the predictions alone (its keys: docs/formats.md).
+
+Nothing is computed here that has a place elsewhere: counts come from `runs`, scores, means and intervals from
+`aggregate`, groups from `groups`. This module puts them into one file with the versions and hashes of all that went in.
+Clips without speech (the reject sets) have no error rate: every word that is heard in them is invented, so they are
+counted in words per minute and stay out of every mean.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import platform
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from srb.builders.audio import replacing
+from srb.builders.errors import UserError
+from srb.builders.names import ConfigName, parse
+from srb.metrics import aggregate, bootstrap, difficulty
+from srb.metrics.aggregate import MEASURES, ConfigCounts, ConfigScore, Mean
+from srb.metrics.groups import log2_ratio, split
+from srb.metrics.runs import Predictions, Run, open_run
+from srb.metrics.scoring import Counts, normalise, versions
+
+SCHEMA = 1
+NAME = "results.json"
+REJECT = "reject"
+SLICES = ("gender", "accent", "age")
+LIBRARIES = ("speech-robust-bench", "numpy", "rapidfuzz")
+RUN_KEYS = ("spec", "adapter", "target", "asked", "revision", "options", "data", "versions", "machine", "updated")
+CONFIG_KEYS = ("language", "corpus", "scenario", "severity", "category", "source", "benchmark_version")
+HASHES = ("content_sha256", "rows_sha256")
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to score. Two results can be set side by side if these are the same."""
+
+    normaliser: str = "srb-paper-1"
+    unit: str | None = None
+    difficulty: str = difficulty.DEFAULT
+    floor: bool = False
+    by_speaker: bool = False
+    replicates: int = 1000
+    level: float = 0.95
+    seed: int = 0
+
+
+def load(folder: str | Path, options: Options | None = None) -> Json:
+    """The results of a run: those in its folder if they still fit predictions and options, else scored now and kept."""
+    run = open_run(folder)
+    path = run.folder / NAME
+    try:
+        known = json.loads(path.read_text("utf-8")) if path.is_file() else {}
+    except ValueError:  # torn or edited: it can be made again
+        known = {}
+    wanted = asdict(options) if options else known.get("options", asdict(Options()))
+    entries = {**known.get("configs", {}), **known.get("reject", {})}
+    fits = (
+        known.get("schema") == SCHEMA
+        and known.get("options") == wanted
+        and known.get("software") == _software()
+        and {c: entry.get("predictions_sha256") for c, entry in entries.items()} == _file_hashes(run)
+    )
+    return known if fits else score_run(folder, Options(**wanted))
+
+
+def score_run(folder: str | Path, options: Options = Options()) -> Json:  # noqa: B008 - frozen
+    """Score a run folder and write its results.json."""
+    run = open_run(folder)
+    made = results(run, options)
+    with replacing(run.folder / NAME) as part:
+        part.write_text(json.dumps(made, indent=1, ensure_ascii=False, allow_nan=False) + "\n", encoding="utf-8")
+    return made
+
+
+def results(run: Run, options: Options = Options()) -> Json:  # noqa: B008 - frozen
+    """Everything that is known about a run, as JSON holds it."""
+    read = {config: run.read(config) for config in run.configs}
+    speech = {config: heard for config, heard in read.items() if heard.entry.get("category") != REJECT}
+    counts = {c: heard.count(options.normaliser, options.unit) for c, heard in speech.items()}
+    table = difficulty.load(options.difficulty)
+    scores = aggregate.score(
+        counts.values(),
+        table=table,
+        floor=options.floor,
+        by_speaker=options.by_speaker,
+        replicates=options.replicates,
+        seed=options.seed,
+    )
+    hashes = _file_hashes(run)
+    summaries = aggregate.summarise(scores)
+    return {
+        "schema": SCHEMA,
+        "model": run.model,
+        "run": {key: run.about.get(key) for key in RUN_KEYS},
+        "software": _software(),
+        "options": asdict(options),
+        "scoring": {
+            "normaliser": versions(options.normaliser)["normaliser"],
+            "difficulty": {"name": table.name, "sha256": hashlib.sha256(table.to_csv().encode()).hexdigest()},
+        },
+        "failed": sum(heard.failed for heard in read.values()),
+        "unfinished": sorted(set(run.about.get("configs", {})) - set(run.configs)),
+        "speed": _speed(read.values()),
+        "languages": {
+            language: {
+                **_summary(summary, options),
+                "missing": _missing(language, counts),
+                "slices": _language_slices(language, speech, counts, options),
+                "hallucination": _hallucination(language, counts.values(), read),
+            }
+            for language, summary in summaries.items()
+        },
+        "configs": {
+            score.config: _config(score, counts[score.config], speech[score.config], hashes, options)
+            for score in scores
+        },
+        "reject": {
+            config: {**_about(heard, hashes), **_invented([heard])}
+            for config, heard in read.items()
+            if config not in speech
+        },
+    }
+
+
+# --- the parts -------------------------------------------------------------------------------------------------------
+
+
+def _config(
+    score: ConfigScore, counts: ConfigCounts, heard: Predictions, hashes: Mapping[str, str], options: Options
+) -> Json:
+    totals = counts.counts.totals()
+    return {
+        **_about(heard, hashes),
+        **_scores(score, options),
+        "why": dict(score.why),
+        "clean_wer": _number(score.clean_wer),
+        "difficulty": _number(score.difficulty),
+        "unit": versions(options.normaliser, options.unit, parse(score.config).language)["unit"],
+        "utterances": len(counts.counts),
+        **totals,
+        "insertions_per_word": _ratio(totals["insertions"], int(counts.counts.lengths.sum())),
+        "slices": _slices(counts.counts, heard, _draw(counts, options)),
+    }
+
+
+def _about(heard: Predictions, hashes: Mapping[str, str]) -> Json:
+    name, entry = parse(heard.config), heard.entry
+    derived = {"language": name.language, "corpus": name.corpus, "scenario": name.scenario, "severity": name.severity}
+    return {
+        **{key: entry.get(key, derived.get(key)) for key in CONFIG_KEYS},
+        "rows": len(heard.lines),
+        "of": entry.get("of"),
+        "failed": heard.failed,
+        "failed_ids": [line["id"] for line in heard.lines if line.get("pred_text") is None],
+        "rtf": entry.get("rtf"),
+        "rtf_quantiles": entry.get("rtf_quantiles"),
+        **{key: entry.get(key) for key in HASHES},
+        "predictions_sha256": hashes[heard.config],
+    }
+
+
+def _summary(summary: aggregate.Summary, options: Options) -> Json:
+    parts = ("clean", "categories", "scenarios", "severities", "corpora")
+    rows: Json = {part: {name: _row(row, options) for name, row in getattr(summary, part).items()} for part in parts}
+    return {**rows, "overall": _row(summary.overall, options), "adversarial": _row(summary.adversarial, options)}
+
+
+def _row(row: Mean, options: Options) -> Json:
+    return {**_scores(row, options), "members": list(row.members), "missing": dict(row.missing)}
+
+
+def _scores(row: ConfigScore | Mean, options: Options) -> Json:
+    """Each measure as value and interval, null where there is none."""
+    made: Json = {}
+    for measure in MEASURES:
+        span = row.interval(measure, options.level) if measure in row.values else None
+        value = _number(row.values.get(measure))
+        made[measure] = None if value is None else {"value": value, "interval": span and [_number(v) for v in span]}
+    return made
+
+
+def _missing(language: str, scored: Mapping[str, ConfigCounts]) -> dict[str, list[str]]:
+    """The paper's perturbations that are not there for a corpus whose clean config is, by category."""
+    from srb.builders.scenarios import SCENARIOS
+
+    rows = [row for row in SCENARIOS.values() if row.maker == "perturbation" and row.category in aggregate.CATEGORIES]
+    names = [parse(config) for config in scored]
+    made: dict[str, list[str]] = {}
+    for clean in (name for name in names if name.language == language and name.scenario == "clean"):
+        for row in rows:
+            configs = (str(ConfigName(language, row.name, severity, clean.corpus)) for severity in row.levels)
+            made.setdefault(row.category, []).extend(config for config in configs if config not in scored)
+    return {category: configs for category, configs in made.items() if configs}
+
+
+def _language_slices(
+    language: str, speech: Mapping[str, Predictions], counts: Mapping[str, ConfigCounts], options: Options
+) -> Json:
+    """Groups of speakers, per corpus: on its clean clips, and on all its other configs together."""
+    made: Json = {}
+    for config, heard in speech.items():
+        name = parse(config)
+        if name.language == language:
+            kind = "clean" if name.scenario == "clean" else "hard"
+            corpus = str(heard.entry.get("corpus") or name.corpus)
+            made.setdefault(corpus, {}).setdefault(kind, []).append(config)
+    return {
+        corpus: {kind: _pooled([(counts[c], speech[c]) for c in members], options) for kind, members in kinds.items()}
+        for corpus, kinds in made.items()
+    }
+
+
+def _pooled(members: Sequence[tuple[ConfigCounts, Predictions]], options: Options) -> Json:
+    """Slices over several configs; a clip that is in many of them is one clip to the bootstrap."""
+    first: dict[str, Json] = {}
+    sums: dict[str, np.ndarray] = {}
+    for counts, heard in members:
+        fields = np.array([getattr(counts.counts, key) for key in counts.counts.totals()]).T
+        for line, one in zip(heard.lines, fields, strict=True):
+            first.setdefault(line["id"], line)
+            sums[line["id"]] = sums.get(line["id"], 0) + one
+    together = Counts(*np.array(list(sums.values()), dtype=np.int64).reshape(-1, 4).T)
+    lines = Predictions("", {}, list(first.values()))
+    speakers = lines.column("speaker") if options.by_speaker else None
+    draws = bootstrap.weights(list(first), speakers, replicates=options.replicates, seed=options.seed)
+    return {"configs": len(members), **_slices(together, lines, draws if options.replicates else None)}
+
+
+def _draw(counts: ConfigCounts, options: Options) -> np.ndarray | None:
+    if not options.replicates:
+        return None
+    speakers = counts.speakers if options.by_speaker else None
+    return bootstrap.weights(counts.ids, speakers, replicates=options.replicates, seed=options.seed)
+
+
+def _slices(counts: Counts, heard: Predictions, draws: np.ndarray | None) -> Json:
+    """WER of each group of speakers that the corpus tells of, and the log WER ratio of female to male speakers."""
+    made: Json = {"speakers": len(set(heard.column("speaker")) - {None})}
+    for column in SLICES:
+        labels = heard.column(column)
+        parts = split(counts, labels)
+        if parts:
+            made[column] = {
+                group: {
+                    "wer": _number(part.rate),
+                    "utterances": len(part),
+                    "words": int(part.lengths.sum()),
+                    "speakers": len(_speakers(heard, column, group)),
+                }
+                for group, part in parts.items()
+            }
+    gender = made.get("gender", {})
+    if {"female", "male"} <= set(gender):
+        ratio = log2_ratio(gender["female"]["wer"], gender["male"]["wer"])
+        made["lwerr"] = {"value": _number(ratio), "interval": _lwerr_interval(counts, heard.column("gender"), draws)}
+    return made
+
+
+def _speakers(heard: Predictions, column: str, group: str) -> set[str]:
+    return {line["speaker"] for line in heard.lines if line.get(column) == group and line.get("speaker")}
+
+
+def _lwerr_interval(counts: Counts, genders: Sequence[str | None], draws: np.ndarray | None) -> list[float] | None:
+    """None where a replicate has no errors, or no words, of one of the two: then the ratio has no bounds."""
+    if draws is None:
+        return None
+    rates = []
+    for gender in ("female", "male"):
+        chosen = np.array([label == gender for label in genders])
+        rates.append(bootstrap.rates(draws[:, chosen], [counts.take(chosen)])[:, 0])
+    if min(rate.min() for rate in rates) <= 0:
+        return None
+    return [round(bound, 4) for bound in bootstrap.interval(np.log2(rates[0] / rates[1]))]
+
+
+def _hallucination(language: str, counts: Iterable[ConfigCounts], read: Mapping[str, Predictions]) -> Json:
+    """Words that nobody said: insertions where there is speech, every word where there is none."""
+    own = [c.counts for c in counts if parse(c.config).language == language]
+    insertions, words = sum(int(c.insertions.sum()) for c in own), sum(int(c.lengths.sum()) for c in own)
+    silent = [h for h in read.values() if h.entry.get("category") == REJECT and parse(h.config).language == language]
+    return {"insertions_per_word": _ratio(insertions, words), "reject": _invented(silent) if silent else None}
+
+
+def _invented(heard: Sequence[Predictions]) -> Json:
+    """What was heard in clips without speech."""
+    said = [len(normalise(line.get("pred_text") or "").split()) for one in heard for line in one.lines]
+    minutes = sum(float(line.get("duration") or 0) for one in heard for line in one.lines) / 60
+    return {
+        "clips": len(said),
+        "clips_with_words": sum(words > 0 for words in said),
+        "words": sum(said),
+        "minutes": round(minutes, 4),
+        "words_per_minute": _ratio(sum(said), minutes),
+    }
+
+
+def _speed(read: Iterable[Predictions]) -> Json:
+    """Seconds of audio, seconds of recognition, and their ratio, over the clips that were heard."""
+    lines = [line for one in read for line in one.lines if line.get("pred_text") is not None]
+    audio_s, seconds = (sum(float(line.get(key) or 0) for line in lines) for key in ("duration", "time"))
+    return {"audio_s": round(audio_s, 3), "seconds": round(seconds, 3), "rtf": _ratio(seconds, audio_s)}
+
+
+def _software() -> dict[str, str]:
+    return {"python": platform.python_version(), **{name: metadata.version(name) for name in LIBRARIES}}
+
+
+def _file_hashes(run: Run) -> dict[str, str]:
+    return {c: hashlib.sha256((run.folder / f"{c}.jsonl").read_bytes()).hexdigest() for c in run.configs}
+
+
+def _number(value: float | None) -> float | None:
+    """Rounded far below what a bootstrap can tell; null for what JSON cannot hold."""
+    return None if value is None or not math.isfinite(value) else round(float(value), 4)
+
+
+def _ratio(part: float, whole: float) -> float | None:
+    return round(part / whole, 6) if whole else None
+
+
+def check_comparable(made: Sequence[Json]) -> None:
+    """One clear error if results were scored in ways that cannot be set side by side."""
+    for other in made[1:]:
+        for key in ("normaliser", "difficulty"):
+            one, two = made[0]["scoring"][key], other["scoring"][key]
+            if one != two:
+                raise UserError(
+                    f"{made[0]['model']} and {other['model']} were scored with different {key} settings; "
+                    "score both again with `srb score` and the same options"
+                )
