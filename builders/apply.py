@@ -41,10 +41,13 @@ def apply(scenario: Scenario, severity: int, samples: Samples, rng: np.random.Ge
         parameters[_KIND[scenario.bank]] = recording.name
         parameters |= {key: round(value, 3) for key, value in recording.measures.items()}
         material.append(recording)
+    from srb.builders.perturb.kernels import clip_in_place
+
     made = scenario.function(samples, RATE, value, rng, *material)
+    if np.may_share_memory(made, samples):  # a transform that had nothing to do
+        made = made.copy()
     reached = snr_db(samples, made) if scenario.function in (add_noise, gaussian) else None
-    clipped = np.clip(made, -1, 1)
-    return Perturbed(clipped, parameters, reached, int(np.count_nonzero(clipped != made)))
+    return Perturbed(made, parameters, reached, clip_in_place(made))
 
 
 # What a drawn recording is called in a row's parameters.

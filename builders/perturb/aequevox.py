@@ -6,11 +6,10 @@ Noise is `gaussian` of this package.
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 import numpy as np
 
 from srb.builders.audio import Samples
+from srb.builders.perturb.butterworth import butterworth
 from srb.builders.perturb.resample import sinc_resample
 
 CHUNK_MS = 20
@@ -42,12 +41,12 @@ def frame(samples: Samples, rate: int, chunk_ms: float, rng: np.random.Generator
 
 def highpass(samples: Samples, rate: int, corner_hz: float, rng: np.random.Generator) -> Samples:
     """Butterworth high-pass of order 2."""
-    return _butterworth(samples, rate, corner_hz, "highpass")
+    return butterworth(samples, rate, corner_hz, "highpass")
 
 
 def lowpass(samples: Samples, rate: int, corner_hz: float, rng: np.random.Generator) -> Samples:
     """Butterworth low-pass of order 2."""
-    return _butterworth(samples, rate, corner_hz, "lowpass")
+    return butterworth(samples, rate, corner_hz, "lowpass")
 
 
 def scale(samples: Samples, rate: int, factor: float, rng: np.random.Generator) -> Samples:
@@ -65,16 +64,3 @@ def _silence_chunks(samples: Samples, size: int, share: float, rng: np.random.Ge
     for start in chosen * size:
         out[start : start + size] = 0
     return out
-
-
-def _butterworth(samples: Samples, rate: int, corner_hz: float, kind: str) -> Samples:
-    from scipy.signal import sosfilt
-
-    return sosfilt(_sections(rate, corner_hz, kind), samples).astype(np.float32)
-
-
-@lru_cache(maxsize=32)
-def _sections(rate: int, corner_hz: float, kind: str) -> np.ndarray:
-    from scipy.signal import butter
-
-    return butter(2, corner_hz, kind, fs=rate, output="sos")

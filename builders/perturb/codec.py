@@ -12,6 +12,7 @@ import numpy as np
 
 from srb.builders.audio import Samples
 from srb.builders.audio import resample as convert_rate
+from srb.builders.perturb.butterworth import butterworth
 
 TELEPHONE_RATE = 8_000
 TELEPHONE_BAND_HZ = (300, 3_400)
@@ -34,11 +35,9 @@ def alaw(samples: Samples, rate: int, value: None, rng: np.random.Generator) -> 
 
 def telephone(samples: Samples, rate: int, value: None, rng: np.random.Generator) -> Samples:
     """A landline: 300 to 3,400 Hz, 8 kHz, mu-law."""
-    from scipy.signal import butter, sosfilt
-
-    narrow = convert_rate(samples, rate, TELEPHONE_RATE)
-    band = butter(4, TELEPHONE_BAND_HZ, "bandpass", fs=TELEPHONE_RATE, output="sos")
-    line = _round_trip(sosfilt(band, narrow).astype(np.float32), TELEPHONE_RATE, "WAV", "ULAW")
+    low_hz, high_hz = TELEPHONE_BAND_HZ
+    narrow = butterworth(convert_rate(samples, rate, TELEPHONE_RATE), TELEPHONE_RATE, low_hz, "highpass", order=4)
+    line = _round_trip(butterworth(narrow, TELEPHONE_RATE, high_hz, "lowpass", order=4), TELEPHONE_RATE, "WAV", "ULAW")
     return _to_length(convert_rate(line, TELEPHONE_RATE, rate), len(samples))
 
 

@@ -14,6 +14,7 @@ _clip_in = types.Array(types.float32, 1, "C", readonly=True)
 _clip_out = types.float32[::1]
 _table = types.Array(types.int64, 1, "C", readonly=True)
 _filters = types.Array(types.float32, 2, "C", readonly=True)
+_rows = types.float32[:, ::1]
 
 # A decaying tail is cut off here, 400 dB down: below 1e-38 a processor computes a hundred times slower.
 _NOTHING = 1e-20
@@ -93,10 +94,10 @@ def polyphase(padded, taps, starts, step, length):
     sums = np.empty((length + phases - 1) // phases, dtype=np.float32)
     for p in range(phases):
         blocks = (length - p + phases - 1) // phases
-        sums[:] = 0
+        for b in range(blocks):
+            sums[b] = 0
         for k in range(width):
-            tap = taps[p, k]
-            at = starts[p] + k
+            tap, at = taps[p, k], starts[p] + k
             row = rows[at % step, at // step :]
             for b in range(blocks):
                 sums[b] += tap * row[b]
@@ -105,47 +106,40 @@ def polyphase(padded, taps, starts, step, length):
     return out
 
 
-@njit(types.complex64[:, ::1](types.complex64[:, ::1], _table, _clip_in, types.float64[:, ::1]), cache=True)
-def vocode(spectrum, frames, fractions, phases):
-    """Interpolate magnitudes between frames and carry the phase on by the phase step between the same frames.
+@njit(types.void(_filters, _rows, _rows, _rows), cache=True)
+def phasors(spectrum, size, re, im):
+    """Magnitude and unit phasor of each value of a spectrum (real and imaginary parts in turn); 1 where it is zero."""
+    one, zero = np.float32(1), np.float32(0)
+    frames, bins = spectrum.shape[0], spectrum.shape[1] // 2
+    for t in range(frames):
+        for f in range(bins):
+            a, b = spectrum[t, 2 * f], spectrum[t, 2 * f + 1]
+            size[t, f] = np.sqrt(a * a + b * b)
+        for f in range(bins):
+            inverse = one / size[t, f] if size[t, f] > zero else zero
+            re[t, f] = spectrum[t, 2 * f] * inverse if size[t, f] > zero else one
+            im[t, f] = spectrum[t, 2 * f + 1] * inverse
 
-    Only the phase modulo 2 pi reaches the output, so phases are kept as unit phasors (in double precision, or they
-    drift over a long clip) and no angle is ever computed. `phases` is carried from block to block; zeros at first.
+
+@njit(types.void(_rows, _filters, _filters, _filters, _table, _clip_in, _rows), cache=True)
+def vocode(out, size, step_re, step_im, frames, fractions, phase):
+    """Frames (real and imaginary parts in turn) with magnitudes between two frames and a phase that steps along.
+
+    `phase` holds one unit phasor per frequency, as real and imaginary parts, and is carried on from block to block.
     """
-    count, bins = spectrum.shape
-    magnitude = np.zeros((count + 2, bins), dtype=np.float32)  # two silent frames follow the last one
-    phasor_re = np.ones((count + 2, bins), dtype=np.float32)
-    phasor_im = np.zeros((count + 2, bins), dtype=np.float32)
-    for t in range(count):
-        for f in range(bins):
-            re, im = spectrum[t, f].real, spectrum[t, f].imag
-            size = np.sqrt(re * re + im * im)
-            magnitude[t, f] = size
-            if size > 0:
-                phasor_re[t, f] = re / size
-                phasor_im[t, f] = im / size
-    phase_re, phase_im = phases[0], phases[1]
-    if phase_re[0] == 0 and phase_im[0] == 0:
-        phase_re[:] = phasor_re[0]
-        phase_im[:] = phasor_im[0]
-    out = np.empty((len(frames), bins), dtype=np.complex64)
+    bins, one = size.shape[1], np.float32(1)
     for t in range(len(frames)):
-        a = frames[t]
-        b = a + 1
-        fraction = fractions[t]
+        a, fraction = frames[t], fractions[t]
         for f in range(bins):
-            size = fraction * magnitude[b, f] + (np.float32(1) - fraction) * magnitude[a, f]
-            re, im = phase_re[f], phase_im[f]
-            out[t, f] = complex(np.float32(re) * size, np.float32(im) * size)
-            step_re = phasor_re[b, f] * phasor_re[a, f] + phasor_im[b, f] * phasor_im[a, f]
-            step_im = phasor_im[b, f] * phasor_re[a, f] - phasor_re[b, f] * phasor_im[a, f]
-            new_re = re * step_re - im * step_im
-            new_im = re * step_im + im * step_re
-            # One Newton step keeps the phasor on the unit circle.
-            scale = 1.5 - 0.5 * (new_re * new_re + new_im * new_im)
-            phase_re[f] = new_re * scale
-            phase_im[f] = new_im * scale
-    return out
+            between = fraction * size[a + 1, f] + (one - fraction) * size[a, f]
+            out[t, 2 * f] = phase[0, f] * between
+            out[t, 2 * f + 1] = phase[1, f] * between
+        for f in range(bins):
+            re = phase[0, f] * step_re[a, f] - phase[1, f] * step_im[a, f]
+            im = phase[0, f] * step_im[a, f] + phase[1, f] * step_re[a, f]
+            scale = np.float32(1.5) - np.float32(0.5) * (re * re + im * im)  # one Newton step back to the unit circle
+            phase[0, f] = re * scale
+            phase[1, f] = im * scale
 
 
 @njit(types.float64(_clip_in), cache=True)
@@ -160,3 +154,38 @@ def sum_of_squares(samples):
     for i in range(whole, len(samples)):
         lanes[0] += np.float64(samples[i]) ** 2
     return ((lanes[0] + lanes[1]) + (lanes[2] + lanes[3])) + ((lanes[4] + lanes[5]) + (lanes[6] + lanes[7]))
+
+
+@njit(types.float64(_clip_in, _clip_in), cache=True)
+def difference_energy(one, other):
+    """Energy of the difference of two clips of the same length, in eight fixed lanes."""
+    lanes = np.zeros(8, dtype=np.float64)
+    whole = len(one) // 8 * 8
+    for i in range(0, whole, 8):
+        for lane in range(8):
+            value = np.float64(one[i + lane] - other[i + lane])
+            lanes[lane] += value * value
+    for i in range(whole, len(one)):
+        lanes[0] += np.float64(one[i] - other[i]) ** 2
+    return ((lanes[0] + lanes[1]) + (lanes[2] + lanes[3])) + ((lanes[4] + lanes[5]) + (lanes[6] + lanes[7]))
+
+
+@njit(types.int64(_clip_out), cache=True)
+def clip_in_place(samples):
+    """Clip to [-1, 1]; how many samples were outside."""
+    top, bottom = np.float32(1), np.float32(-1)
+    outside = 0
+    for i in range(len(samples)):
+        value = samples[i]
+        outside += (value > top) | (value < bottom)
+        samples[i] = min(max(value, bottom), top)
+    return outside
+
+
+@njit(types.void(_clip_out, _clip_in), cache=True)
+def multiply_spectra(spectrum, other):
+    """Complex product in place, real and imaginary parts in turn. NumPy's own differs in the last bit between CPUs."""
+    for i in range(len(spectrum) // 2):
+        re, im = spectrum[2 * i], spectrum[2 * i + 1]
+        spectrum[2 * i] = re * other[2 * i] - im * other[2 * i + 1]
+        spectrum[2 * i + 1] = re * other[2 * i + 1] + im * other[2 * i]

@@ -37,16 +37,40 @@ def _stretch(samples: Samples, pace: float) -> Samples:
     whole = np.floor(at).astype(np.int64)
     fractions = (at - whole).astype(np.float32)
     hops = np.zeros((len(at) + 3, HOP), dtype=np.float32)
-    phases = np.zeros((2, N_FFT // 2 + 1))
+    phase = None
     for start in range(0, len(at), BLOCK):
         block = slice(start, start + BLOCK)
         first = whole[start]
         spectrum = fft.rfft(frames[first : whole[block][-1] + 2] * _window(), axis=1)
-        stretched = vocode(spectrum, whole[block] - first, fractions[block], phases)
+        size, unit, step = _polar(spectrum)
+        phase = np.ascontiguousarray(unit[:, 0]) if phase is None else phase
+        stretched = np.empty((len(at[block]), spectrum.shape[1]), dtype=np.complex64)
+        vocode(stretched.view(np.float32), size, *step, whole[block] - first, fractions[block], phase)
         pieces = (fft.irfft(stretched, axis=1) * _window()).reshape(-1, 4, HOP)
         for quarter in range(4):
             hops[start + quarter : start + quarter + len(pieces)] += pieces[:, quarter]
     return _normalised(hops)[N_FFT // 2 :][: round(len(samples) / pace)]
+
+
+def _polar(spectrum: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Magnitudes, unit phasors, and the phase step from each frame to the next, with two silent frames at the end.
+
+    Only the phase modulo 2 pi reaches the output, so it is kept as a phasor (real and imaginary part) and no angle is
+    ever computed.
+    """
+    from srb.builders.perturb.kernels import phasors
+
+    shape = len(spectrum) + 2, spectrum.shape[1]
+    size, unit = np.zeros(shape, dtype=np.float32), np.zeros((2, *shape), dtype=np.float32)
+    unit[0, -2:] = 1
+    phasors(spectrum.view(np.float32), size, *unit)
+    step = np.empty((2, shape[0] - 1, shape[1]), dtype=np.float32)
+    (re, im), (next_re, next_im) = unit[:, :-1], unit[:, 1:]
+    np.multiply(next_re, re, out=step[0])
+    step[0] += next_im * im
+    np.multiply(next_im, re, out=step[1])
+    step[1] -= next_re * im
+    return size, unit, step
 
 
 def _normalised(hops: np.ndarray) -> Samples:

@@ -6,11 +6,14 @@ stays, so the clip grows.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from srb.builders.audio import Samples
 from srb.builders.banks.recording import Recording
 from srb.builders.errors import UserError
+from srb.builders.perturb.noise import energy
 
 LEAD_IN_S = 0.010
 # Transforms are powers of two from here on, and at least two responses long: longer ones leave the processor's cache,
@@ -24,11 +27,10 @@ def prepare(rir: Recording, rate: int) -> Samples:
     response = rir.samples[lead_in:]
     if not response.any():  # 10 ms or less, or nothing but the direct sound: dropping it would leave silence
         response = rir.samples
-    response = response.astype(np.float64)
-    norm = np.sqrt(np.sum(response * response))
+    norm = math.sqrt(energy(response))
     if not norm > 0:
         raise UserError(f"{rir.name}: this room impulse response is silent; take it out of the bank")
-    return (response / norm).astype(np.float32)
+    return response / np.float32(norm)
 
 
 def reverberate(samples: Samples, rate: int, value: object, rng: np.random.Generator, rir: Recording) -> Samples:
@@ -42,6 +44,8 @@ def convolve(samples: Samples, response: Samples) -> Samples:
     """Full convolution in float32 by overlap-add, so that memory follows the clip whatever its length."""
     import scipy.fft
 
+    from srb.builders.perturb.kernels import multiply_spectra
+
     length = len(samples) + len(response) - 1
     size = max(BLOCK, 1 << (2 * len(response)).bit_length())
     if length < size:
@@ -51,7 +55,7 @@ def convolve(samples: Samples, response: Samples) -> Samples:
     out = np.zeros(length, dtype=np.float32)
     for start in range(0, len(samples), hop):
         block = scipy.fft.rfft(samples[start : start + hop], size)
-        block *= spectrum
+        multiply_spectra(block.view(np.float32), spectrum.view(np.float32))
         piece = out[start : start + size]
         piece += scipy.fft.irfft(block, size, overwrite_x=True)[: len(piece)]
     return out

@@ -4,12 +4,13 @@ import itertools
 
 import numpy as np
 import pytest
-from conftest import RATE
+from conftest import RATE, error_db
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import signal
 
 from srb.builders.perturb import aequevox
+from srb.builders.perturb.butterworth import butterworth
 from srb.builders.perturb.packets import MEAN_BURST, lost_packets, packet_loss
 
 
@@ -61,3 +62,10 @@ def test_packets_are_lost_at_the_rate_and_in_bursts():
     assert lost.sum() / bursts == pytest.approx(MEAN_BURST, rel=0.05)
     silenced = packet_loss(np.ones(10 * RATE, np.float32), RATE, 40, np.random.default_rng(0))
     assert 0.3 < (silenced == 0).mean() < 0.5
+
+
+@pytest.mark.parametrize("kind", ["lowpass", "highpass"])
+@pytest.mark.parametrize("order", [2, 4])
+def test_butterworth_is_that_of_scipy(kind, order, speech):
+    theirs = signal.sosfilt(signal.butter(order, 700, kind, fs=RATE, output="sos"), speech)
+    assert error_db(butterworth(speech, RATE, 700, kind, order), theirs) < -120
