@@ -22,7 +22,7 @@ from srb.builders.card import write_card
 from srb.builders.corpora import Corpus, Problem, Utterance
 from srb.builders.engines import Engine
 from srb.builders.errors import UserError
-from srb.builders.plan import Job, Sources, open_selection
+from srb.builders.plan import Job, Sources, clips
 from srb.builders.rows import content_digest
 from srb.builders.seeding import BENCHMARK_VERSION
 from srb.builders.shards import Shard, check, shard_name, split, write_shard
@@ -74,6 +74,7 @@ def build(
     *,
     banks: Banks,
     limit: int | None = None,
+    tts: str | None = None,
     workers: int = 1,
     on_error: OnError = "stop",
     overwrite: bool = False,
@@ -87,8 +88,8 @@ def build(
         raise UserError(f"{out}: cannot be written ({error.strerror})") from None
     for selection in dict.fromkeys(job.selection for job in jobs):
         group = [job for job in jobs if job.selection == selection]
-        corpus = open_selection(selection, sources)
-        utterances, problems = _usable(corpus, limit, out, engine, progress)
+        corpus, listed = clips(selection, sources, limit, tts)
+        utterances, problems = _usable(corpus, listed, out, engine, progress)
         built.problems += problems
         for problem in problems:
             report(problem)
@@ -117,10 +118,9 @@ def manifests(out: Path) -> dict[str, dict[str, Any]]:
 
 
 def _usable(
-    corpus: Corpus, limit: int | None, out: Path, engine: Engine, progress: Progress
+    corpus: Corpus, utterances: list[Utterance], out: Path, engine: Engine, progress: Progress
 ) -> tuple[list[Utterance], list[Problem]]:
     """The clips that can be decoded, and all that is wrong with the others. What was checked once is remembered."""
-    utterances = corpus.utterances[:limit]
     if not utterances and not corpus.problems:
         raise UserError(f"{corpus.source}: holds no clips")
     remembered = out / ".partial" / f"checked-{_listing(utterances)[:16]}.json"
@@ -214,7 +214,7 @@ def _finish(config: _Config, corpus: Corpus, shards: int, problems: list[Problem
         "category": scenario.category,
         "severity": config.job.severity,
         "parameters": {scenario.parameter: scenario.value(config.job.severity)} if scenario.parameter else {},
-        "source": str(config.job.name.clean) if scenario.function else None,
+        "source": config.job.source and str(config.job.source),
         "bank": config.inputs["bank"],
         "corpus": {
             "name": corpus.name,
@@ -226,7 +226,7 @@ def _finish(config: _Config, corpus: Corpus, shards: int, problems: list[Problem
             "note": corpus.info.note,
         },
         "skipped": [str(problem) for problem in problems],
-        "files": {name: _file_sha256(config.partial / name) for name in names},
+        "files": names,
         "versions": {name: metadata.version(name) for name in LIBRARIES},
         "fingerprint": config.fingerprint,
     }
@@ -243,8 +243,3 @@ def _move(partial: Path, place: Path) -> None:
         shutil.rmtree(old, ignore_errors=True)
         os.replace(place, old)
     os.replace(partial, place)
-
-
-def _file_sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -19,7 +20,7 @@ import pyarrow.parquet as pq
 
 from srb.builders.banks import Banks
 from srb.builders.corpora import Utterance
-from srb.builders.plan import DEMO, available, job_named, open_selection
+from srb.builders.plan import DEMO, available, clips, job_named
 from srb.builders.rows import ROWS_PER_GROUP, SCHEMA, make_table
 from srb.builders.seeding import BENCHMARK_VERSION
 
@@ -36,6 +37,7 @@ class SrbConfig(datasets.BuilderConfig):
     noise_dir: str | None = None
     rir_dir: str | None = None
     limit: int | None = None
+    tts: str | None = None
 
 
 class SpeechRobustBench(datasets.ArrowBasedBuilder):
@@ -52,9 +54,9 @@ class SpeechRobustBench(datasets.ArrowBasedBuilder):
         return datasets.DatasetInfo(description="Speech Robust Bench", features=FEATURES)
 
     def _split_generators(self, dl_manager) -> list[datasets.SplitGenerator]:
-        corpus = open_selection(job_named(self.config.name).selection, self.config.corpora)
-        clips = corpus.utterances[: self.config.limit]
-        groups = [clips[i : i + ROWS_PER_GROUP] for i in range(0, len(clips), ROWS_PER_GROUP)]
+        selection = job_named(self.config.name).selection
+        _, chosen = clips(selection, self.config.corpora, self.config.limit, self.config.tts)
+        groups = [chosen[i : i + ROWS_PER_GROUP] for i in range(0, len(chosen), ROWS_PER_GROUP)]
         return [datasets.SplitGenerator(datasets.Split.TEST, gen_kwargs={"groups": groups})]
 
     def _generate_tables(self, groups: Sequence[Sequence[Utterance]]) -> Iterator[tuple[int, pa.Table]]:
@@ -68,14 +70,14 @@ class _Built(datasets.ArrowBasedBuilder):
     """Reads what `srb build` wrote."""
 
     VERSION = VERSION
+    files: tuple[str, ...] = ()
 
     def _info(self) -> datasets.DatasetInfo:
         return datasets.DatasetInfo(description="Speech Robust Bench")
 
     def _split_generators(self, dl_manager) -> list[datasets.SplitGenerator]:
-        files = sorted(str(path) for path in Path(self.config.data_dir).glob("test-*.parquet"))
-        self.info.features = datasets.Features.from_arrow_schema(pq.read_schema(files[0]))
-        return [datasets.SplitGenerator(datasets.Split.TEST, gen_kwargs={"files": files})]
+        self.info.features = datasets.Features.from_arrow_schema(pq.read_schema(self.files[0]))
+        return [datasets.SplitGenerator(datasets.Split.TEST, gen_kwargs={"files": list(self.files)})]
 
     def _generate_tables(self, files: Sequence[str]) -> Iterator[tuple[tuple[int, int], pa.Table]]:
         for number, file in enumerate(files):
@@ -87,11 +89,13 @@ class _Built(datasets.ArrowBasedBuilder):
 def to_cache(folder: Path, config: str) -> None:
     """Put a built config into the datasets cache under the bare name `srb`."""
     manifest = json.loads((folder / config / "manifest.json").read_text())
+    files = tuple(str(folder.resolve() / config / name) for name in manifest["files"])
     # The hash tells editions apart; without it changed data would hide behind what the cache already has.
-    builder = _Built(
-        config_name=config,
-        data_dir=str((folder / config).resolve()),
-        dataset_name="srb",
-        hash=manifest["content_sha256"][:16],
-    )
-    builder.download_and_prepare()
+    edition = hashlib.sha256(f"{manifest['content_sha256']} {pq.read_schema(files[0]).names}".encode()).hexdigest()
+    builder = _Built(config_name=config, dataset_name="srb", hash=edition[:16])
+    builder.files = files  # not an option of the config, which would change its name in the cache
+    datasets.disable_progress_bars()
+    try:
+        builder.download_and_prepare()
+    finally:
+        datasets.enable_progress_bars()

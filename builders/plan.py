@@ -6,10 +6,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
-from srb.builders.corpora import RECORDED, Corpus, open_corpus
+from srb.builders.corpora import RECORDED, Corpus, Utterance, open_corpus
 from srb.builders.errors import UserError
 from srb.builders.names import ConfigName, parse
 from srb.builders.scenarios import SCENARIOS, Scenario, find, nearest, perturbations
+from srb.builders.tts import default_engine, speak_all
 
 DEMO = {("en", "demo"): None, ("es", "demo"): None}
 Sources = Mapping[tuple[str, str], str | None]  # (language, corpus) -> folder or dataset; None for what is built in
@@ -28,10 +29,15 @@ class Job:
 
     @property
     def selection(self) -> tuple[str, str, str | None]:
-        """What decides which clips it is made from: language, corpus and, for recorded scenarios, the scenario."""
+        """What decides which clips it is made from: language, corpus and, unless they are all of it, the scenario."""
         if self.scenario.name in RECORDED:
             return self.name.language, RECORDED[self.scenario.name].corpus, self.scenario.name
-        return self.name.language, str(self.name.corpus), None
+        return self.name.language, str(self.name.corpus), "tts" if self.scenario.name == "tts" else None
+
+    @property
+    def source(self) -> ConfigName | None:
+        """The clean config that its clips pair with, one by one; None for recordings of their own."""
+        return None if self.scenario.maker == "recording" else self.name.clean
 
 
 def plan(patterns: Iterable[str], sources: Sources, table: Mapping[str, Scenario] = SCENARIOS) -> list[Job]:
@@ -76,7 +82,11 @@ def job_named(name: str, table: Mapping[str, Scenario] = SCENARIOS) -> Job:
     return Job(parts, scenario)
 
 
-def open_selection(selection: tuple[str, str, str | None], sources: Sources) -> Corpus:
-    """The corpus, or the part of it, that a group of configs is made from."""
-    language, corpus, scenario = selection
-    return open_corpus(sources.get((language, corpus)), language, corpus, scenario)
+def clips(
+    selection: tuple[str, str, str | None], sources: Sources, limit: int | None = None, tts: str | None = None
+) -> tuple[Corpus, list[Utterance]]:
+    """The corpus that a group of configs is made from, and the clips of it: as recorded, or spoken by an engine."""
+    language, name, scenario = selection
+    corpus = open_corpus(sources.get((language, name)), language, name, scenario)
+    chosen = corpus.utterances[:limit]
+    return corpus, list(speak_all(chosen, tts or default_engine(language))) if scenario == "tts" else chosen

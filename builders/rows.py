@@ -64,7 +64,7 @@ def make_row(job: Job, utterance: Utterance, samples: Samples, banks: Banks) -> 
         **{name: getattr(utterance, name) for name in _STRINGS},
         "text": text,
         "duration": len(pcm) / RATE,
-        "source": str(job.name.clean) if job.scenario.function else None,
+        "source": job.source and str(job.source),
         "scenario": job.scenario.name,
         "severity": job.severity,
         "parameters": json.dumps(made.parameters),
@@ -88,6 +88,7 @@ def content_digest(row_digests: Iterable[str]) -> str:
 
 def _perturb(job: Job, utterance: Utterance, samples: Samples, banks: Banks) -> Perturbed:
     if job.scenario.function is None:
-        return Perturbed(np.clip(samples, -1, 1), clipped=int(np.count_nonzero(np.abs(samples) > 1)))
+        drawn = getattr(utterance.audio, "parameters", {})  # the voice of synthetic speech
+        return Perturbed(np.clip(samples, -1, 1), drawn, clipped=int(np.count_nonzero(np.abs(samples) > 1)))
     rng = clip_rng(utterance.corpus, utterance.id, job.scenario.name, job.severity)
     return apply(job.scenario, job.severity, samples, rng, banks)

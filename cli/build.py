@@ -26,6 +26,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--address", help="of the Ray cluster; without it, Ray starts on this machine")
     parser.add_argument("--on-error", choices=["stop", "skip"], default="stop", help="what to do about bad clips")
     parser.add_argument("--overwrite", action="store_true", help="build anew what was built from something else")
+    parser.add_argument(
+        "--tts", metavar="ENGINE", help="for *_tts configs: espeak, flite, yourtts, bark, mms, hf:MODEL"
+    )
     parser.add_argument("--to-cache", action="store_true", help='make load_dataset("srb", ...) work from any folder')
     parser.add_argument("--quality", action="store_true", help="add DNSMOS and PESQ columns")
     add_bank_options(parser)
@@ -40,7 +43,7 @@ def run(args: argparse.Namespace) -> None:
     from srb.builders.engines import open_engine
     from srb.builders.errors import UserError
     from srb.builders.plan import DEMO, available, plan
-    from srb.cli.progress import progress
+    from srb.cli.progress import tasks
 
     if bool(args.all) == bool(args.config):
         raise UserError("say which configs: names, globs such as 'en-demo_*_sev3', or --all")
@@ -52,13 +55,8 @@ def run(args: argparse.Namespace) -> None:
     jobs = available(given or DEMO, table) if args.all else plan(args.config, sources, table)
     out = Path(args.out)
     engine = open_engine(args.engine, args.workers, args.address)
-    try:
-        with progress() as bar:
-
-            def show(what: str, total: int):
-                task = bar.add_task(what, total=total)
-                return lambda count: bar.advance(task, count)
-
+    with tasks() as show:
+        try:
             built = build(
                 jobs,
                 sources,
@@ -67,12 +65,25 @@ def run(args: argparse.Namespace) -> None:
                 show,
                 banks=Banks(args.noise_dir, args.rir_dir),
                 limit=args.limit,
+                tts=args.tts,
                 workers=args.workers,
                 on_error=args.on_error,
                 overwrite=args.overwrite,
                 report=lambda problem: print(problem, file=sys.stderr),
             )
-    finally:
-        engine.close()
+        finally:
+            engine.close()
+        names = [str(job.name) for job in jobs]
+        if args.quality:
+            from srb.builders.quality_columns import score
+
+            score(out, names, show, workers=args.workers)
+        if args.to_cache:
+            from srb.builders.dataset import to_cache
+
+            advance = show("to the datasets cache", len(names))
+            for name in names:
+                to_cache(out, name)
+                advance(1)
     skipped = f", {len(built.problems)} clips left out" if built.problems else ""
     print(f"{out}: {len(built.made)} configs built, {len(built.reused)} already there{skipped}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from rich.console import Console
@@ -22,3 +22,15 @@ def progress(quiet: bool = False) -> Iterator[Progress]:
     )
     with Progress(*columns, console=Console(stderr=True), disable=quiet) as bar:
         yield bar
+
+
+@contextmanager
+def tasks(quiet: bool = False) -> Iterator[Callable[[str, int], Callable[[int], None]]]:
+    """The same as a function: `advance = show("building", total)`, then `advance(n)` as the work goes on."""
+    with progress(quiet) as bar:
+
+        def show(what: str, total: int) -> Callable[[int], None]:
+            task = bar.add_task(what, total=total)
+            return lambda count: bar.advance(task, count)
+
+        yield show

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Callable
 from fnmatch import fnmatchcase
 from pathlib import Path
 
@@ -22,16 +21,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     from srb.builders.quality import COLUMNS, DNSMOS_COLUMNS
     from srb.builders.quality_columns import score
-    from srb.cli.progress import progress
+    from srb.cli.progress import tasks
 
     columns = DNSMOS_COLUMNS if args.no_pesq else COLUMNS
     configs = _select(args.folder, args.configs)
-    with progress(args.quiet) as bar:
-
-        def show(what: str, total: int) -> Callable[[int], None]:
-            task = bar.add_task(what, total=total)
-            return lambda count: bar.advance(task, count)
-
+    with tasks(args.quiet) as show:
         rows, done = score(args.folder, configs, show, columns=columns, workers=args.workers)
     print(f"{rows} rows scored; {done} of {len(configs)} configs had their columns already")
     return 0

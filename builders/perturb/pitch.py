@@ -42,10 +42,10 @@ def _stretch(samples: Samples, pace: float) -> Samples:
         block = slice(start, start + BLOCK)
         first = whole[start]
         spectrum = fft.rfft(frames[first : whole[block][-1] + 2] * _window(), axis=1)
-        size, unit, step = _polar(spectrum)
+        size, unit, (step_re, step_im) = _polar(spectrum)
         phase = np.ascontiguousarray(unit[:, 0]) if phase is None else phase
         stretched = np.empty((len(at[block]), spectrum.shape[1]), dtype=np.complex64)
-        vocode(stretched.view(np.float32), size, *step, whole[block] - first, fractions[block], phase)
+        vocode(stretched.view(np.float32), size, step_re, step_im, whole[block] - first, fractions[block], phase)
         pieces = (fft.irfft(stretched, axis=1) * _window()).reshape(-1, 4, HOP)
         for quarter in range(4):
             hops[start + quarter : start + quarter + len(pieces)] += pieces[:, quarter]
@@ -63,7 +63,7 @@ def _polar(spectrum: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     shape = len(spectrum) + 2, spectrum.shape[1]
     size, unit = np.zeros(shape, dtype=np.float32), np.zeros((2, *shape), dtype=np.float32)
     unit[0, -2:] = 1
-    phasors(spectrum.view(np.float32), size, *unit)
+    phasors(spectrum.view(np.float32), size, unit[0], unit[1])
     step = np.empty((2, shape[0] - 1, shape[1]), dtype=np.float32)
     (re, im), (next_re, next_im) = unit[:, :-1], unit[:, 1:]
     np.multiply(next_re, re, out=step[0])

@@ -4,6 +4,7 @@ import io
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -194,6 +195,41 @@ def test_a_full_disk_leaves_nothing_half_made(tmp_path, capsys, monkeypatch):
     assert build(tmp_path / "srb", "en-demo_clean", "--limit", 1) == 2
     assert "No space left on device" in capsys.readouterr().err
     assert not [path for path in (tmp_path / "srb").rglob("*") if path.suffix in (".parquet", ".part")]
+
+
+def test_the_bare_name_works_from_any_folder_once_it_is_in_the_cache(built, tmp_path):
+    environment = {**os.environ, "HF_HOME": str(tmp_path / "home"), "HF_HUB_OFFLINE": "1"}
+    command = [sys.executable, "-m", "srb.cli.main", "build", CONFIGS[1], "--limit", "6", "--to-cache"]
+    subprocess.run([*command, "--out", str(built)], env=environment, check=True, capture_output=True)
+    program = (
+        "import datasets\n"
+        f"rows = datasets.load_dataset('srb', '{CONFIGS[1]}', split='test')\n"
+        "print(*rows.cast_column('audio', datasets.Audio(decode=False))['sha256'])"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", program], cwd=tmp_path, env=environment, check=True, capture_output=True, text=True
+    )
+    assert run.stdout.split() == [row["sha256"] for row in rows(built, CONFIGS[1])]
+
+
+def test_the_datasets_builder_makes_the_same_rows(built, tmp_path):
+    from srb.builders.dataset import SpeechRobustBench
+
+    builder = SpeechRobustBench(cache_dir=str(tmp_path / "cache"), config_name=CONFIGS[1], limit=6)
+    builder.download_and_prepare(str(tmp_path / "out"), file_format="parquet")
+    made = [row for path in sorted((tmp_path / "out").glob("*.parquet")) for row in pq.read_table(path).to_pylist()]
+    assert made == rows(built, CONFIGS[1])
+
+
+def test_transcripts_are_spoken_and_pair_with_the_clean_clips(built, tmp_path):
+    if not shutil.which("espeak-ng"):
+        pytest.skip("espeak-ng is not installed")
+    assert build(tmp_path / "srb", "en-demo_tts", "--limit", 2, "--tts", "espeak") == 0
+    spoken, clean = rows(tmp_path / "srb", "en-demo_tts"), rows(built, "en-demo_clean")[:2]
+    assert [row["text"] for row in spoken] == [row["text"] for row in clean]
+    assert {row["source"] for row in spoken} == {"en-demo_clean"}
+    assert json.loads(spoken[0]["parameters"])["engine"] == "espeak"
+    assert spoken[0]["duration"] > 1
 
 
 @pytest.mark.slow
