@@ -45,24 +45,15 @@ def _as_json(row) -> dict:
 
 
 def _print_table(rows: list, categories: dict[str, str]) -> None:
-    from rich import box
     from rich.console import Console
-    from rich.table import Table
 
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column("scenario", no_wrap=True)
-    table.add_column("what")
-    table.add_column("parameter", no_wrap=True)
-    table.add_column("severity 1, 2, ...", no_wrap=True)
+    console = Console(highlight=False)
     for category, title in categories.items():
         chosen = [row for row in rows if row.category == category]
         if chosen:
-            table.add_section()
-            table.add_row(f"[bold]{category}[/]", f"[bold]{title}[/]")
+            console.print(f"\n[bold]{category}[/]  {title}", soft_wrap=True)
         for row in chosen:
-            values = " ".join(str(value) for value in row.severities) if row.graded else ""
-            table.add_row(row.name, row.help, row.parameter or "", values)
-    console = Console()
-    console.print(table)
+            values = " ".join(str(value) for value in (row.parameter, *row.severities) if value is not None)
+            console.print(f"  {row.name:<18}{row.help:<28} {values}".rstrip(), soft_wrap=True, markup=False)
     configs = sum(len(row.levels) for row in rows)
-    console.print(f"{len(rows)} scenarios, {configs} with their severities")
+    console.print(f"\n{len(rows)} scenarios, {configs} with their severities")
