@@ -35,7 +35,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--engine", choices=("local", "ray"), default="local", help="ray: spread configs over a cluster"
     )
-    parser.add_argument("--workers", type=_positive, help="with --engine ray: how many models (default: GPUs, or 1)")
+    parser.add_argument(
+        "--workers", type=_positive, help="with --engine ray: how many models (default: one per GPU, or per node)"
+    )
     parser.add_argument("--quiet", action="store_true", help="no progress bar")
 
 
@@ -87,7 +89,7 @@ def run(args: argparse.Namespace) -> int:
 
             try:
                 for number, config in enumerate(configs, 1):
-                    bar.update(task, description=f"{config.name} ({number} of {len(configs)}), seconds of audio")
+                    bar.update(task, description=f"{config.name} {number}/{len(configs)}, audio s")
                     records[config.name] = runner.run(config, advance)
             finally:
                 runner.close()

@@ -12,15 +12,14 @@ from typing import Any
 
 from srb.builders.errors import UserError
 from srb.cli.progress import progress
+from srb.models.data import open_data
+from srb.models.runner import Runner
 
 
 class Worker:
     """Holds one runner; a method call is one config."""
 
     def __init__(self, settings: dict[str, Any]) -> None:
-        from srb.models.data import open_data
-        from srb.models.runner import Runner
-
         self.data = open_data(settings["where"])
         self.runner = Runner(**settings)
 
@@ -39,14 +38,17 @@ def run_on_ray(settings: dict[str, Any], names: list[str], workers: int | None, 
         from ray.util import ActorPool
     except ImportError:
         raise UserError('--engine ray needs Ray: pip install "speech-robust-bench[ray]"') from None
+    Runner(**settings)  # refuses a folder that holds another run, before any worker starts
     here = {"folder": Path(settings["folder"]).resolve()}
     if Path(settings["where"]).is_dir():
         here["where"] = Path(settings["where"]).resolve().as_posix()  # type: ignore[assignment]
     if not ray.is_initialized():
         ray.init(address=None, log_to_driver=False, include_dashboard=False, logging_level=logging.ERROR)
-    gpus = int(ray.cluster_resources().get("GPU", 0))
-    count = min(len(names), workers or gpus or 1)
-    remote = ray.remote(num_cpus=1, num_gpus=1 if gpus >= count else 0)(Worker)
+    has = ray.cluster_resources()
+    gpus = int(has.get("GPU", 0))
+    count = min(len(names), workers or gpus or sum(node["Alive"] for node in ray.nodes()))
+    cores = max(1, int(has.get("CPU", 1)) // count)
+    remote = ray.remote(num_cpus=cores, num_gpus=1 if gpus >= count else 0)(Worker)
     actors: list[Any] = [remote.remote({**settings, **here}) for _ in range(count)]
     records: dict[str, Any] = {}
     with progress(quiet) as bar:

@@ -45,6 +45,9 @@ ISO_639_3 = {
 }  # fmt: skip
 
 
+Window = tuple[int, int, int, int | None]  # from this sample to that, and which of its frames count
+
+
 @dataclass
 class Transformers(Described):
     """What the three kinds of model share."""
@@ -96,9 +99,7 @@ class Transformers(Described):
         short, long = noise[: self.rate], noise
         with torch.inference_mode():
             alone = self._features([short])[0].float()
-            padded = self._features([short, long])[0].float()
-        if alone.shape != padded.shape:
-            return False
+            padded = self._features([short, long])[0].float()[: len(alone)]
         tolerance = 1e-3 if self.model.dtype == torch.float32 else 0.05  # of the spread: rounding, against real change
         return bool((alone - padded).abs().max() <= tolerance * alone.std())
 
@@ -112,13 +113,25 @@ class Transformers(Described):
 
 
 class Ctc(Transformers):
-    """One decision per frame; frames of overlapping windows are joined before they are read as letters."""
+    """One decision per frame; frames of overlapping windows are joined before they are read as letters.
+
+    That needs to know which samples a frame comes from, as the models with convolutions over the waveform tell. Others
+    (on spectrograms: wav2vec 2.0 BERT, Parakeet) are cut at pauses, and only given clips of one length together.
+    """
 
     _language: str | None = None
 
+    @property
+    def _on_waveform(self) -> bool:
+        return hasattr(self.model.config, "conv_stride") and hasattr(self.model, "_get_feat_extract_output_lengths")
+
+    def _padding_changes_nothing(self) -> bool:
+        return self._on_waveform and super()._padding_changes_nothing()
+
     def _texts(self, clips: list[Clip], language: str | None) -> list[str]:
         self._speak(language)
-        pieces = [(owner, window) for owner, clip in enumerate(clips) for window in self._windows(len(clip))]
+        windows = self._windows if self._on_waveform else self._pieces
+        pieces = [(owner, window) for owner, clip in enumerate(clips) for window in windows(clip)]
         audio = [clips[owner][start:end] for owner, (start, end, _, _) in pieces]
         frames: list[Any] = [None] * len(pieces)
         for indices in self._groups(audio):
@@ -130,8 +143,14 @@ class Ctc(Transformers):
             joined[owner].append(part)
         return [self._text(parts) for parts in joined]
 
-    def _windows(self, samples: int) -> Iterator[tuple[int, int, int, int | None]]:
-        """(start, end) in samples of each window, and which of its frames count."""
+    def _pieces(self, clip: Clip) -> Iterator[Window]:
+        start = 0
+        for piece in split_at_pauses(clip, self.rate, self.chunk_s):
+            yield start, start + len(piece), 0, None
+            start += len(piece)
+
+    def _windows(self, clip: Clip) -> Iterator[Window]:
+        samples = len(clip)
         per_frame = self.model.config.inputs_to_logits_ratio
         window, overlap = (int(seconds * self.rate) // per_frame for seconds in (self.chunk_s, self.chunk_s / 6))
         if samples <= window * per_frame:
@@ -150,6 +169,8 @@ class Ctc(Transformers):
 
     def _features(self, clips: list[Clip]) -> list[Any]:
         logits = self.model(**self._inputs(clips)).logits
+        if not self._on_waveform:
+            return list(logits)
         counts = self.model._get_feat_extract_output_lengths(_lengths(clips)).tolist()
         return [row[:count] for row, count in zip(logits, counts, strict=True)]
 
@@ -226,10 +247,7 @@ class Seq2Seq(Transformers):
         return self.processor.batch_decode(kept, skip_special_tokens=True)
 
     def _features(self, clips: list[Clip]) -> list[Any]:
-        hidden = self.model.get_encoder()(**self._inputs(clips)).last_hidden_state
-        share = [len(clip) / max(map(len, clips)) for clip in clips]
-        # frames near a clip's end may count a few samples of padding: compare those that are surely the clip's own
-        return [row[: int(part * len(row)) - 4] for row, part in zip(hidden, share, strict=True)]
+        return list(self.model.get_encoder()(**self._inputs(clips)).last_hidden_state)
 
 
 def _lengths(clips: list[Clip]) -> Any:

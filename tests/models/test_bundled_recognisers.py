@@ -20,6 +20,10 @@ def wer(recogniser: Recogniser, prompts: list[tuple[np.ndarray, str]]) -> float:
     return jiwer.wer([words(text) for _, text in prompts], [words(text) for text in heard])
 
 
+def shortest(prompts: list[tuple[np.ndarray, str]], count: int) -> list[tuple[np.ndarray, str]]:
+    return sorted(prompts, key=lambda prompt: len(prompt[0]))[:count]
+
+
 @pytest.fixture(scope="module")
 def moonshine(human_speech) -> Recogniser:
     return open_model("moonshine?threads=2")
@@ -65,11 +69,11 @@ def pocketsphinx():
 
 
 def test_pocketsphinx_hears_telephone_prompts(pocketsphinx, prompts) -> None:
-    assert wer(pocketsphinx, prompts[:6]) < 0.6  # a classical model with an open dictation grammar
+    assert wer(pocketsphinx, shortest(prompts, 8)) < 0.6  # a classical model with an open dictation grammar
 
 
 def test_pocketsphinx_says_the_same_in_any_order_and_in_processes(pocketsphinx, prompts) -> None:
-    clips = [clip for clip, _ in prompts[:2]]
+    clips = [clip for clip, _ in shortest(prompts, 2)]
     forth = pocketsphinx.transcribe(clips, 16_000, "en")
     back = pocketsphinx.transcribe(clips[::-1], 16_000, "en")
     assert forth == back[::-1]

@@ -26,6 +26,8 @@ def test_a_cluster_gives_the_same_predictions(tones: Path, tmp_path: Path, monke
             "en-demo_clean": 23,
             "en-demo_noise_sev3": 23,
         }
+        assert srb_run("python:standin:at_once", tones, spread, "--engine", "ray", "--name", "standin-count") == 2
+        assert "--name" in capsys.readouterr().err
         assert srb_run("python:standin:broken", tones, spread, "--engine", "ray") == 2
         assert "OSError: no such device" in capsys.readouterr().err
     finally:

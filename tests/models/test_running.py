@@ -9,7 +9,9 @@ import pytest
 import standin
 from conftest import tone, write_config
 
+from srb.builders.errors import UserError
 from srb.cli.main import main
+from srb.models.runner import Predictions
 
 
 def srb_run(model: str, data: Path, out: Path, *more: str) -> int:
@@ -143,6 +145,16 @@ def test_a_torn_last_line_is_cut_off(tones: Path, out: Path) -> None:
     assert not path.with_name("en-demo_clean.jsonl.part").exists()
 
 
+def test_lines_after_a_torn_one_survive_the_next_kill(tmp_path: Path) -> None:
+    part = tmp_path / "en_clean.jsonl.part"
+    part.write_bytes(b'{"id": "a"}\n{"id": "b", "pre')
+    with Predictions(tmp_path, "en_clean") as predictions:
+        predictions.add([{"id": "c"}])  # and then the process dies: nothing is finished
+    with Predictions(tmp_path, "en_clean") as predictions:
+        assert list(predictions.lines) == ["a", "c"]
+    assert part.read_bytes() == b'{"id": "a"}\n{"id": "c"}\n'
+
+
 def test_other_options_in_the_same_folder_are_refused(tones: Path, out: Path, capsys) -> None:
     srb_run("python:standin:count", tones, out, "en-demo_clean", "--name", "mine")
     assert srb_run("python:standin:count?batch_size=2", tones, out, "en-demo_clean", "--name", "mine") == 0
@@ -166,9 +178,6 @@ def test_changed_data_under_old_predictions_is_refused(tones: Path, out: Path, c
 
 
 def test_two_runs_cannot_write_one_file(tones: Path, out: Path) -> None:
-    from srb.builders.errors import UserError
-    from srb.models.runner import Predictions
-
     with Predictions(out / "m", "en_clean"), pytest.raises(UserError, match="another srb run"):
         Predictions(out / "m", "en_clean")
     with Predictions(out / "m", "en_clean"):

@@ -70,14 +70,15 @@ def by_hand(whisper_folder, three_lengths) -> list[str]:
     return [text.strip() for text in texts]
 
 
-@pytest.mark.parametrize("batch_size", [2, 3])
-def test_whisper_gives_what_transformers_gives(whisper_folder, three_lengths, by_hand, batch_size: int) -> None:
-    recogniser = open_model(f"hf:{whisper_folder}?batch_size={batch_size}&device=cpu")
-    assert recogniser.transcribe(three_lengths, RATE, "en") == by_hand
-    if batch_size == 3:  # alone, and beside one of another length
-        assert recogniser.transcribe(three_lengths[:1], RATE, "en") == by_hand[:1]
-        half_as_long = three_lengths[2][: 31 * RATE]
-        assert recogniser.transcribe([half_as_long, three_lengths[2]], RATE, "en")[1] == by_hand[2]
+def test_whisper_gives_what_transformers_gives(whisper_folder, three_lengths, by_hand) -> None:
+    recogniser = open_model(f"hf:{whisper_folder}?batch_size=2&device=cpu")
+    company = three_lengths[2][: 31 * RATE]  # a second long clip, of another length
+    heard = recogniser.transcribe([three_lengths[2], three_lengths[0], company, three_lengths[1]], RATE, "en")
+    assert [heard[1], heard[3], heard[0]] == by_hand
+    for alone in (0, 1):
+        assert recogniser.transcribe([three_lengths[alone]], RATE, "en") == [by_hand[alone]]
+    five = recogniser.transcribe([three_lengths[alone] for alone in (1, 0, 0, 1, 1)], RATE, "en")
+    assert five == [by_hand[alone] for alone in (1, 0, 0, 1, 1)]
 
 
 def test_whisper_hears_the_end_of_a_long_clip(by_hand) -> None:
@@ -188,6 +189,62 @@ def test_ctc_windows_join_to_what_the_whole_clip_gives(tmp_path, human_speech) -
     cut = open_model(f"hf:{folder}?chunk_s=6&device=cpu").transcribe([clip], RATE, "en")
     assert cut == whole
     assert len(whole[0]) > 50
+
+
+def test_ctc_on_spectrograms_in_any_batch_is_transformers_by_hand(tmp_path, utterances) -> None:
+    torch.manual_seed(4)
+    (tmp_path / "vocab.json").write_text(json.dumps({letter: index for index, letter in enumerate(LETTERS)}))
+    tokenizer = transformers.Wav2Vec2CTCTokenizer(str(tmp_path / "vocab.json"))
+    transformers.Wav2Vec2BertProcessor(transformers.SeamlessM4TFeatureExtractor(), tokenizer).save_pretrained(tmp_path)
+    config = transformers.Wav2Vec2BertConfig(
+        vocab_size=len(LETTERS), hidden_size=32, num_hidden_layers=1, num_attention_heads=2, intermediate_size=64,
+        pad_token_id=0, initializer_range=1.0,
+    )  # fmt: skip
+    transformers.Wav2Vec2BertForCTC(config).save_pretrained(tmp_path)
+    processor = transformers.AutoProcessor.from_pretrained(tmp_path)
+    model = transformers.AutoModelForCTC.from_pretrained(tmp_path).eval()
+    by_hand = []
+    for clip in utterances:
+        with torch.no_grad():
+            logits = model(**processor(clip, sampling_rate=RATE, return_tensors="pt")).logits
+        by_hand.append(processor.decode(logits[0].argmax(-1)).strip())
+    assert any(len(text) > 3 for text in by_hand)
+    assert open_model(f"hf:{tmp_path}?device=cpu").transcribe(utterances, RATE, "en") == by_hand
+
+
+def test_mms_speaks_the_language_of_the_data(tmp_path, utterances) -> None:
+    safetensors = pytest.importorskip("safetensors.torch")
+    folder = ctc_folder(tmp_path, "Wav2Vec2", feat_extract_norm="layer", do_stable_layer_norm=True, adapter_attn_dim=4)
+    alphabets = {"eng": LETTERS, "spa": [*LETTERS[:5], *"zyxwvutsrqponmlkjihgfedcba'"]}
+    vocabulary = {code: {letter: i for i, letter in enumerate(letters)} for code, letters in alphabets.items()}
+    (tmp_path / "vocab.json").write_text(json.dumps(vocabulary))
+    tokenizer = transformers.Wav2Vec2CTCTokenizer(str(tmp_path / "vocab.json"), target_lang="eng")
+    extractor = transformers.Wav2Vec2FeatureExtractor(return_attention_mask=True)
+    transformers.Wav2Vec2Processor(extractor, tokenizer).save_pretrained(folder)
+    model = transformers.Wav2Vec2ForCTC.from_pretrained(folder)
+    adapters = {name: tensor.clone() for name, tensor in model._get_adapters().items()}
+    for code, sign in (("eng", 1), ("spa", -1)):
+        weights = {name: (sign * tensor).contiguous() for name, tensor in adapters.items()}
+        safetensors.save_file(weights, folder / f"adapter.{code}.safetensors", {"format": "pt"})
+    recogniser = open_model(f"hf:{folder}?device=cpu")
+    english, spanish, again = (recogniser.transcribe(utterances[:2], RATE, code) for code in ("en", "es", "en"))
+    assert english == again
+    assert english != spanish
+
+
+def test_a_multilingual_whisper_is_told_the_language(whisper_folder, monkeypatch) -> None:
+    recogniser = open_model(f"hf:{whisper_folder}?device=cpu")
+    asked = []
+
+    def generate(input_features, **settings):
+        asked.append({key: settings.get(key) for key in ("language", "task")})
+        return torch.full((len(input_features), 1), 345)
+
+    monkeypatch.setattr(recogniser.model, "generate", generate)
+    recogniser.transcribe([np.zeros(1600, np.float32)], RATE, "es")
+    monkeypatch.setattr(recogniser.model.generation_config, "is_multilingual", True)
+    recogniser.transcribe([np.zeros(1600, np.float32)], RATE, "es")
+    assert asked == [{"language": None, "task": None}, {"language": "es", "task": "transcribe"}]
 
 
 def test_shortest_clips_do_not_crash(tmp_path) -> None:
