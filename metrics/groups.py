@@ -43,8 +43,9 @@ def log2_ratio(one: float, other: float) -> float:
 def with_intersections(columns: Mapping[str, Labels] | Labels, crossed: Sequence[Sequence[str]]) -> dict[str, Labels]:
     """The columns and, for each list of their names, a column of their combinations; None where a part has no label.
 
-    >>> with_intersections({"gender": ["female", "male"], "accent": ["india", None]}, [["gender", "accent"]])["gender &
-    accent"] ['female & india', None]
+    >>> columns = {"gender": ["female", "male"], "accent": ["india", None]}
+    >>> with_intersections(columns, [["gender", "accent"]])["gender & accent"]
+    ['female & india', None]
     """
     if not isinstance(columns, Mapping):  # one column without a name
         columns = {"group": columns}

@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 import evaluate
+import jiwer
 import pytest
 import yaml
 
@@ -52,6 +53,7 @@ sys.exit(main(["metrics", "install"]))
 LOAD = f"""{HIDE}
 import json
 import evaluate
+import jiwer
 results = {{}}
 for name, extra in json.load(sys.stdin):
     metric = evaluate.load(name)
@@ -85,20 +87,6 @@ def test_one_result_by_path_by_name_and_from_a_space(tmp_path):
     assert set(by_name) == set(modules.METRICS)
     assert by_name == by_path == from_space
     assert all(result["normaliser"] == "srb-paper-1" for result in by_name.values())
-
-
-@pytest.fixture(scope="session")
-def here(tmp_path_factory):
-    """The metrics installed for this process, in a cache of its own."""
-    cache = tmp_path_factory.mktemp("modules")
-    patch = pytest.MonkeyPatch()
-    patch.setattr(evaluate.config, "HF_MODULES_CACHE", str(cache))
-    patch.setattr(evaluate.config, "HF_EVALUATE_OFFLINE", True)
-    patch.syspath_prepend(str(cache))
-    for metric in modules.METRICS:
-        modules.install(metric)
-    yield cache
-    patch.undo()
 
 
 @pytest.mark.parametrize("metric", modules.METRICS)
@@ -137,3 +125,125 @@ def test_every_option_is_described_in_the_card_and_the_docstring(metric, here):
     for option in list(inspect.signature(loaded._compute).parameters):
         assert option in loaded.inputs_description
         assert f"**{option}**" in card
+
+
+PAIR = {"references": ["a b c d", "e f g h"], "predictions": ["a b c x", "e f g h"]}
+MORE = {
+    "werd": {"clean_predictions": ["a b c d", "e f g h"]},
+    "nwerd": {"clean_predictions": ["a b c d", "e f g h"], "difficulty": 50},
+    "nwer": {"difficulty": 50},
+    "lwerr": {"groups": ["female", "male"]},
+    "fairness": {"groups": ["x", "y"]},
+}
+
+
+@pytest.mark.parametrize("metric", modules.METRICS)
+def test_mistakes_are_one_clear_error(metric, here):
+    """`evaluate` itself would turn the number into the string '7' without a word."""
+    loaded = evaluate.load(metric)
+    more = MORE.get(metric, {})
+    for wrong, message in (
+        ({"predictions": ["a", 7]}, "predictions[1] is 7 (int), not a string"),
+        ({"predictions": ["a", None]}, "predictions[1] is None"),
+        ({"predictions": ["a"]}, "2 references but 1 predictions"),
+        ({"normaliser": "nfc"}, "there is no normaliser 'nfc'"),
+    ):
+        with pytest.raises(ValueError, match=re.escape(message)):
+            loaded.compute(**{**PAIR, **more, **wrong})
+    assert loaded.compute(**PAIR, **more) == evaluate.load(metric).compute(**PAIR, **more)  # nothing of it remains
+
+
+@pytest.mark.parametrize("metric", modules.METRICS)
+def test_adding_bit_by_bit_gives_the_same(metric, here):
+    more = MORE.get(metric, {})
+    whole = evaluate.load(metric).compute(**PAIR, **more)
+    loaded = evaluate.load(metric)
+    loaded.add(prediction=PAIR["predictions"][0], reference=PAIR["references"][0])
+    loaded.add_batch(predictions=PAIR["predictions"][1:], references=PAIR["references"][1:])
+    assert loaded.compute(**more) == whole
+
+
+def test_nwerd_refuses_attacks_and_unknown_scenarios(here):
+    nwerd = evaluate.load("nwerd")
+    call = {**PAIR, "clean_predictions": PAIR["references"]}
+    with pytest.raises(ValueError, match=r"made for one model.*use WERD"):
+        nwerd.compute(**call, difficulty="en_pgd_sev1-whisper-tiny.en")
+    with pytest.raises(ValueError, match=r"no entry for 'en_ecko_sev1' \(nearest: echo_sev1"):
+        evaluate.load("nwerd").compute(**call, difficulty="en_ecko_sev1")
+    result = evaluate.load("nwerd").compute(**call, difficulty="en_echo_sev1", replicates=50)
+    assert result["nwerd"] == pytest.approx(100 * 12.5 / 54.9)
+    assert result["nwerd_interval"] == pytest.approx([100 * end / 54.9 for end in result["werd_interval"]])
+
+
+def test_lwerr_at_the_edges(here):
+    def lwerr(*groups):
+        return evaluate.load("lwerr").compute(**PAIR, groups=list(groups))
+
+    assert lwerr("female", "male")["lwerr"] == float("inf")  # 25 % and 0 %
+    assert lwerr("male", "female")["lwerr"] == float("-inf")
+    missing = lwerr("female", None)
+    assert missing["lwerr"] != missing["lwerr"]  # nan
+    assert missing["utterances"] == {"female": 1, "male": 0}
+    clean = {"references": PAIR["references"], "predictions": PAIR["references"]}
+    assert evaluate.load("lwerr").compute(**clean, groups=["female", "male"])["lwerr"] == 0.0
+    other = evaluate.load("lwerr").compute(**PAIR, groups=["old", "young"], numerator="young", denominator="old")
+    assert other["lwerr"] == float("-inf")
+
+
+def test_attack_success_is_bounded_and_on_characters_is_jiwers(here):
+    call = {"references": ["abc def"], "predictions": ["x y z w v"], "targets": ["abd def"]}
+    result = evaluate.load("tasr").compute(**call)
+    assert result["uasr"] == 100.0  # WER is 250 %
+    assert result["tasr"] == 0.0
+    near = evaluate.load("tasr").compute(references=["abc def"], predictions=["abd def"], targets=["abd dex"])
+    assert near["uasr_char"] == pytest.approx(100 * jiwer.cer("abc def", "abd def"))
+    assert near["tasr_char"] == pytest.approx(100 - 100 * jiwer.cer("abd dex", "abd def"))
+    assert near["exact"] == 0.0
+    untargeted = evaluate.load("tasr").compute(references=["a b", "c d"], predictions=["a x", "c d e f g h"])
+    assert "tasr" not in untargeted
+    assert untargeted["uasr"] == 75.0
+    pooled = evaluate.load("tasr").compute(references=["a b", "c d"], predictions=["a x", "c d e"], pooled=True)
+    assert pooled["uasr"] == 50.0
+    with pytest.raises(ValueError, match="2 targets but 1 predictions"):
+        evaluate.load("tasr").compute(references=["a"], predictions=["a"], targets=["b", "c"])
+
+
+def test_wer_ci_takes_speakers_and_seeds(here):
+    texts = [f"w{i} a b c d" for i in range(40)]
+    heard = [text.replace("a", "x") if i < 20 else text for i, text in enumerate(texts)]
+    call = {"references": texts, "predictions": heard}
+    by_clip = evaluate.load("wer_ci").compute(**call)
+    assert by_clip == evaluate.load("wer_ci").compute(**call)
+    assert by_clip["wer"] == pytest.approx(100 * jiwer.wer(texts, heard))
+    by_speaker = evaluate.load("wer_ci").compute(**call, speakers=[str(i // 10) for i in range(40)])
+    assert by_speaker["interval"][1] - by_speaker["interval"][0] > by_clip["interval"][1] - by_clip["interval"][0]
+
+
+def test_fairness_crosses_columns_and_refuses_weights_for_no_column(here):
+    call = {**PAIR, "groups": {"gender": ["f", "m"], "age": ["20", "30"]}}
+    result = evaluate.load("fairness").compute(**call, intersections=[["gender", "age"]])
+    assert set(result["columns"]["gender & age"]["groups"]) == {"f & 20", "m & 30"}
+    with pytest.raises(ValueError, match="weights for 'accent' but no such column; there are gender, age"):
+        evaluate.load("fairness").compute(**call, weights={"accent": {"x": 1.0}})
+
+
+def test_unknown_metric():
+    with pytest.raises(ValueError, match="there is no metric 'wer'; there are fairness, lwerr"):
+        modules.space_files("wer")
+
+
+@pytest.mark.parametrize("metric", modules.METRICS)
+def test_page_of_the_space(metric, here, monkeypatch):
+    """The app of each Space builds a page, and its example can be computed."""
+    pytest.importorskip("gradio", reason="gradio serves the page of a Space")
+    from srb.metrics import widget
+
+    calls = []
+    monkeypatch.setattr(widget, "launch", lambda *args, **options: calls.append((args, options)))
+    exec((ROOT / "metrics" / metric / "app.py").read_text("utf-8"))
+    (script,), options = calls[0]
+    assert script == f"{metric}.py"
+    page = widget.build(evaluate.load(metric), card="---\na: b\n---\n# Card", **options)
+    rows = [list(row) for row in zip(*options["columns"].values(), strict=True)]
+    assert page.fn(rows, *options.get("options", {}).values())["normaliser"] == "srb-paper-1"
+    assert page.article == "# Card"
