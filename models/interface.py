@@ -131,8 +131,8 @@ def open_model(spec: str | Spec, **defaults: Any) -> Recogniser:
     parsed = parse_spec(spec) if isinstance(spec, str) else spec
     load = adapter_of(parsed)
     known = _option_types(load)
-    options = {key: value for key, value in defaults.items() if key in known and value is not None}
-    return load(parsed.target, **options, **_converted(parsed, known, options))
+    chosen = {key: value for key, value in defaults.items() if key in known and value is not None}
+    return load(parsed.target, **{**chosen, **_converted(parsed, known)})
 
 
 def adapter_of(spec: Spec) -> Any:
@@ -145,7 +145,7 @@ def adapter_of(spec: Spec) -> Any:
 
 def check_spec(spec: Spec) -> None:
     """Refuse a wrong adapter or option before any data is read."""
-    _converted(spec, _option_types(adapter_of(spec)), {})
+    _converted(spec, _option_types(adapter_of(spec)))
 
 
 def _option_types(load: Any) -> dict[str, Any]:
@@ -154,13 +154,12 @@ def _option_types(load: Any) -> dict[str, Any]:
     return {p.name: hints.get(p.name, str) for p in parameters if p.kind is p.KEYWORD_ONLY}
 
 
-def _converted(spec: Spec, known: dict[str, Any], overridden: dict[str, Any]) -> dict[str, Any]:
+def _converted(spec: Spec, known: dict[str, Any]) -> dict[str, Any]:
     values = {}
     for key, text in spec.options.items():
         if key not in known:
             raise UserError(f"'{spec.adapter}' has no option '{key}'; {did_you_mean(key, known)}")
         values[key] = _convert(key, text, known[key])
-        overridden.pop(key, None)
     return values
 
 
@@ -210,7 +209,6 @@ def folder_revision(folder: Path, patterns: Sequence[str]) -> str:
     for path in sorted({found for pattern in patterns for found in folder.glob(pattern)}):
         digest.update(path.relative_to(folder).as_posix().encode() + b"\0")
         with path.open("rb") as file:
-            digest.update(
-                hashlib.file_digest(file, "sha256").digest() if hasattr(hashlib, "file_digest") else file.read()
-            )
+            while block := file.read(1 << 20):
+                digest.update(block)
     return f"sha256:{digest.hexdigest()[:16]}"

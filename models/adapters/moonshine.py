@@ -11,7 +11,6 @@ range). Hence a batch is spread over threads, each clip alone in its tensors: th
 
 from __future__ import annotations
 
-import importlib.metadata
 import importlib.util
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -23,13 +22,12 @@ import numpy as np
 from srb.builders.audio import RATE, resample
 from srb.builders.errors import UserError
 from srb.models.chunks import split_at_pauses
-from srb.models.interface import Clip, Described, Recogniser, cores, need
+from srb.models.interface import Clip, Described, Recogniser, cores, folder_revision, need
 
 INSTALL = 'pip install "speech-robust-bench[demo]" && pip install --no-deps moonshine-voice==0.1.0'
 TOKENS_PER_S = 6.5
 START, END = 1, 2
-SAMPLES_PER_FRAME = 384
-SHORTEST_S = 0.1  # the encoder's convolutions need 1,087 samples to give two frames; below it is padded with silence
+SHORTEST_S = 0.1  # the encoder's convolutions need 895 samples for one frame; a shorter clip is padded with silence
 LONGEST_S = 30.0  # trained on clips of 4 to 30 s; longer ones are cut at a pause
 
 
@@ -54,8 +52,8 @@ class Moonshine(Described):
         samples = np.pad(clip, (0, max(0, shortfall)))[None].astype(np.float32)
         mask = np.ones(samples.shape, np.int64)  # the decoder too takes it at the audio's rate
         hidden = self.encoder.run(None, {"input_values": samples, "attention_mask": mask})[0]
-        cache_names = [put.name for put in self.decoder.get_inputs() if put.name.startswith("past_key_values")]
-        cache = {name: np.zeros((1, 8, 0, 36), np.float32) for name in cache_names}
+        puts = [put for put in self.decoder.get_inputs() if put.name.startswith("past_key_values")]
+        cache = {put.name: np.zeros((1, put.shape[1], 0, put.shape[3]), np.float32) for put in puts}
         tokens = [START]
         for step in range(max(1, int(len(clip) / RATE * TOKENS_PER_S))):
             logits, *present = self.decoder.run(
@@ -68,7 +66,7 @@ class Moonshine(Described):
                     **cache,
                 },
             )
-            for name, value in zip(cache_names, present, strict=True):
+            for name, value in zip(list(cache), present, strict=True):
                 if step == 0 or ".decoder." in name:  # the encoder's part is only computed in the first step
                     cache[name] = value
             token = int(logits[0, -1].argmax())
@@ -101,8 +99,8 @@ def load(target: str, *, threads: int = 0) -> Recogniser:
         return onnxruntime.InferenceSession(str(folder / name), settings, providers=["CPUExecutionProvider"])
 
     return Moonshine(
-        name="moonshine-tiny" if not target else folder.name,
-        revision=None if target else f"moonshine-voice {importlib.metadata.version('moonshine_voice')}",
+        name=folder.resolve().name if target else "moonshine-tiny",
+        revision=folder_revision(folder, ("*.ort", "*.bin")),
         options={"tokens_per_s": TOKENS_PER_S, "longest_s": LONGEST_S, "threads": threads},
         batch_size=4 * threads,
         encoder=session("encoder_model.ort"),

@@ -79,6 +79,11 @@ def test_a_missing_package_is_one_line(monkeypatch, spec: str, package: str, ins
     assert "\n" not in str(said.value)
 
 
+def test_a_spec_has_the_last_word_over_the_flags() -> None:
+    assert open_model("python:standin:count?batch_size=3", batch_size=9, device="cuda").batch_size == 3
+    assert open_model("python:standin:count", batch_size=9, device=None).batch_size == 9
+
+
 # --------------------------------------------------------------------------------------------------------- commands
 
 
