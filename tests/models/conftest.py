@@ -54,7 +54,12 @@ def write_config(
     place = folder / name
     place.mkdir(parents=True)
     pq.write_table(pa.table(columns), place / "test-00000-of-00001.parquet", row_group_size=rows_per_group)
-    manifest = {"content_sha256": f"{len(name):064x}", "category": "noise (env)", "rows": count}
+    manifest = {
+        "content_sha256": f"{len(name):064x}",
+        "category": "noise (env)",
+        "rows": count,
+        "files": ["test-00000-of-00001.parquet"],
+    }
     (place / "manifest.json").write_text(json.dumps(manifest))
     return place
 
