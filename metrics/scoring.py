@@ -204,20 +204,22 @@ def align(
     function = _function(normaliser)
     unit = _unit(unit, language)
     known = [_reference(text, normaliser, unit) for text in references]
+    length = np.fromiter((len(units) for _, units in known), dtype=np.int64, count=len(known))
     heard = [function(text) for text in predictions]
-    ref = [units for _, units in known]
-    hyp = [units if text == said else _split(text, unit) for text, (said, units) in zip(heard, known, strict=True)]
-    ref_length = np.fromiter(map(len, ref), dtype=np.int64, count=len(ref))
-    growth = np.fromiter(map(len, hyp), dtype=np.int64, count=len(hyp)) - ref_length  # insertions - deletions
+    wrong = [i for i, text in enumerate(heard) if text != known[i][0]]
+    ref = [known[i][1] for i in wrong]
+    hyp = [_split(heard[i], unit) for i in wrong]
+    growth = np.fromiter(map(len, hyp), dtype=np.int64, count=len(hyp)) - length[wrong]  # insertions - deletions
     # A substitution costs a hair more than an insertion or a deletion: so little that the number of errors is still the
     # least possible, and enough to settle which of several such alignments is meant, the one with the most hits.
-    step = int(ref_length.max(initial=0)) + 1
+    step = int(length.max(initial=0)) + 1
     costs = {"weights": (step, step, step + 1)}
     cost = process.cpdist(ref, hyp, scorer=Levenshtein.distance, scorer_kwargs=costs, dtype=np.int64)
     errors, substitutions = np.divmod(cost, step)
     insertions = (errors - substitutions + growth) // 2
-    deletions = insertions - growth
-    return Counts(ref_length - substitutions - deletions, substitutions, deletions, insertions)
+    counts = np.zeros((3, len(known)), dtype=np.int64)
+    counts[:, wrong] = substitutions, insertions - growth, insertions
+    return Counts(length - counts[0] - counts[1], *counts)
 
 
 def check_texts(**columns: Sequence[str]) -> None:
