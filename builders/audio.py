@@ -65,11 +65,12 @@ def resample(samples: Samples, source_rate: int, rate: int) -> Samples:
 
 
 def to_pcm16(samples: Samples) -> np.ndarray:
-    """Round to the 16-bit values that storing keeps. The caller has clipped to [-1, 1]; +1.0 becomes 32767."""
-    scaled = np.multiply(samples, np.float32(32768.0))
-    np.rint(scaled, out=scaled)
-    np.minimum(scaled, np.float32(32767.0), out=scaled)
-    return scaled.astype(np.int16)
+    """The 16-bit values that storing keeps: rounded to the nearest, and +1.0 becomes 32767."""
+    from srb.builders.perturb.kernels import round_to_16_bits
+
+    pcm = np.empty(len(samples), dtype=np.int16)
+    round_to_16_bits(pcm, np.ascontiguousarray(samples, dtype=np.float32))
+    return pcm
 
 
 def encode_flac(pcm: np.ndarray, rate: int = RATE) -> bytes:

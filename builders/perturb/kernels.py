@@ -106,9 +106,31 @@ def polyphase(padded, taps, starts, step, length):
     return out
 
 
-@njit(types.void(_filters, _rows, _rows, _rows), cache=True)
-def phasors(spectrum, size, re, im):
-    """Magnitude and unit phasor of each value of a spectrum (real and imaginary parts in turn); 1 where it is zero."""
+@njit(_clip_out(_clip_in, _filters, _table, types.int64, types.int64), cache=True)
+def many_phases(padded, taps, starts, step, length):
+    """The same sums as `polyphase`, output by output: faster where there are more phases than outputs to each."""
+    phases, width = taps.shape
+    flat, count = taps.reshape(-1), np.uint64(width)  # unsigned, so that no index is checked for counting from the end
+    out = np.empty(length, dtype=np.float32)
+    p, base = 0, 0
+    for i in range(length):
+        at, tap = np.uint64(base + starts[p]), np.uint64(p * width)
+        total = np.float32(0)
+        for k in range(count):
+            total += flat[tap + k] * padded[at + k]
+        out[i] = total
+        p += 1
+        if p == phases:
+            p, base = 0, base + step
+    return out
+
+
+@njit(types.void(_filters, _rows, _rows, _rows, _rows, _rows), cache=True)
+def phasors(spectrum, size, re, im, step_re, step_im):
+    """Magnitude and unit phasor (1 where it is zero) of each value of a spectrum, and the step to the next frame's.
+
+    Complex rows are real and imaginary parts in turn; `size`, `re` and `im` have silent frames at the end.
+    """
     one, zero = np.float32(1), np.float32(0)
     frames, bins = spectrum.shape[0], spectrum.shape[1] // 2
     for t in range(frames):
@@ -119,6 +141,11 @@ def phasors(spectrum, size, re, im):
             inverse = one / size[t, f] if size[t, f] > zero else zero
             re[t, f] = spectrum[t, 2 * f] * inverse if size[t, f] > zero else one
             im[t, f] = spectrum[t, 2 * f + 1] * inverse
+    for t in range(step_re.shape[0]):
+        for f in range(bins):
+            step_re[t, f] = re[t + 1, f] * re[t, f] + im[t + 1, f] * im[t, f]
+        for f in range(bins):
+            step_im[t, f] = im[t + 1, f] * re[t, f] - re[t + 1, f] * im[t, f]
 
 
 @njit(types.void(_rows, _filters, _filters, _filters, _table, _clip_in, _rows), cache=True)
@@ -180,6 +207,15 @@ def clip_in_place(samples):
         outside += (value > top) | (value < bottom)
         samples[i] = min(max(value, bottom), top)
     return outside
+
+
+@njit(types.void(types.int16[::1], _clip_in), cache=True)
+def round_to_16_bits(out, samples):
+    """The nearest 16-bit value, ties to even; what lies outside [-1, 1] saturates."""
+    shift = np.float32(12582912)  # 1.5 * 2^23: adding it leaves no room for a fraction
+    for i in range(len(samples)):
+        value = (samples[i] * np.float32(32768) + shift) - shift
+        out[i] = np.int16(min(max(value, np.float32(-32768)), np.float32(32767)))
 
 
 @njit(types.void(_clip_out, _clip_in), cache=True)

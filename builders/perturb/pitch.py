@@ -63,13 +63,8 @@ def _polar(spectrum: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     shape = len(spectrum) + 2, spectrum.shape[1]
     size, unit = np.zeros(shape, dtype=np.float32), np.zeros((2, *shape), dtype=np.float32)
     unit[0, -2:] = 1
-    phasors(spectrum.view(np.float32), size, unit[0], unit[1])
     step = np.empty((2, shape[0] - 1, shape[1]), dtype=np.float32)
-    (re, im), (next_re, next_im) = unit[:, :-1], unit[:, 1:]
-    np.multiply(next_re, re, out=step[0])
-    step[0] += next_im * im
-    np.multiply(next_im, re, out=step[1])
-    step[1] -= next_re * im
+    phasors(spectrum.view(np.float32), size, unit[0], unit[1], step[0], step[1])
     return size, unit, step
 
 

@@ -15,6 +15,7 @@ from srb.builders.audio import Samples
 
 ZERO_CROSSINGS = 6
 ROLLOFF = 0.99
+MANY_PHASES = 64
 
 
 def speed(samples: Samples, rate: int, factor: float, rng: np.random.Generator) -> Samples:
@@ -30,7 +31,7 @@ def resample(samples: Samples, rate: int, fraction: float, rng: np.random.Genera
 
 def sinc_resample(samples: Samples, source_rate: int, rate: int) -> Samples:
     """Change the sampling rate from `source_rate` to `rate`."""
-    from srb.builders.perturb.kernels import polyphase
+    from srb.builders.perturb.kernels import many_phases, polyphase
 
     common = gcd(source_rate, rate)
     step, phases = source_rate // common, rate // common
@@ -41,7 +42,8 @@ def sinc_resample(samples: Samples, source_rate: int, rate: int) -> Samples:
     blocks = ceil(length / phases)
     padded = np.zeros((blocks - 1) * step + int(starts.max()) + taps.shape[1] + step, dtype=np.float32)
     padded[before : before + len(samples)] = samples[: len(padded) - before]
-    return polyphase(padded, taps, starts, step, length)
+    kernel = polyphase if phases < MANY_PHASES else many_phases
+    return kernel(padded, taps, starts, step, length)
 
 
 @lru_cache(maxsize=32)
