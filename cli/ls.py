@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Iterable
 
 from srb.cli.options import add_scenarios_option
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("category", nargs="*", help="only these categories or scenarios")
-    parser.add_argument("--json", action="store_true", help="for programs: one JSON list")
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true", help="for programs: one JSON list")
+    form.add_argument("--markdown", action="store_true", help="for documents: one table")
     add_scenarios_option(parser)
 
 
@@ -26,6 +29,8 @@ def run(args: argparse.Namespace) -> None:
     rows = [row for row in table.values() if not args.category or {row.name, row.category} & set(args.category)]
     if args.json:
         print(json.dumps([_as_json(row) for row in rows], indent=1))
+    elif args.markdown:
+        print(as_markdown(rows))
     else:
         _print_table(rows, CATEGORIES)
 
@@ -42,6 +47,16 @@ def _as_json(row) -> dict:
         "has_speech": row.has_speech,
         "source": row.source,
     }
+
+
+def as_markdown(rows: Iterable) -> str:
+    """The rows as a Markdown table."""
+    lines = ["| scenario | category | what | parameter | severities | source |", "|---|---|---|---|---|---|"]
+    for row in rows:
+        values = ", ".join(str(value) for value in row.severities if value is not None)
+        cells = (f"`{row.name}`", row.category, row.help, row.parameter or "", values, row.source)
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
 
 
 def _print_table(rows: list, categories: dict[str, str]) -> None:

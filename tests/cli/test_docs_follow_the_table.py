@@ -1,0 +1,19 @@
+"""What the documents say about scenarios is what the table says."""
+
+from pathlib import Path
+
+from srb.builders.scenarios import SCENARIOS
+from srb.cli.ls import as_markdown
+from srb.cli.main import COMMANDS
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_the_scenario_page_holds_the_table():
+    page = (ROOT / "docs" / "scenarios.md").read_text()
+    assert page.rstrip().endswith(as_markdown(SCENARIOS.values())), "run: srb ls --markdown, and put it into the page"
+
+
+def test_the_readme_names_every_command():
+    readme = (ROOT / "README.md").read_text()
+    assert [name for name in COMMANDS if f"srb {name}" not in readme] == []
