@@ -136,7 +136,6 @@ class Endpoint(ThreadingHTTPServer):
         self.forms: list[dict[str, object]] = []
         self.lock = threading.Lock()
         self.busy = self.busiest = 0
-        self.times: list[float] = []
         self.url = f"http://127.0.0.1:{self.server_port}/v1"
 
 
@@ -148,7 +147,6 @@ class Answer(BaseHTTPRequestHandler):
         with self.server.lock:
             self.server.busy += 1
             self.server.busiest = max(self.server.busiest, self.server.busy)
-            self.server.times.append(time.monotonic())
             status = self.server.plan.pop(0) if self.server.plan else 200
         time.sleep(0.02)
         head = f"Content-Type: {self.headers['Content-Type']}\r\n\r\n".encode()
@@ -230,8 +228,10 @@ def test_an_endpoint_that_is_not_there_is_a_failure_that_says_so() -> None:
 
 
 def test_requests_keep_to_the_rate(endpoint) -> None:
-    open_model(f"openai-api:{endpoint.url}?requests_per_minute=600&concurrency=4").transcribe(CLIPS[:4], 16_000, None)
-    assert max(endpoint.times) - min(endpoint.times) >= 0.28
+    recogniser = open_model(f"openai-api:{endpoint.url}?requests_per_minute=600&concurrency=4")
+    start = time.monotonic()
+    recogniser.transcribe(CLIPS[:4], 16_000, None)
+    assert time.monotonic() - start >= 0.3  # the fourth may not leave before three tenths of a second
 
 
 # --------------------------------------------------------------------- stand-ins with the interface of the real package
