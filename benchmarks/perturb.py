@@ -110,7 +110,8 @@ def peers(rooms: Path, noises: Path) -> dict[str, Callable[[Scenario, int], obje
 
     def rate(s, n):
         low_rate = int(RATE * s.value(n))
-        return am.Resample(low_rate, low_rate, p=1)
+        down, up = am.Resample(low_rate, low_rate, p=1), am.Resample(RATE, RATE, p=1)
+        return lambda samples, sample_rate: up(samples=down(samples, sample_rate), sample_rate=low_rate)
 
     noise = dict.fromkeys(("noise", "noise_esc50", "noise_musan", "noise_wham", "music", "crosstalk"), background)
     both = {"tempo_up": stretch, "tempo_down": stretch, "pitch_up": shift, "pitch_down": shift}
@@ -126,12 +127,12 @@ def main() -> int:
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     speech = clips(args.clips)
     scenarios = [scenario for scenario in perturbations() if scenario.source == SRB]
-    banks = Banks()
     cost: dict[tuple[str, str], list[float]] = defaultdict(list)
 
     with tempfile.TemporaryDirectory() as folder:
         wav, rooms, noises = (Path(folder) / name for name in ("in.wav", "rooms", "noises"))
-        _write_banks(banks, rooms, noises)
+        _write_banks(rooms, noises)
+        banks = Banks(noise_dir=noises)
         try:
             others = {
                 (scenario.name, level): made(scenario, level)
@@ -171,8 +172,9 @@ def main() -> int:
     return 0
 
 
-def _write_banks(banks: Banks, rooms: Path, noises: Path) -> None:
+def _write_banks(rooms: Path, noises: Path) -> None:
     """A few of the built-in recordings as files, which is what audiomentations takes."""
+    banks = Banks()
     for folder, kind in ((rooms, "rir"), (noises, "noise")):
         folder.mkdir()
         for number in range(4):

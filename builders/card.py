@@ -68,8 +68,10 @@ def make_card(manifests: list[dict[str, Any]]) -> str:
 
 
 def _licence(manifests: list[dict[str, Any]]) -> str:
+    """The Hub knows one licence or `other`; the table of sources says which is whose."""
     licences = {manifest["corpus"]["licence"].lower() for manifest in manifests}
-    return licences.pop() if len(licences) == 1 else "other"
+    only = licences.pop()
+    return only if not licences and only and " " not in only else "other"
 
 
 def _size(rows: int) -> str:
