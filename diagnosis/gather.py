@@ -1,0 +1,188 @@
+"""From run folders to what the tests need: for every clean config the clips, their groups, and how wrong each
+recogniser (or each pair of recognisers) was on every clip at every level of every transformation.
+
+AequeVox (Rajan, Udeshi and Chattopadhyay, "AequeVox: Automated Fairness Testing of Speech Recognition Systems", FASE
+2022) has two measures of error, and both are a sum over a sum here. Without transcripts: the word Levenshtein distance
+of two recognisers' transcripts over the length of the longer one, averaged over clips. With transcripts: WER.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from srb.builders.errors import UserError
+from srb.builders.names import parse
+from srb.diagnosis.coding import Coded, Vocabulary, align
+from srb.metrics.aggregate import RECORDINGS
+from srb.metrics.results import REJECT
+from srb.metrics.runs import Run
+
+COLUMNS = ("gender", "accent", "age", "language", "speaker")
+JOIN = "+"  # between the columns of an intersection
+
+
+@dataclass(frozen=True)
+class ClipSet:
+    """The clips of one clean config, in one order for every config made from it."""
+
+    clean: str
+    levels: tuple[str, ...]
+    ids: tuple[str, ...]
+    speakers: tuple[str | None, ...]
+    columns: Mapping[str, tuple[str | None, ...]]
+    left_out: int = 0  # clips that are not in every config
+
+    def labels(self, groups: str) -> list[str | None]:
+        """The group of each clip: a column, or several joined by `+` (None where a part is not known)."""
+        parts = [self.columns[name] for name in groups.split(JOIN)]
+        return [" & ".join(map(str, row)) if all(row) else None for row in zip(*parts, strict=True)]
+
+
+@dataclass(frozen=True)
+class Measured:
+    """How wrong one recogniser, or a pair of them, was on the clips of a set.
+
+    `errors` and `lengths` have a row for the clean config and one for each level, and a column for each clip.
+    """
+
+    name: str
+    form: str  # "pair" or "transcripts"
+    clips: ClipSet
+    errors: np.ndarray
+    lengths: np.ndarray
+
+
+@dataclass(frozen=True)
+class Heard:
+    """What the recognisers heard of one clip set, as word numbers of one vocabulary."""
+
+    clips: ClipSet
+    vocabulary: Vocabulary
+    reference: Coded
+    transcripts: Mapping[str, Mapping[str, Coded]]  # model -> config -> words
+
+    @property
+    def configs(self) -> tuple[str, ...]:
+        """The clean config, then the levels."""
+        return (self.clips.clean, *self.clips.levels)
+
+
+def clip_sets(runs: Sequence[Run], columns: Mapping[str, Mapping[str, str | None]] | None = None) -> Iterator[Heard]:
+    """For each clean config of the runs with at least one level: what was heard.
+
+    `columns` adds a column of one's own, id -> group. Every run must have the same configs of a set and the same clips
+    in each; a clip that is not in every config is left out and counted.
+    """
+    names = [run.model for run in runs]
+    if len(set(names)) < len(names):
+        raise UserError(f"two runs are of the same model, {names[0]}; give runs of different recognisers")
+    found = False
+    for clean, levels in _sets(runs).items():
+        found = True
+        yield _heard(runs, clean, levels, columns or {})
+    if not found:
+        raise UserError(
+            f"{runs[0].folder} has no transformed config beside its clean one; build and run some, for example "
+            "`srb build 'en-demo_aeq_*'`"
+        )
+
+
+def _sets(runs: Sequence[Run]) -> dict[str, list[str]]:
+    """Clean config -> its levels, in order of scenario and severity."""
+    first, *others = ({c for c in run.configs if _usable(run, c)} for run in runs)
+    for run, configs in zip(runs[1:], others, strict=True):
+        lonely = sorted(first ^ configs)
+        if lonely:
+            raise UserError(
+                f"{runs[0].model} and {run.model} were not run on the same configs: {_some(lonely)} only in one"
+            )
+    made: dict[str, list[str]] = {}
+    for config in sorted(first, key=lambda c: (parse(c).scenario, parse(c).severity)):
+        clean = runs[0].about.get("configs", {}).get(config, {}).get("source") or str(parse(config).clean)
+        if parse(config).scenario != "clean" and clean in first:
+            made.setdefault(clean, []).append(config)
+    return made
+
+
+def _usable(run: Run, config: str) -> bool:
+    """Clean, or made from clean clips: not a recording of its own, nor without speech, nor an attack on one model."""
+    category = run.about.get("configs", {}).get(config, {}).get("category")
+    return category not in (*RECORDINGS, REJECT) and parse(config).model is None
+
+
+def _heard(
+    runs: Sequence[Run], clean: str, levels: Sequence[str], columns: Mapping[str, Mapping[str, str | None]]
+) -> Heard:
+    vocabulary = Vocabulary.of(parse(clean).language)
+    ids: dict[str, list[str]] = {}
+    coded: dict[str, dict[str, Coded]] = {run.model: {} for run in runs}
+    lines: list[dict[str, Any]] = []
+    for config in (clean, *levels):
+        for run in runs:
+            read = run.read(config)
+            lines = lines or read.lines
+            coded[run.model][config] = vocabulary.encode(read.column("pred_text"))
+            _same_clips(config, runs[0].model, ids.setdefault(config, read.column("id")), run.model, read.column("id"))
+    common = set(ids[clean]).intersection(*ids.values())
+    if not common:
+        raise UserError(f"{clean} and the configs made from it have no clip in common; run them again")
+    for config, there in ids.items():
+        if len(there) > len(common):
+            kept = np.array([clip in common for clip in there])
+            for transcripts in coded.values():
+                transcripts[config] = transcripts[config].take(kept)
+    lines, every = [line for line in lines if line["id"] in common], len(lines)
+
+    def column(name: str) -> tuple[Any, ...]:
+        return tuple(line.get(name) or None for line in lines)
+
+    known = {name: column(name) for name in COLUMNS}
+    known |= {name: tuple(of.get(clip) for clip in column("id")) for name, of in columns.items()}
+    clips = ClipSet(clean, tuple(levels), column("id"), column("speaker"), known, every - len(lines))
+    return Heard(clips, vocabulary, vocabulary.encode(column("text")), coded)
+
+
+def _same_clips(config: str, one: str, ids: Sequence[str], other: str, others: Sequence[str]) -> None:
+    if ids != others:
+        lonely = sorted(set(ids) ^ set(others))
+        raise UserError(
+            f"{config}: {one} and {other} were not run on the same clips, {len(lonely)} are in one only "
+            f"({_some(lonely)}); run both on the same clips"
+        )
+
+
+def with_transcripts(heard: Heard) -> list[Measured]:
+    """WER, one row per config, of each recogniser."""
+    made = []
+    lengths = np.tile(heard.reference.lengths, (len(heard.configs), 1))
+    for model, words in heard.transcripts.items():
+        errors = np.array([align(heard.reference, words[config]).counts.errors for config in heard.configs])
+        made.append(Measured(model, "transcripts", heard.clips, errors, lengths))
+    return made
+
+
+def without_transcripts(heard: Heard) -> list[Measured]:
+    """How far each two recognisers are apart: no reference is looked at."""
+    pairs = list(combinations(heard.transcripts, 2))
+    errors: dict[tuple[str, str], list[np.ndarray]] = {pair: [] for pair in pairs}
+    for config in heard.configs:
+        coded = {model: words[config] for model, words in heard.transcripts.items()}
+        for one, other in pairs:
+            errors[one, other].append(distance(coded[one], coded[other]))
+    ones = np.ones((len(heard.configs), len(heard.clips.ids)))
+    return [Measured(" ".join(pair), "pair", heard.clips, np.array(rows), ones) for pair, rows in errors.items()]
+
+
+def distance(one: Coded, other: Coded) -> np.ndarray:
+    """Word Levenshtein distance of each two transcripts over the length of the longer; 0 where both are empty."""
+    longer = np.maximum(one.lengths, other.lengths)
+    return align(one, other).counts.errors / np.maximum(longer, 1)
+
+
+def _some(names: Sequence[str], count: int = 3) -> str:
+    return ", ".join(names[:count]) + (", ..." if len(names) > count else "")

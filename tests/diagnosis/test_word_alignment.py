@@ -1,0 +1,62 @@
+"""The compiled alignment against the scoring core, jiwer and rapidfuzz."""
+
+from __future__ import annotations
+
+import jiwer
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rapidfuzz.distance import Levenshtein
+
+from srb.diagnosis.coding import Vocabulary, align
+from srb.diagnosis.gather import distance
+from srb.metrics import scoring
+
+texts = st.lists(st.sampled_from(["a", "b", "c", "d"]), max_size=9).map(" ".join)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(st.tuples(texts, texts), min_size=1, max_size=5))
+def test_counts_are_those_of_the_scoring_core(pairs):
+    said, heard = ([pair[i] for pair in pairs] for i in (0, 1))
+    vocabulary = Vocabulary()
+    ours = align(vocabulary.encode(said), vocabulary.encode(heard))
+    theirs = scoring.align(said, heard)
+    assert ours.counts.totals() == theirs.totals()
+    assert (ours.counts.errors == theirs.errors).all()
+    assert ours.hit.sum() == theirs.hits.sum()
+    assert ours.inserted.sum() == theirs.insertions.sum()
+    assert (ours.partner < 0).sum() == theirs.deletions.sum()
+
+
+def test_partners_run_forward_and_stay_within_their_clip():
+    vocabulary = Vocabulary()
+    said = vocabulary.encode(["a b c", "", "d e"])
+    heard = vocabulary.encode(["a x c", "y", "e"])
+    found = align(said, heard)
+    assert found.partner.tolist() == [0, 1, 2, -1, 4]
+    assert [vocabulary.words[w] if w >= 0 else None for w in found.became] == ["a", "x", "c", None, "e"]
+    assert found.inserted.tolist() == [False, False, False, True, False]
+
+
+def test_wer_is_jiwers_on_long_texts():
+    rng = np.random.default_rng(0)
+    said = [" ".join(rng.choice(list("abcdefgh"), 60)) for _ in range(50)]
+    heard = [" ".join(rng.choice(list("abcdefgh"), rng.integers(0, 90))) or "x" for _ in said]
+    vocabulary = Vocabulary()
+    counts = align(vocabulary.encode(said), vocabulary.encode(heard)).counts
+    assert counts.rate == 100 * jiwer.wer(said, heard) or abs(counts.rate - 100 * jiwer.wer(said, heard)) < 1e-9
+
+
+@settings(max_examples=200, deadline=None)
+@given(texts, texts)
+def test_distance_is_rapidfuzz_over_the_longer_transcript(one, other):
+    vocabulary = Vocabulary()
+    found = distance(vocabulary.encode([one]), vocabulary.encode([other]))[0]
+    assert found == Levenshtein.normalized_distance(one.split(), other.split())
+    assert found == distance(vocabulary.encode([other]), vocabulary.encode([one]))[0]
+
+
+def test_a_failed_clip_has_no_words_and_a_language_without_spaces_is_counted_in_characters():
+    assert Vocabulary().encode([None, "A b."]).lengths.tolist() == [0, 2]
+    assert Vocabulary.of("zh").encode(["你好 吗"]).lengths.tolist() == [3]
