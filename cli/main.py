@@ -22,6 +22,7 @@ COMMANDS = {
     "score": "score what was heard: WER, WERD, NWERD with intervals, per config, category and overall",
     "table": "print the paper's Table 1 for any number of runs",
     "compare": "say whether one recogniser is more robust than another, from two run folders",
+    "fairness": "test whether a scenario hurts one group of speakers more than another, and on which words",
     "difficulty": "compute or show how hard each scenario is, from the quality of its speech",
     "metrics": "install the metrics for evaluate.load by name, or export one as a Space",
 }

@@ -8,7 +8,7 @@ of two recognisers' transcripts over the length of the longer one, averaged over
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
@@ -72,11 +72,15 @@ class Heard:
         return (self.clips.clean, *self.clips.levels)
 
 
-def clip_sets(runs: Sequence[Run], columns: Mapping[str, Mapping[str, str | None]] | None = None) -> Iterator[Heard]:
+def clip_sets(
+    runs: Sequence[Run],
+    columns: Mapping[str, Mapping[str, str | None]] | None = None,
+    advance: Callable[[], None] = lambda: None,
+) -> Iterator[Heard]:
     """For each clean config of the runs with at least one level: what was heard.
 
     `columns` adds a column of one's own, id -> group. Every run must have the same configs of a set and the same clips
-    in each; a clip that is not in every config is left out and counted.
+    in each; a clip that is not in every config is left out and counted. `advance` is called for every file read.
     """
     names = [run.model for run in runs]
     if len(set(names)) < len(names):
@@ -84,7 +88,7 @@ def clip_sets(runs: Sequence[Run], columns: Mapping[str, Mapping[str, str | None
     found = False
     for clean, levels in _sets(runs).items():
         found = True
-        yield _heard(runs, clean, levels, columns or {})
+        yield _heard(runs, clean, levels, columns or {}, advance)
     if not found:
         raise UserError(
             f"{runs[0].folder} has no transformed config beside its clean one; build and run some, for example "
@@ -116,7 +120,11 @@ def _usable(run: Run, config: str) -> bool:
 
 
 def _heard(
-    runs: Sequence[Run], clean: str, levels: Sequence[str], columns: Mapping[str, Mapping[str, str | None]]
+    runs: Sequence[Run],
+    clean: str,
+    levels: Sequence[str],
+    columns: Mapping[str, Mapping[str, str | None]],
+    advance: Callable[[], None],
 ) -> Heard:
     vocabulary = Vocabulary.of(parse(clean).language)
     ids: dict[str, list[str]] = {}
@@ -125,6 +133,7 @@ def _heard(
     for config in (clean, *levels):
         for run in runs:
             read = run.read(config)
+            advance()
             lines = lines or read.lines
             coded[run.model][config] = vocabulary.encode(read.column("pred_text"))
             _same_clips(config, runs[0].model, ids.setdefault(config, read.column("id")), run.model, read.column("id"))

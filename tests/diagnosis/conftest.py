@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import json
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -52,3 +54,36 @@ def simulated() -> Callable[..., Heard]:
         return Heard(clips, vocabulary, reference, heard)
 
     return make
+
+
+@pytest.fixture
+def write_run(tmp_path) -> Callable[..., Path]:
+    """`write_run(model, {config: transcripts}, said=, gender=, ...)`: a run folder, its clips named 0, 1, 2, ..."""
+
+    def write(
+        model: str, heard: Mapping[str, Sequence[str | None]], said: Sequence[str], ids=None, **columns: Sequence
+    ) -> Path:
+        folder = tmp_path / model
+        folder.mkdir()
+        configs = {}
+        for config, texts in heard.items():
+            reject = "_silence" in config
+            lines = [
+                {
+                    "id": str(clip),
+                    "text": "" if reject else said[i],
+                    "pred_text": texts[i],
+                    "duration": 2.0,
+                    "time": 0.1,
+                }
+                | {name: values[i] for name, values in columns.items()}
+                for i, clip in enumerate(ids or range(len(texts)))
+            ]
+            (folder / f"{config}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines), "utf-8")
+            clean = config.split("_")[0] + "_clean"
+            category = "reject" if reject else "clean" if config == clean else "aequevox"
+            configs[config] = {"category": category, "source": None if config == clean else clean, "rows": len(texts)}
+        (folder / "run.json").write_text(json.dumps({"model": model, "configs": configs}), "utf-8")
+        return folder
+
+    return write

@@ -1,0 +1,135 @@
+"""How unequal error rates are: between groups of speakers, by data set, category and severity, and between languages.
+
+LWERR is the paper's Eq. 5, laid out as in its Fig. 7: the WER of each gender is averaged over severities and
+perturbations of a category before the ratio is taken. Language against language follows its Fig. 6. The
+population-weighted rate and the gap between the worst and the best group follow Aksenova et al., "How Might We Create
+Better Benchmarks for Speech Recognition?", Section 4.1.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from srb.builders.names import parse
+from srb.diagnosis.gather import Measured
+from srb.metrics.aggregate import MEASURES
+from srb.metrics.bootstrap import interval, weights
+from srb.metrics.groups import disparity, log2_ratio
+from srb.metrics.runs import Predictions, Run
+from srb.metrics.scoring import Counts
+
+Json = dict[str, Any]
+
+
+def group_disparity(
+    measured: Measured,
+    labels: Sequence[str | None],
+    groups: Mapping[str, np.ndarray],
+    shares: Mapping[str, float] | None = None,
+) -> list[Json]:
+    """Rates of the groups, gap, log2 ratio and the population-weighted rate, for each config of a clip set."""
+    kept = [label if label in groups else None for label in labels]
+    made = []
+    for place, config in enumerate((measured.clips.clean, *measured.clips.levels)):
+        errors, lengths = (values[place].astype(np.int64) for values in (measured.errors, measured.lengths))
+        # Only the sums matter here, so an error is an error whatever its kind.
+        zero = np.zeros_like(errors)
+        found = disparity(Counts(lengths, zero, zero, errors), kept, shares)
+        made.append({"recogniser": measured.name, "config": config, **_plain(found)})
+    return made
+
+
+def lwerr_table(
+    run: Run, *, one: str = "female", other: str = "male", replicates: int = 1000, seed: int = 0
+) -> list[Json]:
+    """LWERR of a run for every data set: by category (Fig. 7), and by category and severity, with intervals.
+
+    Rows without clips of both groups are not there. A positive value means that the first group has more errors.
+    """
+    cells: dict[tuple[str, str, int | None], list[tuple[Predictions, Counts]]] = {}
+    for config in run.configs:
+        heard = run.read(config)
+        name, category = parse(config), heard.entry.get("category") or parse(config).scenario
+        if category == "reject" or not {one, other} <= set(heard.column("gender")):
+            continue
+        corpus = f"{name.language} {heard.entry.get('corpus') or name.corpus}"
+        pair = heard, heard.count().counts
+        for severity in {None, name.severity or None}:
+            cells.setdefault((corpus, category, severity), []).append(pair)
+    made = []
+    for (corpus, category, severity), members in cells.items():
+        rates = [np.array([_rate(c, h, group) for h, c in members]).mean() for group in (one, other)]
+        draws = _lwerr_draws(members, (one, other), replicates, seed) if replicates else None
+        finite = None if draws is None else draws[np.isfinite(draws)]
+        made.append(
+            {
+                "corpus": corpus,
+                "category": category,
+                "severity": severity,
+                "configs": len(members),
+                one: rates[0],
+                other: rates[1],
+                "lwerr": _finite(log2_ratio(*rates)),
+                "interval": None if finite is None or len(finite) < 2 else list(interval(finite)),
+            }
+        )
+    return made
+
+
+def _rate(counts: Counts, heard: Predictions, group: str) -> float:
+    return counts.take(np.array([label == group for label in heard.column("gender")])).rate
+
+
+def _lwerr_draws(
+    members: Sequence[tuple[Predictions, Counts]], groups: Sequence[str], replicates: int, seed: int
+) -> np.ndarray:
+    """The ratio in each replicate: the same clips are drawn for every config that has them."""
+    totals = []
+    for group in groups:
+        rates = []
+        for heard, counts in members:
+            mine = np.array([label == group for label in heard.column("gender")])
+            ids = [clip for clip, kept in zip(heard.column("id"), mine, strict=True) if kept]
+            drawn = weights(ids, replicates=replicates, seed=seed)
+            part = counts.take(mine)
+            rates.append((drawn @ part.errors) / np.maximum(drawn @ part.lengths, 1))
+        totals.append(np.mean(rates, axis=0))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.log2(totals[0] / totals[1])
+
+
+def languages(results: Json) -> Json:
+    """Fig. 6: a multilingual recogniser's scores in each language side by side, from its results.json.
+
+    `ratio` is the score over that of the best language of the row; 1 where there is one language only.
+    """
+    tables = results["languages"]
+    rows: dict[str, dict[str, Json]] = {}
+    for language, table in tables.items():
+        clean = [row["wer"]["value"] for row in table["clean"].values() if row["wer"]]
+        if clean:
+            rows.setdefault("clean wer", {})[language] = {"value": float(np.mean(clean))}
+        for category, row in table["categories"].items():
+            for measure in MEASURES[1:]:
+                if row[measure]:
+                    rows.setdefault(f"{category} {measure}", {})[language] = dict(row[measure])
+        for name, measure in (("overall", "nwerd"), ("adversarial", "werd")):
+            if table[name][measure]:
+                rows.setdefault(f"{name} {measure}", {})[language] = dict(table[name][measure])
+    for cells in rows.values():
+        best = min(cell["value"] for cell in cells.values())
+        for cell in cells.values():
+            cell["ratio"] = cell["value"] / best if best > 0 else None
+    return {"languages": list(tables), "rows": rows}
+
+
+def _plain(found: Json) -> Json:
+    return {key: _finite(value) if isinstance(value, float) else value for key, value in found.items()}
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None

@@ -1,0 +1,207 @@
+"""All that `srb fairness` says of one or more runs, as one object that JSON can hold."""
+
+from __future__ import annotations
+
+import fnmatch
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from srb.builders.errors import UserError
+from srb.diagnosis import aequevox, pitch_proxy
+from srb.diagnosis.aequevox import Comparison, Degradation
+from srb.diagnosis.disparity import group_disparity
+from srb.diagnosis.gather import COLUMNS, JOIN, Heard, clip_sets, with_transcripts, without_transcripts
+from srb.diagnosis.localise import OMEGA, Faults, localise, table9
+from srb.metrics.runs import Run
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Options:
+    """What to test, and how."""
+
+    groups: str = "gender"
+    base: str | None = None
+    taus: tuple[float, ...] = aequevox.TAUS
+    comprehensible: float = aequevox.COMPREHENSIBLE
+    minimum: int = 1
+    omega: int = OMEGA
+    by_speaker: bool = False
+    replicates: int = 1000
+    level: float = 0.95
+    seed: int = 0
+    weights: Mapping[str, float] | None = None
+    data: str | None = None
+
+
+def choose(run: Run, patterns: Sequence[str]) -> Run:
+    """The run with only the configs that match a pattern; its clean configs always stay."""
+    if not patterns:
+        return run
+    chosen = [c for c in run.configs if any(fnmatch.fnmatchcase(c, p) for p in patterns)]
+    if not chosen:
+        raise UserError(f"{run.folder} has no finished config that matches {' '.join(patterns)}")
+    return replace(run, configs=tuple(c for c in run.configs if c in chosen or c.endswith("_clean")))
+
+
+def assess(runs: Sequence[Run], options: Options, advance: Callable[[], None] = lambda: None) -> Json:
+    """Algorithms 1 and 2 and the rates of the groups, over every clean config of the runs and what was made from it."""
+    _check(options)
+    degradations: list[Degradation] = []
+    comparisons: list[Comparison] = []
+    faults: list[Faults] = []
+    disparities: list[Json] = []
+    sets: list[Json] = []
+    for heard in clip_sets(runs, _proxy(runs, options), advance):
+        labels = heard.clips.labels(options.groups)
+        groups = aequevox.group_clips(labels, options.groups, options.base, options.minimum)
+        tested, hidden = _levels(heard, options.comprehensible)
+        rated = [level for level in tested.clips.levels if aequevox.rated(level)]
+        sets.append(
+            {
+                "clean": heard.clips.clean,
+                "clips": len(labels),
+                "left_out": heard.clips.left_out,
+                "unlabelled": sum(label is None for label in labels),
+                "groups": {
+                    group: {"clips": len(clips), "speakers": len({heard.clips.speakers[i] for i in clips} - {None})}
+                    for group, clips in groups.items()
+                },
+                "levels": list(tested.clips.levels),
+                "not_rated": [level for level in tested.clips.levels if level not in rated],
+                "below_comprehensibility": hidden,
+            }
+        )
+        for measured in (*without_transcripts(tested), *with_transcripts(tested)):
+            found = aequevox.compare_groups(
+                measured,
+                groups,
+                base=options.base,
+                by_speaker=options.by_speaker,
+                replicates=options.replicates,
+                level=options.level,
+                seed=options.seed,
+            )
+            degradations += found[0]
+            comparisons += found[1]
+            if measured.form == "transcripts":
+                disparities += group_disparity(measured, labels, groups, options.weights)
+        faults += localise(tested, groups, transcripts=False) + localise(tested, groups, transcripts=True)
+    forms = [form for form in ("pair", "transcripts") if any(c.form == form for c in comparisons)]
+    return {
+        "models": [run.model for run in runs],
+        "options": asdict(options) | {"taus": list(options.taus)},
+        "proxy": pitch_proxy.NAME in options.groups.split(JOIN),
+        "sets": sets,
+        "degradations": [_degradation(d) for d in degradations],
+        "comparisons": [_comparison(c, options.taus) for c in comparisons],
+        "table4": {form: _table4([c for c in comparisons if c.form == form], options.taus) for form in forms},
+        "table9": {form: table9(f for f in faults if f.form == form) for form in ("alone", "transcripts")},
+        "faults": [_faults(f, options.omega) for f in faults],
+        "disparity": disparities,
+    }
+
+
+def _check(options: Options) -> None:
+    known = (*COLUMNS, pitch_proxy.NAME)
+    unknown = [name for name in options.groups.split(JOIN) if name not in known]
+    if unknown:
+        raise UserError(
+            f"there is no column '{unknown[0]}' to group by; choose of {', '.join(known)}, or join some with +"
+        )
+    if not options.taus or any(not 0 <= tau < 1 for tau in options.taus):
+        raise UserError("--tau is a share between 0 and 1, as in --tau 0.05")
+    if options.replicates < 0 or not 0 < options.level < 1 or options.minimum < 1 or options.omega < 0:
+        raise UserError("--replicates and --omega are 0 or more, --minimum 1 or more, --level between 0 and 1")
+
+
+def _proxy(runs: Sequence[Run], options: Options) -> dict[str, dict[str, str | None]]:
+    """The pitch groups of the clips of every clean config, if they are asked for."""
+    if pitch_proxy.NAME not in options.groups.split(JOIN):
+        return {}
+    if options.data is None:
+        raise UserError(
+            "--groups pitch listens to the clips: say with --data where the built configs are, as in --data srb"
+        )
+    made: dict[str, str | None] = {}
+    for config in (c for c in runs[0].configs if c.endswith("_clean")):
+        made |= pitch_proxy.of_config(options.data, config)
+    return {pitch_proxy.NAME: made}
+
+
+def _levels(heard: Heard, threshold: float) -> tuple[Heard, list[str]]:
+    """Only the levels that people understand well enough, and the names of the others."""
+    kept = tuple(level for level in heard.clips.levels if aequevox.comprehensible(level, threshold))
+    hidden = [level for level in heard.clips.levels if level not in kept]
+    if not kept:
+        raise UserError(
+            f"no level of {heard.clips.clean} has a comprehensibility of {threshold:g} or more; lower --comprehensible"
+        )
+    return replace(heard, clips=replace(heard.clips, levels=kept)), hidden
+
+
+def number(value: float | None) -> float | None:
+    """For JSON, which has no infinity."""
+    return None if value is None or not math.isfinite(value) else round(float(value), 6)
+
+
+def _degradation(one: Degradation) -> Json:
+    return {
+        "recogniser": one.recogniser,
+        "form": one.form,
+        "config": one.config,
+        "group": one.group,
+        "clips": one.clips,
+        "clean": number(one.clean),
+        "transformed": number(one.transformed),
+        "degradation": number(one.value),
+    }
+
+
+def _comparison(one: Comparison, taus: Sequence[float]) -> Json:
+    return {
+        "recogniser": one.recogniser,
+        "form": one.form,
+        "config": one.config,
+        "transformation": one.transformation,
+        "base": one.base,
+        "other": one.other,
+        "difference": number(one.difference),
+        "interval": one.interval and [number(v) for v in one.interval],
+        "within_noise": one.within_noise,
+        "violates": [tau for tau in taus if one.violates(tau)],
+    }
+
+
+def _table4(comparisons: Sequence[Comparison], taus: Sequence[float]) -> Json:
+    made: Json = {}
+    for name, flag in (("violations", False), ("beyond_noise", True)):
+        table = aequevox.table4(comparisons, taus, beyond_noise=flag)
+        made[name] = {"total": dict(table.total), **{title: dict(part) for title, part in table.parts()}}
+    return made
+
+
+def _faults(one: Faults, omega: int) -> Json:
+    words = one.non_robust(omega)
+    drops = one.drops
+    return {
+        "recogniser": one.recogniser,
+        "form": one.form,
+        "transformation": one.transformation,
+        "group": one.group,
+        "average_drop": number(one.average_drop),
+        "words": len(one.initial),
+        "non_robust": [
+            {
+                "word": word,
+                "initial": one.initial[word],
+                "least": one.least[word],
+                "drop": drops[word],
+                "became": [list(pair) for pair in one.became.get(word, [])[:5]],
+            }
+            for word in words
+        ],
+    }
