@@ -14,6 +14,7 @@ from importlib import metadata
 
 # name -> what `srb --help` says about it, in the order of the workflow
 COMMANDS = {
+    "demo": "build, run two recognisers, score and report on the built-in clips, offline",
     "ls": "list the scenarios, by category",
     "build": "materialise scenarios as dataset configs",
     "perturb": "apply a scenario to one audio file, or all scenarios with a page to look at and listen to",
@@ -21,6 +22,7 @@ COMMANDS = {
     "run": "run a recogniser over dataset configs and keep what it heard",
     "score": "score what was heard: WER, WERD, NWERD with intervals, per config, category and overall",
     "table": "print the paper's Table 1 for any number of runs",
+    "report": "write one page about any number of runs, to look at and to listen to",
     "compare": "say whether one recogniser is more robust than another, from two run folders",
     "fairness": "test whether a scenario hurts one group of speakers more than another, and on which words",
     "difficulty": "compute or show how hard each scenario is, from the quality of its speech",

@@ -53,12 +53,13 @@ def blocks(table, width: int, intervals: bool) -> Iterator:
     from srb.metrics.table1 import cell_text
 
     names = max([len(line.model) for line in table.lines] + [5])
-    room = max(width - min(names, width // 3) - 10, 12)  # the language, the name and their gaps
+    several = len({line.language for line in table.lines}) > 1
+    room = max(width - min(names, width // 3) - (8 if several else 4), 12)
     start, used = 0, 0
     for index, column in enumerate(table.columns):
         texts = [cell_text(line.cells[index], intervals) for line in table.lines]
         words = [*column.title.split(), column.measure, *texts]
-        need = max(map(len, words)) + 3
+        need = max(map(len, words)) + 2
         if used and used + need > room:
             yield _block(table, range(start, index), intervals)
             start, used = index, 0
@@ -75,8 +76,10 @@ def _block(table, wanted: range, intervals: bool):
     from srb.metrics.table1 import cell_text
 
     part = table.keep(wanted)
-    made = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 2, 0, 0))
-    made.add_column("", no_wrap=True)
+    made = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    several = len({line.language for line in table.lines}) > 1
+    if several:
+        made.add_column("", no_wrap=True)
     made.add_column("model", overflow="fold")
     for column in part.columns:
         made.add_column(
@@ -91,5 +94,5 @@ def _block(table, wanted: range, intervals: bool):
             Text(cell_text(cell, intervals), style="bold" if part.best(line, i) else "")
             for i, cell in enumerate(line.cells)
         ]
-        made.add_row(line.language, Text(line.model), *cells)
+        made.add_row(*([line.language] if several else []), Text(line.model), *cells)
     return made

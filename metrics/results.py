@@ -149,7 +149,7 @@ def _config(
         "utterances": len(counts.counts),
         **totals,
         "insertions_per_word": _ratio(totals["insertions"], int(counts.counts.lengths.sum())),
-        "slices": _slices(counts.counts, heard, _draw(counts, options)),
+        "slices": _slices(counts.counts, heard, _draw(counts, options), options.level),
     }
 
 
@@ -232,8 +232,8 @@ def _pooled(members: Sequence[tuple[ConfigCounts, Predictions]], options: Option
     together = Counts(*np.array(list(sums.values()), dtype=np.int64).reshape(-1, 4).T)
     lines = Predictions("", {}, list(first.values()))
     speakers = lines.column("speaker") if options.by_speaker else None
-    draws = bootstrap.weights(list(first), speakers, replicates=options.replicates, seed=options.seed)
-    return {"configs": len(members), **_slices(together, lines, draws if options.replicates else None)}
+    draws = bootstrap.weights(list(first), speakers, replicates=max(options.replicates, 1), seed=options.seed)
+    return {"configs": len(members), **_slices(together, lines, draws if options.replicates else None, options.level)}
 
 
 def _draw(counts: ConfigCounts, options: Options) -> np.ndarray | None:
@@ -243,7 +243,7 @@ def _draw(counts: ConfigCounts, options: Options) -> np.ndarray | None:
     return bootstrap.weights(counts.ids, speakers, replicates=options.replicates, seed=options.seed)
 
 
-def _slices(counts: Counts, heard: Predictions, draws: np.ndarray | None) -> Json:
+def _slices(counts: Counts, heard: Predictions, draws: np.ndarray | None, level: float) -> Json:
     """WER of each group of speakers that the corpus tells of, and the log WER ratio of female to male speakers."""
     made: Json = {"speakers": len(set(heard.column("speaker")) - {None})}
     for column in SLICES:
@@ -262,7 +262,10 @@ def _slices(counts: Counts, heard: Predictions, draws: np.ndarray | None) -> Jso
     gender = made.get("gender", {})
     if {"female", "male"} <= set(gender):
         ratio = log2_ratio(gender["female"]["wer"], gender["male"]["wer"])
-        made["lwerr"] = {"value": _number(ratio), "interval": _lwerr_interval(counts, heard.column("gender"), draws)}
+        made["lwerr"] = {
+            "value": _number(ratio),
+            "interval": _lwerr_interval(counts, heard.column("gender"), draws, level),
+        }
     return made
 
 
@@ -270,17 +273,20 @@ def _speakers(heard: Predictions, column: str, group: str) -> set[str]:
     return {line["speaker"] for line in heard.lines if line.get(column) == group and line.get("speaker")}
 
 
-def _lwerr_interval(counts: Counts, genders: Sequence[str | None], draws: np.ndarray | None) -> list[float] | None:
-    """None where a replicate has no errors, or no words, of one of the two: then the ratio has no bounds."""
+def _lwerr_interval(
+    counts: Counts, genders: Sequence[str | None], draws: np.ndarray | None, level: float
+) -> list[float] | None:
+    """Over the replicates that drew words of both; None where a bound is infinite, one of the two making no errors."""
     if draws is None:
         return None
-    rates = []
-    for gender in ("female", "male"):
-        chosen = np.array([label == gender for label in genders])
-        rates.append(bootstrap.rates(draws[:, chosen], [counts.take(chosen)])[:, 0])
-    if min(rate.min() for rate in rates) <= 0:
+    chosen = [np.array([label == gender for label in genders]) for gender in ("female", "male")]
+    both = np.all([draws[:, group] @ counts.lengths[group] > 0 for group in chosen], axis=0)
+    one, other = (bootstrap.rates(draws[both][:, group], [counts.take(group)])[:, 0] for group in chosen)
+    ratios = [log2_ratio(float(a), float(b)) for a, b in zip(one, other, strict=True)]
+    if not ratios:
         return None
-    return [round(bound, 4) for bound in bootstrap.interval(np.log2(rates[0] / rates[1]))]
+    bounds = np.quantile(ratios, [(1 - level) / 2, (1 + level) / 2], method="nearest")  # the others average infinities
+    return [round(float(bound), 4) for bound in bounds] if np.isfinite(bounds).all() else None
 
 
 def _hallucination(language: str, counts: Iterable[ConfigCounts], read: Mapping[str, Predictions]) -> Json:

@@ -127,7 +127,7 @@ class Corpus:
     language: str
     source: str
     read: Callable[[], Iterable[Utterance | Problem]] = field(repr=False)
-    sort: bool = True  # a streamed dataset keeps its own order
+    sort: bool = True  # a streamed dataset and the demo corpus keep their own order
     # A scenario's selection: by what is known of an utterance, then by listening to those that are left.
     keep: Callable[[Utterance], bool] | None = field(default=None, repr=False)
     listen: Callable[[list[Utterance]], Iterable[Utterance | Problem]] | None = field(default=None, repr=False)

@@ -32,6 +32,7 @@ class Entry:
     layout: str
     languages: tuple[str, ...] = ()  # () for any
     amend: Callable[[Utterance], Utterance | None] | None = None  # for rows of its Hub dataset; None leaves one out
+    sort: bool = True  # by id; otherwise the reader's own order
 
 
 CORPORA = {
@@ -43,7 +44,7 @@ CORPORA = {
         Entry(commonvoice.INFO, commonvoice.read, commonvoice.LAYOUT),
         Entry(ami.INFO, ami.read, ami.LAYOUT, ("en",), ami.amend),
         Entry(chime.INFO, chime.read, chime.LAYOUT, ("en",)),
-        Entry(demo.INFO, demo.read, "manifest.csv", ("en", "es")),
+        Entry(demo.INFO, demo.read, "manifest.csv", ("en", "es"), sort=False),
     )
 }
 
@@ -107,9 +108,9 @@ def open_corpus(
     if not root.exists():
         raise UserError(f"{root}: no such folder (--corpus {_flag(language, name)}={source})")
     read = partial(entry.read, far=far) if entry and far else entry.read if entry else folder.read
-    return Corpus(
-        info, language, str(source), partial(_read_some, read, root, language, entry), keep=keep, listen=listen
-    )
+    read_some = partial(_read_some, read, root, language, entry)
+    sort = entry.sort if entry else True
+    return Corpus(info, language, str(source), read_some, sort=sort, keep=keep, listen=listen)
 
 
 def _filter_p808(utterances: list[Utterance], minimum: float) -> Iterable[Utterance | Problem]:

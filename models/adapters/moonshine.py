@@ -24,7 +24,7 @@ from srb.builders.errors import UserError
 from srb.models.chunks import split_at_pauses
 from srb.models.interface import Clip, Described, Recogniser, cores, folder_revision, need
 
-INSTALL = 'pip install "speech-robust-bench[demo]" && pip install --no-deps moonshine-voice==0.1.0'
+INSTALL = 'pip install "speech-robust-bench[demo]" (or pip install --no-deps moonshine-voice==0.1.0)'
 TOKENS_PER_S = 6.5
 START, END = 1, 2
 SHORTEST_S = 0.1  # the encoder's convolutions need 895 samples for one frame; a shorter clip is padded with silence

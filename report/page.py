@@ -1,0 +1,53 @@
+"""The page: the sections in a template with its style and its script inside, so that it needs nothing but itself.
+
+A content security policy forbids every request and every script but ours, which it knows by its hash.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from base64 import b64encode
+from importlib.resources import files
+from pathlib import Path
+
+from srb.builders.audio import replacing
+from srb.report import sections
+from srb.report.gather import Report
+from srb.report.html import Html, join, tag
+
+_TEMPLATE = files("srb.report") / "template"
+
+
+def write(report: Report, path: str | Path, title: str = "Speech Robust Bench") -> Path:
+    """Write the page and return where it is."""
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(path) as part:
+        part.write_text(page(report, title), encoding="utf-8")
+    return path
+
+
+def page(report: Report, title: str) -> str:
+    """The whole page as text."""
+    style, script = (_read(name) for name in ("style.css", "script.js"))
+    body = _body(report)
+    made = _read("page.html")
+    digest = b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    fills = {"digest": digest, "style": style, "script": script, "title": tag("span", title), "body": body}
+    head, *rest = made.split("{{")  # one pass: what is filled in is never looked at again
+    return head + "".join(fills[name] + tail for name, tail in (piece.split("}}", 1) for piece in rest))
+
+
+def _read(name: str) -> str:
+    return (_TEMPLATE / name).read_text(encoding="utf-8")
+
+
+def _body(report: Report) -> Html:
+    parts = []
+    several = len(report.languages) > 1
+    for language in report.languages:
+        made = [part for build in sections.BY_LANGUAGE if (part := build(report, language))]
+        parts.append(tag("div", tag("h1", language) if several else None, made, id=f"language-{language}"))
+    parts.append(sections.languages(report) or join([]))
+    parts.append(sections.provenance(report))
+    return join(parts)
