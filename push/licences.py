@@ -1,0 +1,110 @@
+"""Which configs may be published, and under what terms.
+
+A config is made from a corpus and sometimes from a bank of noises or rooms; the terms of each hold for what is made
+from it. No derivatives (ND) means that it must stay here; an unknown licence means the same until somebody knows it;
+share-alike (SA) goes with the data. The corpora's licences are in the manifests; those of the banks are the data sets'
+own: MUSAN and RIRS_NOISES as OpenSLR 17 and 28 state them, ESC-50 and WHAM! from their pages, MS-SNSD's noises from
+DEMAND (CC BY-SA) and Freesound (CC0).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+BANKS = {
+    "built-in bank (synthesised)": "Apache-2.0",
+    "MS-SNSD": "CC-BY-SA-3.0",
+    "ESC-50": "CC-BY-NC-3.0",
+    "MUSAN (OpenSLR 17)": "CC-BY-4.0",
+    "RIRS_NOISES (OpenSLR 28)": "Apache-2.0",
+    "WHAM!": "CC-BY-NC-4.0",
+}
+_UNKNOWN = {"", "unknown", "other", "none", "null", "n/a"}
+# The identifiers that the Hub's cards know, of those that occur here.
+_HUB = {
+    "apache-2.0",
+    "mit",
+    "cc0-1.0",
+    "cc-by-2.0",
+    "cc-by-3.0",
+    "cc-by-4.0",
+    "cc-by-sa-3.0",
+    "cc-by-sa-4.0",
+    "cc-by-nc-3.0",
+    "cc-by-nc-4.0",
+    "cc-by-nc-sa-4.0",
+}
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What a config is made from, and the licence of each: source -> licence."""
+
+    config: str
+    sources: Mapping[str, str]
+    forbids_derivatives: bool
+
+    def refusal(self) -> str | None:
+        """Why the config may not be published, None if it may."""
+        for source, licence in self.sources.items():
+            if is_unknown(licence):
+                return f"the licence of {source} is unknown"
+            if no_derivatives(licence):
+                return f"{source} is {licence}, which forbids publishing what is made from it"
+        if self.forbids_derivatives:
+            return f"{next(iter(self.sources))} forbids publishing what is made from it"
+        return None
+
+    @property
+    def licences(self) -> list[str]:
+        return list(dict.fromkeys(self.sources.values()))
+
+    @property
+    def share_alike(self) -> list[str]:
+        """The licences under which the config itself must be shared."""
+        return [licence for licence in self.licences if re.search(r"\bSA\b", licence, re.IGNORECASE)]
+
+
+def terms(manifest: Mapping[str, Any], rows: Iterable[str] = (), banks: Mapping[str, str] | None = None) -> Terms:
+    """The terms of a config: of its corpus, of its rows where they have their own, and of its bank."""
+    corpus = manifest["corpus"]
+    sources = {str(corpus["title"]): str(corpus["licence"] or "")}
+    known = {*(part.strip() for part in str(corpus["licence"]).split(" AND ")), str(corpus["licence"])}
+    for licence in sorted(set(rows) - known):
+        sources[f"some clips of {corpus['title']}" if not is_unknown(licence) else str(corpus["title"])] = licence
+    if bank := manifest.get("bank"):
+        sources[bank] = {**BANKS, **(banks or {})}.get(bank, "unknown")
+    return Terms(manifest["config"], sources, not corpus.get("derivatives_allowed", False))
+
+
+def row_licences(files: Iterable[Path]) -> set[str]:
+    """The licences that the rows of a config name."""
+    import pyarrow.parquet as pq
+
+    found: set[str] = set()
+    for path in files:
+        if "licence" in pq.read_schema(path).names:
+            column = pq.read_table(path, columns=["licence"])["licence"]
+            found |= {value or "" for value in column.unique().to_pylist()}
+    return found
+
+
+def is_unknown(licence: str) -> bool:
+    return licence.strip().lower() in _UNKNOWN
+
+
+def no_derivatives(licence: str) -> bool:
+    """`CC-BY-NC-ND-3.0` and its kind."""
+    return bool(re.search(r"\bND\b|NoDeriv", licence, re.IGNORECASE))
+
+
+def hub_licence(licences: Iterable[str]) -> str | list[str]:
+    """What the card's header says: one identifier, a list of them, or `other` where the Hub has no name for one."""
+    parts = sorted({part.strip().lower() for licence in licences for part in licence.split(" AND ")})
+    if not parts or not set(parts) <= _HUB:
+        return "other"
+    return parts[0] if len(parts) == 1 else parts

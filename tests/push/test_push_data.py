@@ -1,0 +1,145 @@
+"""`srb push data` against the loopback Hub, read back with the real clients."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+
+import yaml
+from built_data import make_config, many_configs
+
+REPO = "acme/srb"
+
+
+def local_files(folder):
+    paths = [path for path in folder.rglob("*") if path.is_file() and path.parent != folder]
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in paths}
+
+
+def header(repo):
+    return yaml.safe_load(repo.files["README.md"].data.decode().split("---\n")[1])
+
+
+def listed(repo):
+    return [config["config_name"] for config in header(repo)["configs"]]
+
+
+def test_120_configs_go_up_and_come_back_the_same(hub, srb, client, built):
+    names = many_configs(120)
+    folder = built(names, clips=2)
+    srb("push", "data", "--repo", REPO, "--data", folder)
+    repo = hub.repo(REPO)
+    assert repo.private
+    assert repo.tags == {"v1": repo.refs["main"]}
+    wanted = local_files(folder)
+    assert {path: file.data for path, file in repo.files.items() if "/" in path} == wanted
+    assert sorted(listed(repo)) == sorted(names)
+    assert {task["id"] for task in yaml.safe_load(repo.files["eval.yaml"].data)["tasks"]} == {*names, "en_nwerd"}
+
+    code = f"""
+import hashlib, json
+from datasets import Audio, load_dataset
+from huggingface_hub import snapshot_download
+from pathlib import Path
+root = Path(snapshot_download({REPO!r}, repo_type="dataset"))
+files = {{p.relative_to(root).as_posix(): hashlib.sha256(p.read_bytes()).hexdigest() for p in root.rglob("*.*") if p.is_file()}}
+rows = {{}}
+for name in {names!r}:
+    split = load_dataset({REPO!r}, name, split="test", verification_mode="no_checks").cast_column("audio", Audio(decode=False))
+    rows[name] = [hashlib.sha256(row["audio"]["bytes"]).hexdigest() + row["id"] + row["text"] for row in split]
+print(json.dumps([files, rows]))
+"""
+    files, rows = json.loads(client(code))
+    assert {path: digest for path, digest in files.items() if "/" in path} == {
+        path: hashlib.sha256(data).hexdigest() for path, data in wanted.items()
+    }
+    import pyarrow.parquet as pq
+
+    for name in names:
+        table = pq.read_table(folder / name / "test-00000-of-00001.parquet").to_pylist()
+        made = [hashlib.sha256(row["audio"]["bytes"]).hexdigest() + row["id"] + row["text"] for row in table]
+        assert rows[name] == made
+
+    with hub.watched():
+        again = srb("push", "data", "--repo", REPO, "--data", folder)
+        assert hub.uploads() == []
+        assert hub.commits() == []
+    assert "0 files uploaded" in again.stdout
+
+    make_config(folder, names[3], clips=3)
+    with hub.watched():
+        srb("push", "data", "--repo", REPO, "--data", folder)
+        changed = hashlib.sha256((folder / names[3] / "test-00000-of-00001.parquet").read_bytes()).hexdigest()
+        assert hub.uploads() == [f"/lfs/{changed}"]
+    assert {path: file.data for path, file in repo.files.items() if "/" in path} == local_files(folder)
+
+
+def test_a_dry_run_says_what_goes_where_and_sends_nothing(hub, srb, built):
+    folder = built(["en_clean", "en_noise_sev3"])
+    done = srb("push", "data", "--repo", REPO, "--data", folder, "--dry-run", token=None)
+    assert "en_noise_sev3/test-00000-of-00001.parquet" in done.stdout
+    assert "2 of 2 configs to upload" in done.stdout
+    assert "CC-BY-4.0" in done.stdout
+    assert (("dataset", REPO)) not in hub.repos
+    assert {method for method, _, _ in hub.log} <= {"GET"}
+
+
+def test_fewer_shards_take_the_old_ones_away(hub, srb, built):
+    folder = built(["en_clean"], clips=6, shards=3)
+    srb("push", "data", "--repo", REPO, "--data", folder)
+    shutil.rmtree(folder / "en_clean")
+    make_config(folder, "en_clean", clips=6, shards=2)
+    srb("push", "data", "--repo", REPO, "--data", folder)
+    assert sorted(p for p in hub.repo(REPO).files if p.endswith(".parquet")) == [
+        "en_clean/test-00000-of-00002.parquet",
+        "en_clean/test-00001-of-00002.parquet",
+    ]
+
+
+def test_configs_of_another_machine_stay_in_the_card(hub, srb, built, tmp_path):
+    folder = built(["en_clean", "en_noise_sev3"])
+    srb("push", "data", "--repo", REPO, "--data", folder)
+    elsewhere = tmp_path / "other"
+    make_config(elsewhere, "en_echo_sev1")
+    srb("push", "data", "--repo", REPO, "--data", elsewhere)
+    repo = hub.repo(REPO)
+    assert listed(repo) == ["en_clean", "en_echo_sev1", "en_noise_sev3"]
+    assert set(json.loads(repo.files["benchmark.json"].data)["configs"]) == {"en_clean", "en_echo_sev1", "en_noise_sev3"}
+
+
+def test_the_tag_stays_unless_it_is_to_move(hub, srb, built):
+    folder = built(["en_clean"])
+    srb("push", "data", "--repo", REPO, "--data", folder)
+    first = hub.repo(REPO).tags["v1"]
+    make_config(folder, "en_echo_sev1")
+    done = srb("push", "data", "--repo", REPO, "--data", folder)
+    assert "--retag" in done.stdout
+    assert hub.repo(REPO).tags["v1"] == first
+    srb("push", "data", "--repo", REPO, "--data", folder, "--retag")
+    assert hub.repo(REPO).tags["v1"] == hub.repo(REPO).refs["main"] != first
+
+
+def test_a_public_repository_has_to_be_meant(hub, srb, built):
+    folder = built(["en_clean"])
+    hub.create(REPO, "dataset", private=False)
+    refused = srb("push", "data", "--repo", REPO, "--data", folder, code=2)
+    assert "--public" in refused.stderr
+    srb("push", "data", "--repo", REPO, "--data", folder, "--public")
+
+
+def test_a_branch_of_its_own(hub, srb, built):
+    folder = built(["en_clean"])
+    srb("push", "data", "--repo", REPO, "--data", folder, "--revision", "draft", "--tag", "none")
+    repo = hub.repo(REPO)
+    assert "README.md" not in repo.files
+    assert "en_clean/manifest.json" in repo.commits[repo.refs["draft"]]
+    assert repo.tags == {}
+
+
+def test_a_config_whose_files_are_missing_is_not_pushed(hub, srb, built):
+    folder = built(["en_clean", "en_noise_sev3"])
+    (folder / "en_noise_sev3" / "test-00000-of-00001.parquet").unlink()
+    done = srb("push", "data", "--repo", REPO, "--data", folder, code=2)
+    assert "build the config again" in done.stderr
+    assert ("dataset", REPO) not in hub.repos
