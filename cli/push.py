@@ -14,7 +14,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     metrics.add_argument("--namespace", required=True, metavar="ORG", help="the user or organisation on the Hub")
     _common(metrics)
     results = what.add_parser("results", help="scores of a run, by pull request to the model's repository")
-    results.add_argument("run", metavar="RUN", help="a run folder, runs/<model>")
+    results.add_argument("folder", metavar="RUN", help="a run folder, runs/<model>")
     results.add_argument("--model-id", required=True, metavar="ORG/MODEL", help="the model's repository on the Hub")
     results.add_argument("--dataset", required=True, metavar="ORG/srb", help="the benchmark's dataset repository")
     results.add_argument("--dry-run", action="store_true", help="print the files, send nothing")
@@ -27,7 +27,9 @@ def _data_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--revision", default="main", help="the branch to push to (default: main)")
     parser.add_argument("--tag", help="tag of the pushed state (default: v<benchmark version>; 'none' for no tag)")
     parser.add_argument("--retag", action="store_true", help="move a tag that is there already")
-    parser.add_argument("--skip-refused", action="store_true", help="leave out what may not be published, push the rest")
+    parser.add_argument(
+        "--skip-refused", action="store_true", help="leave out what may not be published, push the rest"
+    )
     parser.add_argument(
         "--bank-licence",
         action="append",
@@ -172,7 +174,7 @@ def _push_results(args: argparse.Namespace) -> int:
     hub = Hub(_say)
     if not args.dry_run:
         hub.need_login()
-    files = model_results.files(hub, args.run, args.model_id, args.dataset)
+    files = model_results.files(hub, args.folder, args.model_id, args.dataset)
     if args.dry_run:
         for path, text in files.items():
             print(f"--- {path}\n{text}")

@@ -1,7 +1,8 @@
 """The card and `eval.yaml` of the published data set: the built folder's card, with the terms of every source.
 
-`eval.yaml` is what makes a dataset on the Hub a benchmark: its tasks, one per config, are what `.eval_results` in a model
-repository name (huggingface.co/docs/hub/eval-results). No `evaluation_framework` is named: scores come from `srb score`.
+`eval.yaml` is what makes a dataset on the Hub a benchmark: its tasks, one per config, are what `.eval_results` in a
+model repository name (huggingface.co/docs/hub/eval-results). No `evaluation_framework` is named: scores come from
+`srb score`.
 """
 
 from __future__ import annotations
@@ -41,7 +42,9 @@ def _attribution(manifests: Sequence[Manifest], terms: Mapping[str, Terms]) -> s
     for name in sorted({manifest["bank"] for manifest in manifests if manifest.get("bank")}):
         lines.append(f"- **{name}** (noises, music or rooms), {banks[name]}")
     lines.append("")
-    lines.append("The audio was changed: each config says how. The terms of a source hold for every config made from it.")
+    lines.append(
+        "The audio was changed: each config says how. The terms of a source hold for every config made from it."
+    )
     shared: dict[str, list[str]] = {}
     for config, each in terms.items():
         for licence in each.share_alike:
@@ -61,8 +64,8 @@ def eval_yaml(manifests: Sequence[Manifest]) -> str:
     about = {
         "name": TITLE,
         "description": "Word error rate of speech recognisers under noise, rooms, effects, accents and attacks. A task "
-        "named after a config is its WER in per cent; <language>_nwerd is the mean normalised WER degradation. Lower is "
-        "better. Scored with `srb score`.",
+        "named after a config is its WER in per cent; <language>_nwerd is the mean normalised WER degradation. Lower "
+        "is better. Scored with `srb score`.",
         "tasks": tasks,
     }
     return yaml.safe_dump(about, sort_keys=False, allow_unicode=True)

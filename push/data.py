@@ -1,8 +1,8 @@
 """`srb push data`: a built folder to a dataset repository, config by config.
 
-A commit holds whole configs, so that a config is never half there, and the card, which is what `load_dataset` reads, is
-written last and lists the configs whose files are all in the repository. Only what changed goes up: files are compared by
-hash. An upload that was cut off goes on where it was, because the Hub keeps what it has received.
+A commit holds whole configs, so that a config is never half there, and the card, which is what `load_dataset` reads,
+is written last and lists the configs whose files are all in the repository. Only what changed goes up: files are
+compared by hash. An upload that was cut off goes on where it was, because the Hub keeps what it has received.
 """
 
 from __future__ import annotations
@@ -25,8 +25,9 @@ if TYPE_CHECKING:
     from huggingface_hub import CommitOperationAdd, CommitOperationDelete
 
 KIND = "dataset"
+# A commit holds whole configs, and about so much: what the progress bar advances by, and what an error costs.
 CONFIGS_PER_COMMIT = 40
-FILES_PER_COMMIT = 200
+BYTES_PER_COMMIT = 500_000_000
 Manifest = dict[str, Any]
 
 
@@ -147,7 +148,7 @@ def batches(changes: Sequence[Change]) -> list[list[Change]]:
     made: list[list[Change]] = []
     for change in changes:
         last = made[-1] if made else []
-        full = len(last) >= CONFIGS_PER_COMMIT or sum(len(c.add) for c in last) + len(change.add) > FILES_PER_COMMIT
+        full = len(last) >= CONFIGS_PER_COMMIT or sum(c.size for c in last) + change.size > BYTES_PER_COMMIT
         if last and not full:
             last.append(change)
         else:
@@ -179,13 +180,12 @@ def _send(hub: Hub, plan: Plan, group: Sequence[Change], advance: Callable[[int]
         adds = [CommitOperationAdd(path_in_repo=path, path_or_fileobj=local) for path, local in added.items()]
         return [*adds, *(CommitOperationDelete(path_in_repo=path) for path in gone)]
 
-    for change in group:
-        shards = {path: local for path, local in change.add.items() if path.endswith(".parquet")}
-        hub.ask(f"{plan.repo}/{change.config}", lambda shards=shards: _upload(hub, plan, shards))  # type: ignore[misc]
-        advance(change.size)
     names = [change.config for change in group]
+    shards = {path: local for path, local in added.items() if path.endswith(".parquet")}
+    hub.ask(f"{plan.repo}/{names[0]}", lambda: _upload(hub, plan, shards))
     message = f"Add {names[0]}" + (f" and {len(names) - 1} more configs" if len(names) > 1 else "")
     hub.commit(plan.repo, KIND, operations, message, revision=plan.revision)
+    advance(sum(change.size for change in group))
 
 
 def _upload(hub: Hub, plan: Plan, shards: Mapping[str, Path]) -> None:
@@ -206,7 +206,9 @@ def _send_card(hub: Hub, plan: Plan, folder: Path, banks: Mapping[str, str] | No
             raise UserError(f"{plan.repo}: gone from the Hub while it was being written")
         there = hub.files(plan.repo, KIND, info.sha)
         files = _front(hub, plan, folder, there, info.sha, banks)
-        changed = {path: data for path, data in files.items() if path not in there or there[path].blob != git_blob(data)}
+        changed = {
+            path: data for path, data in files.items() if path not in there or there[path].blob != git_blob(data)
+        }
         if not changed:
             return str(info.sha)
 
@@ -214,9 +216,7 @@ def _send_card(hub: Hub, plan: Plan, folder: Path, banks: Mapping[str, str] | No
             return [CommitOperationAdd(path_in_repo=path, path_or_fileobj=data) for path, data in changed.items()]
 
         try:
-            return hub.commit(
-                plan.repo, KIND, operations, "Update the card", revision=plan.revision, parent=info.sha
-            )
+            return hub.commit(plan.repo, KIND, operations, "Update the card", revision=plan.revision, parent=info.sha)
         except UserError as error:
             if attempt == 2 or "somebody else" not in str(error):
                 raise
@@ -251,7 +251,9 @@ def _front(
             expected[name] = known[name]
     if not manifests:
         return {}
-    made = {manifest["config"]: plan.terms.get(manifest["config"]) or terms(manifest, (), banks) for manifest in manifests}
+    made = {
+        manifest["config"]: plan.terms.get(manifest["config"]) or terms(manifest, (), banks) for manifest in manifests
+    }
     return {
         "README.md": dataset_card(plan.repo, manifests, made).encode(),
         "eval.yaml": eval_yaml(manifests).encode(),

@@ -42,17 +42,15 @@ class Remote:
 class Hub:
     """A Hub as one user sees it. The token is the stored login or HF_TOKEN, never an argument."""
 
-    def __init__(self, say: Callable[[str], None] = lambda line: None, sleep: Callable[[float], None] = time.sleep):
-        self.say, self.sleep = say, sleep
+    def __init__(self, say: Callable[[str], None] = lambda line: None):
+        self.say = say
 
     @cached_property
     def api(self) -> HfApi:
         try:
             import huggingface_hub
         except ImportError:
-            raise UserError(
-                "publishing needs huggingface_hub: pip install 'speech-robust-bench[push]'"
-            ) from None
+            raise UserError("publishing needs huggingface_hub: pip install 'speech-robust-bench[push]'") from None
         huggingface_hub.utils.disable_progress_bars()
         # Its warnings tell of each retry and name addresses; ours say what matters.
         logging.getLogger("huggingface_hub").setLevel(logging.ERROR)
@@ -87,7 +85,7 @@ class Hub:
                     raise UserError(self.clean(f"{what}: {explain(error)}")) from None
                 pause = after if after is not None else wait
                 self.say(self.clean(f"{what}: the Hub answers {status or 'nothing'}, trying again in {pause:g} s"))
-                self.sleep(pause)
+                time.sleep(pause)
                 wait = min(wait * 2, 8.0)
         raise AssertionError("unreachable")
 
@@ -117,12 +115,13 @@ class Hub:
 
     def files(self, repo: str, kind: str, revision: str) -> dict[str, Remote]:
         """Every file of a repository."""
+        from huggingface_hub.hf_api import RepoFile
 
         def walk() -> dict[str, Remote]:
             return {
                 item.path: Remote(item.size, item.blob_id, item.lfs.sha256 if item.lfs else None)
                 for item in self.api.list_repo_tree(repo, recursive=True, revision=revision, repo_type=kind)
-                if hasattr(item, "blob_id")
+                if isinstance(item, RepoFile)
             }
 
         return self.ask(repo, walk)
@@ -163,8 +162,13 @@ class Hub:
 
         def send() -> str:
             made = self.api.create_commit(
-                repo, list(operations()), commit_message=message, repo_type=kind, revision=revision,
-                parent_commit=parent, num_threads=4,
+                repo,
+                list(operations()),
+                commit_message=message,
+                repo_type=kind,
+                revision=revision,
+                parent_commit=parent,
+                num_threads=4,
             )
             return str(made.oid)
 

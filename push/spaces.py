@@ -1,4 +1,4 @@
-"""Spaces: a metric that stands alone, or the leaderboard. Only files that changed go up, and old ones are taken away."""
+"""Spaces: a metric that stands alone, or the leaderboard. Only what changed goes up, and old files are taken away."""
 
 from __future__ import annotations
 

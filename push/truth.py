@@ -1,8 +1,8 @@
 """What a config's predictions must agree with, without the audio: `benchmark.json` beside the published data.
 
 For every config: its rows, hours and hashes. `rows_sha256` is over ids and transcripts, as `srb run` records it, and
-`people_sha256` over what else a score depends on and a recogniser does not decide: duration, speaker, gender, age, accent
-and language of each clip. So a submission can be checked by anyone, with one small file.
+`people_sha256` over what else a score depends on and a recogniser does not decide: duration, speaker, gender, age,
+accent and language of each clip. So a submission can be checked by anyone, with one small file.
 """
 
 from __future__ import annotations

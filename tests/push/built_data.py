@@ -18,7 +18,27 @@ from srb.builders.rows import SCHEMA, content_digest, row_digest
 from srb.builders.scenarios import SCENARIOS
 from srb.builders.shards import shard_name
 
-WORDS = "the cat sat on a mat and saw the dog run over green hills at dawn while rain fell".split()
+WORDS = [
+    "the",
+    "cat",
+    "sat",
+    "on",
+    "a",
+    "mat",
+    "and",
+    "saw",
+    "the",
+    "dog",
+    "run",
+    "over",
+    "green",
+    "hills",
+    "at",
+    "dawn",
+    "while",
+    "rain",
+    "fell",
+]
 PEOPLE = (("ann", "female"), ("bob", "male"), ("cleo", "female"), ("dan", "male"))
 
 

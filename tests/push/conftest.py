@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from dataclasses import dataclass
 from pathlib import Path
+from time import sleep
 
 import pytest
 from built_data import make_built
@@ -21,21 +23,48 @@ def hub():
         yield made
 
 
-@pytest.fixture
-def srb(hub, tmp_path):
-    """Run a command in a process of its own, whose token, endpoint and home are those of the test."""
+@dataclass
+class Done:
+    """What a command came to."""
 
-    def run(*words: object, token: str | None = TOKEN, code: int | None = 0, **env: str):
-        environment = {**hub.env(tmp_path / "home", token), "COLUMNS": "200", **env}
-        command = [sys.executable, "-m", "srb.cli.main", *map(str, words)]
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, cwd=tmp_path)
-        output = done.stdout + done.stderr
-        assert TOKEN not in output
+    code: int
+    stdout: str
+    stderr: str
+
+
+@pytest.fixture
+def srb(hub, tmp_path, monkeypatch, capfd, caplog):
+    """Run a command in this process, whose endpoint, home and token are those of the test; waits are cut short."""
+    from huggingface_hub import constants, utils
+
+    from srb.cli.main import main
+
+    monkeypatch.setattr(constants, "ENDPOINT", hub.url)
+    monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", hub.url + "/{repo_id}/resolve/{revision}/{filename}")
+    monkeypatch.setattr(constants, "HF_HUB_DISABLE_XET", True)
+    monkeypatch.setattr(constants, "HF_TOKEN_PATH", str(tmp_path / "home" / "token"))
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "home" / "hub"))
+    monkeypatch.chdir(tmp_path)
+    waits: list[float] = []
+    monkeypatch.setattr("time.sleep", lambda seconds: (waits.append(seconds), sleep(min(seconds, 0.01)))[1])
+    caplog.set_level("DEBUG", logger="srb")
+
+    def run(*words: object, token: str | None = TOKEN, code: int | None = 0) -> Done:
+        monkeypatch.setenv("HF_TOKEN", token or "")
+        capfd.readouterr()
+        got = main([str(word) for word in words])
+        done = Done(got, *capfd.readouterr())
+        assert TOKEN not in done.stdout + done.stderr + caplog.text
+        assert "Traceback" not in done.stderr
         if code is not None:
-            assert done.returncode == code, output
+            assert done.code == code, done.stdout + done.stderr
         return done
 
-    return run
+    run.waits = waits  # type: ignore[attr-defined]
+    yield run
+    utils.close_session()
+    leaks = [p for p in tmp_path.rglob("*") if p.is_file() and TOKEN.encode() in p.read_bytes()]
+    assert not leaks
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""A small Hub on 127.0.0.1 for the tests: the part of the HTTP interface that `huggingface_hub` and `datasets` use here.
+"""A small Hub on 127.0.0.1 for the tests: what `huggingface_hub` and `datasets` use here of the HTTP interface.
 
 It keeps everything in memory, checks tokens, and can be told to fail: `hub.fault("PUT", "/lfs/", status=500)`. Written
 from what the clients send (huggingface_hub 2.4: hf_api.py, _commit_api.py, lfs.py) and from the Git LFS batch API. It
@@ -13,11 +13,11 @@ import json
 import os
 import re
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from time import sleep
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
@@ -95,6 +95,7 @@ class Fault:
     body: dict[str, Any] = field(default_factory=dict)
     drop_after: int | None = None  # close the connection after so many bytes
     slow_s: float = 0.0  # wait so long in the middle of a body
+    lose_answer: bool = False  # do what is asked, then close the connection
 
 
 class Refusal(Exception):
@@ -187,6 +188,9 @@ class _Handler(BaseHTTPRequestHandler):
             self.hub.log.append((self.command, self.path, len(self.body)))
             with self.hub.lock:
                 answer = self._route()
+            if fault and fault.lose_answer:
+                self.connection.close()
+                raise ConnectionError("lost on purpose")
             self._send(*answer, fault=fault if self.command == "GET" else None)
         except Refusal as no:
             named = {"X-Error-Message": no.message, **({"X-Error-Code": no.code} if no.code else {}), **no.headers}
@@ -226,7 +230,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _disturb(self, fault: Fault | None, data: bytes) -> None:
         if fault and fault.slow_s:
-            time.sleep(fault.slow_s)
+            sleep(fault.slow_s)
         if fault and fault.drop_after is not None and len(data) >= fault.drop_after:
             self.connection.close()
             raise ConnectionError("dropped on purpose")
@@ -247,7 +251,7 @@ class _Handler(BaseHTTPRequestHandler):
         if fault and fault.slow_s:
             self.wfile.write(data[: len(data) // 2])
             self.wfile.flush()
-            time.sleep(fault.slow_s)
+            sleep(fault.slow_s)
             data = data[len(data) // 2 :]
         self.wfile.write(data)
 
@@ -315,7 +319,9 @@ class _Handler(BaseHTTPRequestHandler):
         assert user is not None
         id, type = f"{asked.get('organization') or user['name']}/{asked['name']}", asked.get("type", "model")
         if id.split("/")[0] not in (user["name"], *user["orgs"]):
-            raise Refusal(403, f'You don\'t have the rights to create a {type} under the namespace "{id.split("/")[0]}"')
+            raise Refusal(
+                403, f'You don\'t have the rights to create a {type} under the namespace "{id.split("/")[0]}"'
+            )
         url = f"{self.hub.url}/{'' if type == 'model' else type + 's/'}{id}"
         if (type, id) in self.hub.repos:
             return 409, {"error": f"You already created this {type} repo", "url": url, "id": id}
@@ -510,7 +516,13 @@ class _Handler(BaseHTTPRequestHandler):
     def discussions(self, type: str, id: str) -> tuple:
         repo = self._repo(type, id)
         rows = [
-            {**pull, "status": "open", "isPullRequest": True, "createdAt": "2026-01-01T00:00:00.000Z"}
+            {
+                **pull,
+                "repo": {"name": id, "type": type},
+                "status": "open",
+                "isPullRequest": True,
+                "createdAt": "2026-01-01T00:00:00.000Z",
+            }
             for pull in repo.pulls
         ]
         return 200, {"discussions": rows, "count": len(rows), "start": 0}

@@ -27,6 +27,7 @@ def listed(repo):
 
 def test_120_configs_go_up_and_come_back_the_same(hub, srb, client, built):
     names = many_configs(120)
+    assert "en_noise_sev3" in names
     folder = built(names, clips=2)
     srb("push", "data", "--repo", REPO, "--data", folder)
     repo = hub.repo(REPO)
@@ -43,10 +44,11 @@ from datasets import Audio, load_dataset
 from huggingface_hub import snapshot_download
 from pathlib import Path
 root = Path(snapshot_download({REPO!r}, repo_type="dataset"))
-files = {{p.relative_to(root).as_posix(): hashlib.sha256(p.read_bytes()).hexdigest() for p in root.rglob("*.*") if p.is_file()}}
+found = [p for p in root.rglob("*.*") if p.is_file()]
+files = {{p.relative_to(root).as_posix(): hashlib.sha256(p.read_bytes()).hexdigest() for p in found}}
 rows = {{}}
-for name in {names!r}:
-    split = load_dataset({REPO!r}, name, split="test", verification_mode="no_checks").cast_column("audio", Audio(decode=False))
+for name in {names[::20]!r} + ["en_noise_sev3"]:
+    split = load_dataset({REPO!r}, name, split="test").cast_column("audio", Audio(decode=False))
     rows[name] = [hashlib.sha256(row["audio"]["bytes"]).hexdigest() + row["id"] + row["text"] for row in split]
 print(json.dumps([files, rows]))
 """
@@ -56,7 +58,7 @@ print(json.dumps([files, rows]))
     }
     import pyarrow.parquet as pq
 
-    for name in names:
+    for name in rows:
         table = pq.read_table(folder / name / "test-00000-of-00001.parquet").to_pylist()
         made = [hashlib.sha256(row["audio"]["bytes"]).hexdigest() + row["id"] + row["text"] for row in table]
         assert rows[name] == made
@@ -105,7 +107,11 @@ def test_configs_of_another_machine_stay_in_the_card(hub, srb, built, tmp_path):
     srb("push", "data", "--repo", REPO, "--data", elsewhere)
     repo = hub.repo(REPO)
     assert listed(repo) == ["en_clean", "en_echo_sev1", "en_noise_sev3"]
-    assert set(json.loads(repo.files["benchmark.json"].data)["configs"]) == {"en_clean", "en_echo_sev1", "en_noise_sev3"}
+    assert set(json.loads(repo.files["benchmark.json"].data)["configs"]) == {
+        "en_clean",
+        "en_echo_sev1",
+        "en_noise_sev3",
+    }
 
 
 def test_the_tag_stays_unless_it_is_to_move(hub, srb, built):

@@ -1,0 +1,92 @@
+"""`srb push results`: the scores of a run, in the model's own repository, by pull request.
+
+Two forms: `.eval_results/srb.yaml`, which the Hub shows on the model's page and on the benchmark's (one entry per task
+of the dataset's `eval.yaml`), and the older `model-index` of the model card. What the card says otherwise stays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from srb.metrics import results
+from srb.push.hub import Hub
+
+PATH = ".eval_results/srb.yaml"
+CARD = "README.md"
+NAME = "Speech Robust Bench"
+Json = dict[str, Any]
+
+
+def scores(made: Json) -> dict[str, float]:
+    """Task of the benchmark -> value: the mean NWERD of each language, and the WER of each config."""
+    means = {
+        f"{language}_nwerd": rows["overall"]["nwerd"]["value"]
+        for language, rows in made["languages"].items()
+        if rows["overall"]["nwerd"]
+    }
+    return means | {config: entry["wer"]["value"] for config, entry in made["configs"].items() if entry["wer"]}
+
+
+def eval_results(made: Json, dataset: str) -> str:
+    """The text of `.eval_results/srb.yaml`."""
+    import yaml
+    from huggingface_hub import EvalResultEntry, eval_result_entries_to_yaml
+
+    date = str(made["run"].get("updated") or "") or None
+    notes = _notes(made)
+    entries = [
+        EvalResultEntry(dataset_id=dataset, task_id=task, value=value, date=date, notes=notes)
+        for task, value in scores(made).items()
+    ]
+    return yaml.safe_dump(eval_result_entries_to_yaml(entries), sort_keys=False, allow_unicode=True)
+
+
+def _notes(made: Json) -> str:
+    difficulty = made["scoring"]["difficulty"]["name"]
+    version = made["software"]["speech-robust-bench"]
+    return f"per cent, lower is better; {made['scoring']['normaliser']}, difficulty {difficulty}, srb {version}"
+
+
+def model_card(card: str, made: Json, model_id: str, dataset: str) -> str:
+    """The model card with our entries in its `model-index`; those of other benchmarks stay as they are."""
+    from huggingface_hub import EvalResult, ModelCard
+
+    document = ModelCard(card or "---\n{}\n---\n", ignore_metadata_errors=False)
+    data: Any = document.data
+    others = [one for one in data.eval_results or [] if one.dataset_type != dataset]
+    ours = [
+        EvalResult(
+            task_type="automatic-speech-recognition",
+            dataset_type=dataset,
+            dataset_name=f"{NAME} ({task})",
+            dataset_config=None if task.endswith("_nwerd") else task,
+            dataset_split="test",
+            metric_type="nwerd" if task.endswith("_nwerd") else "wer",
+            metric_value=value,
+        )
+        for task, value in scores(made).items()
+    ]
+    data.eval_results = [*others, *ours]
+    data.model_name = data.model_name or model_id.split("/")[1]
+    return str(document)
+
+
+def files(hub: Hub, run: str | Path, model_id: str, dataset: str) -> dict[str, str]:
+    """The files of the pull request: path -> text. Scores are taken from the predictions, not from what a file says."""
+    made = results.results(results.open_run(run))
+    there = hub.info(model_id, "model")
+    names = {item.rfilename for item in there.siblings} if there else set()
+    card = hub.read(model_id, "model", CARD, there.sha).decode() if there and CARD in names else ""
+    return {PATH: eval_results(made, dataset), CARD: model_card(card, made, model_id, dataset)}
+
+
+def push(hub: Hub, model_id: str, made: Mapping[str, str]) -> str:
+    """Open the pull request, or bring an open one up to date; returns its address."""
+    from huggingface_hub import CommitOperationAdd
+
+    def operations() -> list:
+        return [CommitOperationAdd(path_in_repo=path, path_or_fileobj=text.encode()) for path, text in made.items()]
+
+    return hub.pull_request(model_id, "model", operations, f"Add results on {NAME}")
