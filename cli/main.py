@@ -25,6 +25,7 @@ COMMANDS = {
     "report": "write one page about any number of runs, to look at and to listen to",
     "compare": "say whether one recogniser is more robust than another, from two run folders",
     "fairness": "test whether a scenario hurts one group of speakers more than another, and on which words",
+    "diagnose": "a report card of one recogniser: which words, clips and speakers it fails, and what it invents",
     "difficulty": "compute or show how hard each scenario is, from the quality of its speech",
     "push": "publish data, metrics or results on the Hugging Face Hub",
     "metrics": "install the metrics for evaluate.load by name, or export one as a Space",

@@ -62,7 +62,7 @@ def lwerr_table(
             cells.setdefault((corpus, category, severity), []).append(pair)
     made = []
     for (corpus, category, severity), members in cells.items():
-        rates = [np.array([_rate(c, h, group) for h, c in members]).mean() for group in (one, other)]
+        rates = [float(np.mean([_rate(c, h, group) for h, c in members])) for group in (one, other)]
         draws = _lwerr_draws(members, (one, other), replicates, seed) if replicates else None
         finite = None if draws is None else draws[np.isfinite(draws)]
         made.append(

@@ -1,0 +1,134 @@
+"""`srb diagnose RUN`: the system report card of a recogniser, in words or as JSON."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+Json = dict[str, Any]
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("folder", metavar="RUN", help="a run folder, runs/<model>")
+    parser.add_argument("--language", help="default: every language of the run")
+    parser.add_argument("--data", help="where the built configs are, for errors by loudness")
+    parser.add_argument("--minimum", type=int, default=10, metavar="N", help="clips that a group needs (default: 10)")
+    parser.add_argument("--frequencies", metavar="CSV", help="word,count: how common words are, instead of in the run")
+    parser.add_argument("--names", metavar="FILE", help="words that are names, one on a line, instead of by capitals")
+    parser.add_argument("--normaliser", default="srb-paper-1", help="srb-paper-1, whisper-en, whisper-basic or none")
+    parser.add_argument("--json", action="store_true", help="the whole card, for programs")
+
+
+def run(args: argparse.Namespace) -> None:
+    import json
+
+    from srb.builders.errors import UserError
+    from srb.builders.names import parse
+    from srb.diagnosis.disparity import languages
+    from srb.diagnosis.reportcard import card
+    from srb.diagnosis.words import read_frequencies, read_names
+    from srb.metrics.results import load
+    from srb.metrics.runs import open_run
+
+    one = open_run(args.folder)
+    there = sorted({parse(config).language for config in one.configs})
+    if args.language and args.language not in there:
+        raise UserError(f"{args.folder} has nothing in '{args.language}'; it has {', '.join(there)}")
+    cards = {
+        language: card(
+            one,
+            language,
+            normaliser=args.normaliser,
+            data=args.data,
+            minimum=args.minimum,
+            frequency=read_frequencies(args.frequencies, args.normaliser) if args.frequencies else None,
+            names=read_names(args.names, args.normaliser) if args.names else None,
+        )
+        for language in ([args.language] if args.language else there)
+    }
+    across = languages(load(args.folder)) if len(cards) > 1 else None
+    if args.json:
+        print(json.dumps({"cards": cards, "across": across}, indent=1, ensure_ascii=False, allow_nan=False))
+        return
+    for made in cards.values():
+        _show(made)
+    if across:
+        _show_languages(across)
+
+
+def _show(card: Json) -> None:
+    from rich.console import Console
+
+    console = Console(highlight=False)
+    console.print(f"[bold]{card['model']}[/] in {card['language']}, {card['normaliser']}")
+    parts = [name for name in ("clean", "hard") if name in card]
+    table = _table("", *parts)
+    for title, cell in (
+        ("WER", lambda part: f"{part['wer']:.1f}"),
+        ("clips", lambda part: str(part["clips"])),
+        ("median, 90th, 99th percentile clip", lambda part: " ".join(f"{part['spread'][p]:.0f}" for p in _P)),
+        ("bursts of inserted words", lambda part: str(part["hallucination"]["bursts"])),
+        ("repetition loops", lambda part: str(part["hallucination"]["loops"])),
+    ):
+        table.add_row(title, *(cell(card[name]) for name in parts))
+    table.add_row("[bold]missed, % of[/]")
+    for kind in dict.fromkeys(kind for name in parts for kind in card[name]["kinds"]):
+        rows = [card[name]["kinds"][kind] for name in parts]
+        table.add_row(f"  {kind}", *("" if r["rate"] is None else f"{r['rate']:.1f} of {r['said']}" for r in rows))
+    for what in dict.fromkeys(what for name in parts for what in card[name]["conditions"]):
+        table.add_row(f"[bold]WER by {what}[/]")
+        bins = {name: {row["bin"]: row for row in card[name]["conditions"].get(what, [])} for name in parts}
+        starts = {label: row["from"] for rows in bins.values() for label, row in rows.items()}
+        for label in sorted(starts, key=lambda one: (starts[one] is not None, starts[one])):
+            cells = (bins[name].get(label) for name in parts)
+            table.add_row(f"  {label}", *(f"{c['wer']:.1f} ({c['clips']})" if c else "" for c in cells))
+    console.print(table)
+    for name in parts:
+        _show_part(name, card[name], console)
+    if card["reject"]:
+        found = card["reject"]
+        console.print(
+            f"no speech: words in {found['clips_with_words']} of {found['clips']} clips, {found['words']} words, "
+            f"{found['loops']} loops" + "".join(f"; '{text}' x {times}" for text, times in found["phrases"])
+        )
+    for kind, why in card["unknown"].items():
+        console.print(f"{kind}: {why}")
+
+
+_P = ("p50", "p90", "p99")
+
+
+def _show_part(name: str, part: Json, console) -> None:
+    for one in part["hallucination"]["examples"][:3]:
+        text = one["text"] if len(one["text"]) < 60 else one["text"][:57] + "..."
+        console.print(f"  {name} {one['kind']} in {one['config']} {one['id']}: {text}", soft_wrap=True, markup=False)
+    worst = ", ".join(f"{row['speaker']} {row['wer']:.1f}" for row in part["speakers"]["worst"])
+    if worst:
+        console.print(f"  {name}, worst speakers: {worst}", soft_wrap=True, markup=False)
+    for column, found in part["groups"].items():
+        if found["gap"] is not None:
+            small = f", too small: {', '.join(found['too_small'])}" if found["too_small"] else ""
+            console.print(
+                f"  {name}, {column}: gap {found['gap']:.1f} points from {found['best']} to {found['worst']}{small}",
+                soft_wrap=True,
+                markup=False,
+            )
+
+
+def _table(*columns: str):
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False)
+    for place, column in enumerate(columns):
+        table.add_column(column, justify="right" if place else "left")
+    return table
+
+
+def _show_languages(across: Json) -> None:
+    from rich.console import Console
+
+    table = _table("language against language", *across["languages"])
+    for row, cells in across["rows"].items():
+        values = (cells.get(language) for language in across["languages"])
+        table.add_row(row, *(f"{cell['value']:.1f}" if cell else "" for cell in values))
+    Console(highlight=False).print(table)

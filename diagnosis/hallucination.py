@@ -1,0 +1,85 @@
+"""Words that nobody said: bursts of inserted words, phrases repeated over and over, and words heard where none are.
+
+A burst is a run of at least four inserted words. A loop is a phrase of up to eight words written four times in a row (a
+single word) or three times (a longer phrase) where the reference does not repeat it: recognisers that write text from
+left to right fall into such loops on noise and silence.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from srb.diagnosis.coding import Alignment, Coded
+
+BURST = 4
+LONGEST_PHRASE = 8
+REPEATS = 3
+REPEATS_OF_A_WORD = 4
+
+
+@dataclass(frozen=True)
+class Span:
+    """A stretch of one transcript: which one, from which of its words, how many words; the period of a loop."""
+
+    clip: int
+    start: int
+    length: int
+    period: int = 0
+
+
+def bursts(alignment: Alignment, least: int = BURST) -> list[Span]:
+    """Runs of inserted words."""
+    heard = alignment.heard
+    return [
+        Span(clip, start - int(heard.starts[clip]), length)
+        for clip, start, length in _runs(alignment.inserted, heard.owner)
+        if length >= least
+    ]
+
+
+def loops(heard: Coded) -> list[Span]:
+    """Repeated phrases, the shortest period first; what lies within a loop that was found is not found again."""
+    words, owner = heard.words, heard.owner
+    taken = np.zeros(len(words), dtype=bool)
+    found = []
+    for period in range(1, min(LONGEST_PHRASE, max(len(words) - 1, 0)) + 1):
+        same = np.zeros(len(words), dtype=bool)
+        same[period:] = (words[period:] == words[:-period]) & (owner[period:] == owner[:-period])
+        repeats = REPEATS_OF_A_WORD if period == 1 else REPEATS
+        for clip, start, length in _runs(same, owner):
+            first, total = start - period, length + period
+            if total >= repeats * period and not taken[first : first + total].all():
+                taken[first : first + total] = True
+                found.append(Span(clip, first - int(heard.starts[clip]), total, period))
+    return sorted(found, key=lambda span: (span.clip, span.start))
+
+
+def invented_loops(alignment: Alignment) -> list[Span]:
+    """The loops of transcripts whose reference has none of the same period."""
+    said = {(span.clip, span.period) for span in loops(alignment.reference)}
+    return [span for span in loops(alignment.heard) if (span.clip, span.period) not in said]
+
+
+def _runs(mask: np.ndarray, owner: np.ndarray) -> list[tuple[int, int, int]]:
+    """Stretches of True within one transcript: (transcript, first place, length)."""
+    if not mask.any():
+        return []
+    change = np.flatnonzero((mask[1:] != mask[:-1]) | (owner[1:] != owner[:-1])) + 1
+    starts = np.concatenate([[0], change])
+    lengths = np.diff(np.concatenate([starts, [len(mask)]]))
+    kept = mask[starts]
+    return list(zip(owner[starts[kept]].tolist(), starts[kept].tolist(), lengths[kept].tolist(), strict=True))
+
+
+def phrases(heard: Coded, words: Sequence[str], most: int = 5) -> list[tuple[str, int]]:
+    """Whole transcripts that were written for several clips, the most frequent first."""
+    texts = Counter(
+        " ".join(words[number] for number in heard.words[a:b])
+        for a, b in zip(heard.starts[:-1], heard.starts[1:], strict=True)
+        if b > a
+    )
+    return [(text, count) for text, count in texts.most_common(most) if count > 1]

@@ -1,0 +1,197 @@
+"""The system report card (Aksenova et al., Conclusion): one page on one recogniser in one language, as plain data.
+
+It reads each config of a run once: which kinds of words are missed, what is invented, for which clips and speakers it
+is worse, and how unequal the groups are. `clean` is clean speech, `hard` all other configs with speech together.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from srb.builders.errors import UserError
+from srb.builders.names import parse
+from srb.diagnosis import conditions, hallucination, words
+from srb.diagnosis.coding import Alignment, Vocabulary, align
+from srb.diagnosis.disparity import lwerr_table
+from srb.metrics.groups import disparity, with_intersections
+from srb.metrics.results import REJECT
+from srb.metrics.runs import Predictions, Run
+from srb.metrics.scoring import Counts
+
+Json = dict[str, Any]
+SCHEMA = 1
+COLUMNS = ("gender", "accent", "age")
+MINIMUM = 10  # clips that a group must have to be compared
+EXAMPLES = 5
+
+
+@dataclass
+class _Part:
+    """What is known of clean speech, or of hard speech."""
+
+    counts: list[Counts] = field(default_factory=list)
+    lines: list[Json] = field(default_factory=list)
+    loudness: list[float | None] = field(default_factory=list)
+    kinds: Counter[tuple[str, str]] = field(default_factory=Counter)
+    bursts: int = 0
+    burst_words: int = 0
+    loops: int = 0
+    examples: list[Json] = field(default_factory=list)
+
+    def together(self) -> Counts:
+        names = ("hits", "substitutions", "deletions", "insertions")
+        none = np.zeros(0, dtype=np.int64)
+        return Counts(*(np.concatenate([none, *(getattr(c, name) for c in self.counts)]) for name in names))
+
+
+def card(
+    run: Run,
+    language: str,
+    *,
+    normaliser: str = "srb-paper-1",
+    data: str | None = None,
+    minimum: int = MINIMUM,
+    frequency: Mapping[str, int] | None = None,
+    names: set[str] | None = None,
+    replicates: int = 200,
+) -> Json:
+    """The card of a run in one language. `data`, where the configs are, adds loudness."""
+    read = [run.read(config) for config in run.configs if parse(config).language == language]
+    speech = [one for one in read if one.entry.get("category") != REJECT]
+    if not speech:
+        raise UserError(f"{run.folder} has no config with speech in '{language}'")
+    vocabulary = Vocabulary.of(language, normaliser)
+    said = {(one.config.split("_")[0], line["id"]): line["text"] for one in speech for line in one.lines}
+    coded = vocabulary.encode(list(said.values()))
+    heard = {
+        one.config: (vocabulary.encode(one.column("text")), vocabulary.encode(one.column("pred_text"))) for one in read
+    }
+    spelled = vocabulary.words
+    if frequency is None:
+        counted = np.bincount(coded.words, minlength=len(spelled))
+        frequency = {word: int(n) for word, n in zip(spelled, counted, strict=True) if n}
+    kinds = words.kinds(spelled, list(said.values()), language, frequency, names)
+    parts = {"clean": _Part(), "hard": _Part()}
+    for one in speech:
+        part = parts["clean" if parse(one.config).scenario == "clean" else "hard"]
+        _add(part, one, align(*heard[one.config]), kinds, spelled, _loudness(data, one.config))
+    return {
+        "schema": SCHEMA,
+        "model": run.model,
+        "language": language,
+        "unit": vocabulary.unit,
+        "normaliser": normaliser,
+        "configs": {"clean": sum(parse(o.config).scenario == "clean" for o in speech), "speech": len(speech)},
+        **{name: _part(part, minimum) for name, part in parts.items() if part.counts},
+        "unknown": dict(kinds.unknown),
+        "reject": _reject([one for one in read if one not in speech], heard, spelled),
+        "lwerr": [r for r in lwerr_table(run, replicates=replicates) if r["corpus"].split()[0] == language],
+    }
+
+
+def _loudness(data: str | None, config: str) -> dict[str, float] | None:
+    return None if data is None else conditions.loudness_dbfs(data, config)
+
+
+def _add(
+    part: _Part,
+    read: Predictions,
+    alignment: Alignment,
+    kinds: words.Kinds,
+    spelled: Sequence[str],
+    loudness: Mapping[str, float] | None,
+) -> None:
+    part.counts.append(alignment.counts)
+    part.lines += read.lines
+    part.loudness += [None if loudness is None else loudness.get(line["id"]) for line in read.lines]
+    for kind, (said, missed) in words.missed(alignment, kinds).items():
+        part.kinds[kind, "said"] += said
+        part.kinds[kind, "missed"] += missed
+    bursts, loops = hallucination.bursts(alignment), hallucination.invented_loops(alignment)
+    part.bursts += len(bursts)
+    part.burst_words += sum(span.length for span in bursts)
+    part.loops += len(loops)
+    for name, spans in (("loop", loops), ("burst", bursts)):
+        for span in sorted(spans, key=lambda s: -s.length)[:EXAMPLES]:
+            first = int(alignment.heard.starts[span.clip]) + span.start
+            text = " ".join(spelled[number] for number in alignment.heard.words[first : first + span.length])
+            entry = {"kind": name, "config": read.config, "id": read.lines[span.clip]["id"], "words": span.length}
+            part.examples.append({**entry, "period": span.period or None, "text": text})
+
+
+def _part(part: _Part, minimum: int) -> Json:
+    counts = part.together()
+    minutes = sum(float(line.get("duration") or 0) for line in part.lines) / 60
+    loud = part.loudness if any(value is not None for value in part.loudness) else None
+
+    def column(name: str) -> list[Any]:
+        return [line.get(name) or None for line in part.lines]
+
+    groups = with_intersections({name: column(name) for name in COLUMNS}, [("gender", "accent"), ("gender", "age")])
+    return {
+        "clips": len(counts),
+        "words": int(counts.lengths.sum()),
+        "wer": counts.rate,
+        **{key: value for key, value in counts.totals().items() if key != "hits"},
+        "spread": conditions.spread(counts),
+        "kinds": {
+            kind: {
+                "said": part.kinds[kind, "said"],
+                "missed": part.kinds[kind, "missed"],
+                "rate": 100 * part.kinds[kind, "missed"] / part.kinds[kind, "said"]
+                if part.kinds[kind, "said"]
+                else None,
+            }
+            for kind in dict.fromkeys(kind for kind, _ in part.kinds)
+        },
+        "hallucination": {
+            "bursts": part.bursts,
+            "burst_words": part.burst_words,
+            "loops": part.loops,
+            "bursts_per_hour": 60 * part.bursts / minutes if minutes else None,
+            "loops_per_hour": 60 * part.loops / minutes if minutes else None,
+            "examples": sorted(part.examples, key=lambda e: -e["words"])[:EXAMPLES],
+        },
+        "conditions": dict(conditions.bins_of(counts, column("duration"), loud)),
+        "speakers": conditions.speakers(counts, column("speaker")),
+        "groups": {
+            name: _disparity(counts, labels, column("id"), minimum)
+            for name, labels in groups.items()
+            if len({*labels} - {None}) > 1
+        },
+    }
+
+
+def _disparity(counts: Counts, labels: Sequence[str | None], ids: Sequence[str], minimum: int) -> Json:
+    """Groups with enough clips, each clip counted once however many configs it is in; the others are named."""
+    clips = {group: len({i for i, label in zip(ids, labels, strict=True) if label == group}) for group in {*labels}}
+    small = sorted(group for group, size in clips.items() if group is not None and size < minimum)
+    found = disparity(counts, [None if label in small else label for label in labels])
+    if len(found["groups"]) < 2:
+        found |= {"gap": None, "log2_ratio": None, "best": None, "worst": None}
+    finite = {key: None for key, value in found.items() if isinstance(value, float) and not np.isfinite(value)}
+    return {**found, **finite, "too_small": small}
+
+
+def _reject(read: Sequence[Predictions], heard: Mapping[str, Any], spelled: Sequence[str]) -> Json | None:
+    """What was heard where nobody speaks: any word is invented."""
+    if not read:
+        return None
+    made: Json = {"clips": 0, "clips_with_words": 0, "words": 0, "loops": 0, "minutes": 0.0, "phrases": []}
+    said: Counter[str] = Counter()
+    for one in read:
+        coded = heard[one.config][1]
+        made["clips"] += len(coded)
+        made["clips_with_words"] += int((coded.lengths > 0).sum())
+        made["words"] += len(coded.words)
+        made["loops"] += len(hallucination.loops(coded))
+        made["minutes"] += sum(float(line.get("duration") or 0) for line in one.lines) / 60
+        said.update(dict(hallucination.phrases(coded, spelled)))
+    made["words_per_minute"] = made["words"] / made["minutes"] if made["minutes"] else None
+    made["phrases"] = [list(pair) for pair in said.most_common(EXAMPLES)]
+    return made
