@@ -16,6 +16,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--frequencies", metavar="CSV", help="word,count: how common words are, instead of in the run")
     parser.add_argument("--names", metavar="FILE", help="words that are names, one on a line, instead of by capitals")
     parser.add_argument("--normaliser", default="srb-paper-1", help="srb-paper-1, whisper-en, whisper-basic or none")
+    parser.add_argument("--out", metavar="FILE", help="write the card as a page (.html) or as data (.json)")
     parser.add_argument("--json", action="store_true", help="the whole card, for programs")
 
 
@@ -47,13 +48,36 @@ def run(args: argparse.Namespace) -> None:
         for language in ([args.language] if args.language else there)
     }
     across = languages(load(args.folder)) if len(cards) > 1 else None
+    text = json.dumps({"cards": cards, "across": across}, indent=1, ensure_ascii=False, allow_nan=False)
+    if args.out:
+        _write(args.out, one.model, cards, text)
+        return
     if args.json:
-        print(json.dumps({"cards": cards, "across": across}, indent=1, ensure_ascii=False, allow_nan=False))
+        print(text)
         return
     for made in cards.values():
         _show(made)
     if across:
         _show_languages(across)
+
+
+def _write(out: str, model: str, cards: dict[str, Json], text: str) -> None:
+    from pathlib import Path
+
+    from srb.builders.audio import replacing
+    from srb.builders.errors import UserError
+    from srb.report.cards import LEAD, card
+    from srb.report.html import tag
+    from srb.report.page import document
+
+    if Path(out).suffix not in (".html", ".json"):
+        raise UserError(f"--out {out}: a card is a page, .html, or data, .json")
+    if out.endswith(".html"):
+        parts = [tag("section", tag("h2", language), card(made)) for language, made in cards.items()]
+        text = document(tag("div", tag("p", LEAD, class_="lead"), parts), f"System report card: {model}")
+    with replacing(Path(out)) as part:
+        part.write_text(text, encoding="utf-8")
+    print(f"{out}: {model}, {', '.join(cards)}")
 
 
 def _show(card: Json) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 from srb.builders.errors import UserError
 from srb.builders.names import parse
+from srb.diagnosis.reportcard import card
 from srb.metrics.results import REJECT, Json, check_comparable, load
 from srb.metrics.runs import open_run
 from srb.report.metadata import About
@@ -20,13 +21,14 @@ Key = tuple[str, str]  # config, clip
 
 @dataclass(frozen=True)
 class Model:
-    """One run: its results, its place in the palette, and its words by language."""
+    """One run: its results, its place in the palette, and its words and report cards by language."""
 
     index: int
     name: str
     results: Json
     studies: Mapping[str, Study]
     about: About = field(default_factory=About)
+    cards: Mapping[str, Json] = field(default_factory=dict)
 
     def rows(self, language: str) -> Json | None:
         """Its tables of one language."""
@@ -79,6 +81,7 @@ def gather(
             results[i],
             _studies(folders[i], results[i], max(embed, 6)),
             meta.get(names[i]) or meta.get(results[i]["model"]) or About(),
+            _cards(folders[i], results[i]),
         )
         for index, i in enumerate(order)
     ]
@@ -105,6 +108,17 @@ def _studies(folder: str | Path, made: Json, clips: int) -> dict[str, Study]:
         heard = [one for one in heard if one.entry.get("category") != REJECT]
         studies[language] = study(heard, made["options"]["normaliser"], most_clips=clips)
     return studies
+
+
+def _cards(folder: str | Path, made: Json) -> dict[str, Json]:
+    """The system report card of every language that has clips with speech."""
+    run = open_run(folder)
+    spoken = {entry["language"] for entry in made["configs"].values()}
+    return {
+        language: card(run, language, normaliser=made["options"]["normaliser"])
+        for language in made["languages"]
+        if language in spoken
+    }
 
 
 def _audio(models: Sequence[Model], where: str, most: int) -> dict[Key, str]:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from srb.builders.audio import replacing
 from srb.report import sections
+from srb.report.cards import cards
 from srb.report.gather import Report
 from srb.report.html import Html, join, tag
 
@@ -29,8 +30,12 @@ def write(report: Report, path: str | Path, title: str = "Speech Robust Bench") 
 
 def page(report: Report, title: str) -> str:
     """The whole page as text."""
+    return document(_body(report), title)
+
+
+def document(body: Html, title: str) -> str:
+    """Any body in the template."""
     style, script = (_read(name) for name in ("style.css", "script.js"))
-    body = _body(report)
     made = _read("page.html")
     digest = b64encode(hashlib.sha256(script.encode()).digest()).decode()
     fills = {"digest": digest, "style": style, "script": script, "title": tag("span", title), "body": body}
@@ -46,7 +51,7 @@ def _body(report: Report) -> Html:
     parts = []
     several = len(report.languages) > 1
     for language in report.languages:
-        made = [part for build in sections.BY_LANGUAGE if (part := build(report, language))]
+        made = [part for build in (*sections.BY_LANGUAGE, cards) if (part := build(report, language))]
         parts.append(tag("div", tag("h1", language) if several else None, made, id=f"language-{language}"))
     parts.append(sections.languages(report) or join([]))
     parts.append(sections.provenance(report))

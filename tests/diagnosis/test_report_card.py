@@ -222,3 +222,24 @@ def test_a_word_list_that_is_none(folder, tmp_path, capsys):
     path.write_text("the,5\nsea;3\n")
     assert main(["diagnose", str(folder), "--frequencies", str(path)]) == 2
     assert "line 2: not word,count" in capsys.readouterr().err
+
+
+def test_the_card_as_a_page_of_its_own(folder, tmp_path, capsys):
+    page, data = tmp_path / "card.html", tmp_path / "card.json"
+    assert main(["diagnose", str(folder), "--out", str(page)]) == 0
+    text = page.read_text("utf-8")
+    for said in ("System report card: m", "repetition loops", "and then and then and then", "“thank you” 2 times"):
+        assert said in text
+    assert "http" not in text.replace("http-equiv", "").replace("http://www.w3.org", "")
+    assert main(["diagnose", str(folder), "--out", str(data)]) == 0
+    assert json.loads(data.read_text("utf-8"))["cards"]["en"]["model"] == "m"
+    assert main(["diagnose", str(folder), "--out", "card.pdf"]) == 2
+    assert "--out card.pdf" in capsys.readouterr().err
+
+
+def test_the_card_is_within_the_report(folder, tmp_path, capsys):
+    page = tmp_path / "report.html"
+    assert main(["report", str(folder), "--out", str(page)]) == 0
+    text = page.read_text("utf-8")
+    assert 'id="cards"' in text
+    assert "Words missed" in text

@@ -66,7 +66,7 @@ def test_every_section_is_there(runs, tmp_path):
     meta.write_text("model,parameters,hours,architecture\npoor,39M,680000,seq2seq\nmiddle,1.5B,1000,CTC\n")
     page = make(runs, tmp_path, "--meta", str(meta))
     wanted = ["ranking", "categories", "heat", "curves", "trade-off", "correlates"]
-    wanted += ["speakers", "words", "clips", "provenance"]
+    wanted += ["speakers", "words", "clips", "cards", "provenance"]
     assert re.findall(r'<section id="([\w-]+)"', page) == wanted
 
 
