@@ -40,10 +40,14 @@ def sinc_resample(samples: Samples, source_rate: int, rate: int) -> Samples:
     taps, starts, before = _filter_bank(step, phases)
     length = ceil(len(samples) * phases / step)
     blocks = ceil(length / phases)
-    padded = np.zeros((blocks - 1) * step + int(starts.max()) + taps.shape[1] + step, dtype=np.float32)
+    reach = -(-(int(starts.max()) + taps.shape[1]) // step)  # in steps
+    padded = np.zeros((blocks - 1 + reach) * step, dtype=np.float32)
     padded[before : before + len(samples)] = samples[: len(padded) - before]
-    kernel = polyphase if phases < MANY_PHASES else many_phases
-    return kernel(padded, taps, starts, step, length)
+    if phases >= MANY_PHASES:
+        return many_phases(padded, taps, starts, step, length)
+    out = np.empty(length, dtype=np.float32)
+    polyphase(out, np.ascontiguousarray(padded.reshape(-1, step).T), taps, starts)
+    return out
 
 
 @lru_cache(maxsize=32)
