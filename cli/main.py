@@ -26,6 +26,7 @@ COMMANDS = {
     "compare": "say whether one recogniser is more robust than another, from two run folders",
     "fairness": "test whether a scenario hurts one group of speakers more than another, and on which words",
     "diagnose": "a report card of one recogniser: which words, clips and speakers it fails, and what it invents",
+    "stability": "say how many configs and clips are enough to rank recognisers",
     "difficulty": "compute or show how hard each scenario is, from the quality of its speech",
     "push": "publish data, metrics or results on the Hugging Face Hub",
     "metrics": "install the metrics for evaluate.load by name, or export one as a Space",

@@ -9,7 +9,6 @@ in the paper's Table 9.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -19,6 +18,7 @@ from srb.builders.names import parse
 from srb.diagnosis.coding import Coded, align
 from srb.diagnosis.gather import Heard
 
+MOST = 5  # of what a word turned into
 OMEGA = 3  # the paper's for two of its three recognisers
 
 
@@ -26,8 +26,7 @@ OMEGA = 3  # the paper's for two of its three recognisers
 class Faults:
     """Algorithm 2 for one recogniser, transformation and group: each word's count on clean speech and its least count.
 
-    `became` says what a lost word turned into, over all levels, most often first; None is nothing at all. It needs
-    transcripts.
+    With transcripts, `became` says what a lost word turned into most often, over all levels; None is nothing at all.
     """
 
     recogniser: str
@@ -91,13 +90,13 @@ def localise(heard: Heard, groups: Mapping[str, np.ndarray], *, transcripts: boo
         initial, _ = count(coded[heard.clips.clean])
         for scenario, configs in scenarios.items():
             least: np.ndarray | None = None
-            lost: Counter[tuple[int, int, int]] = Counter()
+            lost = []
             for config in configs:
                 counts, confusions = count(coded[config])
                 least = counts if least is None else np.minimum(least, counts)
-                lost.update(confusions)
+                lost.append(confusions)
             assert least is not None
-            became = _became(lost, names, len(groups))
+            became = _became(np.concatenate(lost), names, len(groups))
             for place, group in enumerate(groups):
                 there = np.flatnonzero(initial[place])
                 made.append(
@@ -124,19 +123,17 @@ class _Counter:
     words: int
     transcripts: bool
 
-    def __call__(self, heard: Coded) -> tuple[np.ndarray, Mapping[tuple[int, int, int], int]]:
+    def __call__(self, heard: Coded) -> tuple[np.ndarray, np.ndarray]:
+        """The counts (groups x words), and a number for each word that was lost, see `_became`."""
         if not self.transcripts:
-            return self._by_group(self.group[heard.owner], heard.words), {}
+            return self._by_group(self.group[heard.owner], heard.words), np.zeros(0, dtype=np.int64)
         alignment = align(self.reference, heard)
-        group, hit, became = self.group[self.reference.owner], alignment.hit, alignment.became
+        group, became = self.group[self.reference.owner], alignment.became
+        hit = became == self.reference.words
         hits = self._by_group(np.where(hit, group, -1), self.reference.words)
         lost = ~hit & (group >= 0)
-        # One number for (group, said, heard); `heard` is shifted by one so that a deletion is 0.
-        packed = (group[lost] * self.words + self.reference.words[lost]) * (self.words + 1) + became[lost] + 1
-        values, times = np.unique(packed, return_counts=True)
-        pairs, heard_words = np.divmod(values, self.words + 1)
-        keys = zip(*(part.tolist() for part in (*np.divmod(pairs, self.words), heard_words - 1)), strict=True)
-        return hits, dict(zip(keys, times.tolist(), strict=True))
+        said = group[lost] * self.words + self.reference.words[lost]
+        return hits, said * (self.words + 1) + became[lost] + 1
 
     def _by_group(self, group: np.ndarray, words: np.ndarray) -> np.ndarray:
         kept = group >= 0
@@ -144,12 +141,23 @@ class _Counter:
         return np.bincount(flat, minlength=self.groups * self.words).reshape(self.groups, self.words)
 
 
-def _became(
-    lost: Counter[tuple[int, int, int]], names: Sequence[str], groups: int
-) -> list[dict[str, list[tuple[str | None, int]]]]:
+def _became(lost: np.ndarray, names: Sequence[str], groups: int) -> list[dict[str, list[tuple[str | None, int]]]]:
+    """What the words of each group turned into, the most frequent first, `MOST` of each word.
+
+    A lost word is one number made of its group, the word and what it became; a deletion is 0, other words count from 1.
+    """
+    values, times = np.unique(lost, return_counts=True)
+    said = values // (len(names) + 1)
+    order = np.lexsort((values, -times, said))
+    values, times, said = values[order], times[order], said[order]
+    first = np.concatenate([[True], said[1:] != said[:-1]]) if len(said) else np.zeros(0, dtype=bool)
+    place = np.arange(len(said)) - np.flatnonzero(first)[np.cumsum(first) - 1] if len(said) else said
+    kept = place < MOST
     made: list[dict[str, list[tuple[str | None, int]]]] = [{} for _ in range(groups)]
-    for (group, said, heard), times in sorted(lost.items(), key=lambda item: -item[1]):
-        made[group].setdefault(names[said], []).append((None if heard < 0 else names[heard], times))
+    rows = zip(said[kept].tolist(), (values[kept] % (len(names) + 1)).tolist(), times[kept].tolist(), strict=True)
+    for pair, heard, count in rows:
+        group, word = divmod(pair, len(names))
+        made[group].setdefault(names[word], []).append((names[heard - 1] if heard else None, count))
     return made
 
 
