@@ -28,6 +28,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--by-speaker", action="store_true", help="draw whole speakers instead of clips")
     parser.add_argument("--replicates", type=int, default=1000, metavar="N", help="of the bootstrap (default: 1000)")
     parser.add_argument("--seed", type=int, default=0, help="of the bootstrap")
+    parser.add_argument("--validate", metavar="MODEL", help="speak lost and kept words to this recogniser, in noise")
+    parser.add_argument("--tts", default="flite", help="the voice of --validate: flite or espeak (default: flite)")
     parser.add_argument("--json", action="store_true", help="everything, for programs")
 
 
@@ -56,10 +58,36 @@ def run(args: argparse.Namespace) -> None:
     with progress(quiet=args.json or not sys.stderr.isatty()) as bar:
         task = bar.add_task("reading what was heard", total=sum(len(one.configs) for one in runs))
         found = assess(runs, options, lambda: bar.advance(task))
+    if args.validate:
+        found["validation"] = _validate(args, runs[0])
     if args.json:
         print(json.dumps(found, indent=1, ensure_ascii=False))
     else:
         _show(found)
+
+
+def _validate(args: argparse.Namespace, run: Any) -> Json:
+    """AequeVox's RQ3 on the first run's words, those that its noise levels lose and those that they never lose."""
+    from srb.builders.audio import RATE
+    from srb.builders.names import parse
+    from srb.diagnosis.gather import clip_sets
+    from srb.diagnosis.validate import SNR_DB, validate, voices, words_to_test
+    from srb.models.interface import open_model
+
+    heard = next(clip_sets([run]))
+    language = parse(heard.clips.clean).language
+    strong, weak = words_to_test(heard, run.model, "aeq_noise", args.omega)
+    speak, recogniser = voices(args.tts, language), open_model(args.validate)
+    try:
+        made: Json = {"model": args.validate, "snr_db": SNR_DB, "tts": args.tts}
+        for kind, words in (("robust", strong), ("non_robust", weak)):
+            outcome = validate(
+                words, speak, lambda clip: recogniser.transcribe([clip], RATE, language)[0], seed=args.seed
+            )
+            made[kind] = {"words": words, "sentences": outcome.sentences, "errors": outcome.errors}
+    finally:
+        recogniser.close()
+    return made
 
 
 def _weights(given: list[str] | None) -> dict[str, float] | None:
@@ -88,6 +116,17 @@ def _show(found: Json) -> None:
     _show_counts(found, console)
     _show_words(found, console)
     _show_rates(found, console)
+    if "validation" in found:
+        made = found["validation"]
+        console.print(f"\n[bold]spoken by {made['tts']} in noise at {made['snr_db']:g} dB to {made['model']}[/]")
+        for kind in ("robust", "non_robust"):
+            one = made[kind]
+            console.print(
+                f"  {kind.replace('_', '-')} words: {one['errors']} of {one['sentences']} missing "
+                f"({', '.join(one['words'])})",
+                soft_wrap=True,
+                markup=False,
+            )
 
 
 def _table(title: str, *columns: str):
