@@ -29,6 +29,9 @@ COMMANDS = {
     "stability": "say how many configs and clips are enough to rank recognisers",
     "difficulty": "compute or show how hard each scenario is, from the quality of its speech",
     "push": "publish data, metrics or results on the Hugging Face Hub",
+    "submit": "send a run to the leaderboard: predictions, results and hashes, by pull request",
+    "verify": "check a submission: compute every score again from its predictions",
+    "leaderboard": "show verified results, as a page in the browser",
     "metrics": "install the metrics for evaluate.load by name, or export one as a Space",
 }
 

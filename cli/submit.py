@@ -1,0 +1,56 @@
+"""`srb submit RUN`: make a submission of a run folder, check it, and open a pull request to the results repository."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("folder", metavar="RUN", help="a run folder, runs/<model>")
+    parser.add_argument("--to", metavar="ORG/RESULTS", help="the results repository, a dataset on the Hub")
+    parser.add_argument("--out", metavar="FOLDER", help="keep the submission here (default: submissions/<model>)")
+    parser.add_argument(
+        "--data", default="srb", metavar="WHERE", help="built folder, benchmark.json or ORG/srb (default: srb)"
+    )
+    parser.add_argument("--name", help="the model's name on the leaderboard (default: the run's)")
+    parser.add_argument("--model-id", metavar="ORG/MODEL", help="the model's repository on the Hub")
+    parser.add_argument("--params-m", type=float, metavar="N", help="millions of parameters")
+    parser.add_argument("--licence", help="the model's licence")
+    parser.add_argument("--url", help="where to read about the model (https)")
+    parser.add_argument("--training-data", metavar="TEXT", help="what it was trained on, in a few words")
+    parser.add_argument("--dry-run", action="store_true", help="make and check the submission, send nothing")
+
+
+def run(args: argparse.Namespace) -> int:
+    from pathlib import Path
+
+    from srb.builders.errors import UserError
+    from srb.metrics.runs import open_run
+    from srb.push import submission, truth
+    from srb.push.hub import Hub
+    from srb.push.verify import verify
+
+    if not args.to and not args.dry_run:
+        raise UserError("--to ORG/RESULTS names the results repository; --dry-run only makes the submission")
+    model = {
+        "name": args.name,
+        "id": args.model_id,
+        "params_m": args.params_m,
+        "licence": args.licence,
+        "url": args.url,
+        "training_data": args.training_data,
+    }
+    out = Path(args.out) if args.out else Path("submissions") / (args.name or open_run(args.folder).model)
+    made = submission.make(args.folder, out, model)
+    verdict = verify(made, truth.load(args.data))
+    if not verdict.accepted:
+        for reason in verdict.reasons:
+            print(f"  {reason}", file=sys.stderr)
+        raise UserError(f"{made}: would be refused (reasons above); mend the run, remove the folder and submit again")
+    print(f"{made}: accepted")
+    if not args.dry_run:
+        hub = Hub(lambda line: print(line, file=sys.stderr))
+        hub.need_login()
+        print(submission.send(hub, made, args.to))
+    return 0

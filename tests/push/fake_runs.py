@@ -1,0 +1,51 @@
+"""Run folders over built data, as `srb run` writes them, of a recogniser that drops and changes words by chance."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+
+import numpy as np
+
+from srb.models.data import Folder
+from srb.models.runner import Outcome, line_of, record_of
+
+
+def hear(text: str, rate: float, rng: np.random.Generator) -> str:
+    """What is heard of a text if so many words are lost or mistaken."""
+    draws = rng.random(len(text.split()))
+    words = ["" if d < rate / 2 else "blah" if d < rate else w for w, d in zip(text.split(), draws, strict=True)]
+    return " ".join(word for word in words if word)
+
+
+def make_run(folder: Path, data: Path, model: str, rate: float = 0.2, seed: int = 0) -> Path:
+    """A complete run over every config of a built folder; the harder the severity, the more is lost."""
+    folder.mkdir(parents=True)
+    configs = {}
+    place = Folder(data)
+    for name in place.names():
+        config = place.config(name)
+        rng = np.random.default_rng([seed, *name.encode()])
+        lost = rate * (1 + config.about["severity"]) / 2 if config.about["scenario"] != "clean" else rate / 4
+        outcomes = [Outcome(hear(row.text, lost, rng), None, 0.001 + row.duration / 30) for row in config.rows]
+        lines = [json.dumps(line_of(name, row, one)).encode() for row, one in zip(config.rows, outcomes, strict=True)]
+        data_bytes = b"".join(line + b"\n" for line in lines)
+        (folder / f"{name}.jsonl").write_bytes(data_bytes)
+        configs[name] = {**record_of(config, lines), "sha256": hashlib.sha256(data_bytes).hexdigest()}
+    about = {
+        "model": model,
+        "spec": f"hf:acme/{model}",
+        "adapter": "hf",
+        "target": f"acme/{model}",
+        "asked": {},
+        "revision": "0" * 40,
+        "options": {"dtype": "float32"},
+        "data": "srb",
+        "versions": {"numpy": np.__version__},
+        "machine": {"cpu": "test"},
+        "updated": "2026-01-01T00:00:00Z",
+        "configs": configs,
+    }
+    (folder / "run.json").write_text(json.dumps(about, indent=2))
+    return folder

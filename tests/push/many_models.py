@@ -1,0 +1,103 @@
+"""Verified files of many models that nobody ran: the size of a full leaderboard, with scores drawn by chance."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+from pathlib import Path
+
+import numpy as np
+from built_data import many_configs
+
+from srb.builders.names import parse
+from srb.builders.scenarios import SCENARIOS
+from srb.push.leaderboard.board import PAPER
+from srb.push.leaderboard.files import SCHEMA, digest
+
+REPLICATES = 1000
+
+
+def write_models(folder: Path, models: int = 200, configs: int = 114, seed: int = 0) -> Path:
+    """That many verified models over that many configs."""
+    folder.mkdir(parents=True)
+    names = many_configs(configs)
+    rng = np.random.default_rng(seed)
+    noise = rng.standard_normal((16, REPLICATES))  # the part of the chance that all models share: the same clips
+    for index in range(models):
+        skill = float(rng.uniform(0.3, 1.6))
+        made = _model(f"recogniser-{index:03d}", skill, names, rng)
+        draws = io.BytesIO()
+        rows = {**made["languages"]["en"]["categories"], "overall": made["languages"]["en"]["overall"]}
+        arrays = {
+            f"en/{row}/nwerd": (scores["nwerd"][0] + noise[i] + 0.5 * rng.standard_normal(REPLICATES)).astype("f4")
+            for i, (row, scores) in enumerate(rows.items())
+        }
+        np.savez(draws, **arrays)
+        (folder / f"{made['model']['name']}.npz").write_bytes(draws.getvalue())
+        made["draws_sha256"] = hashlib.sha256(draws.getvalue()).hexdigest()
+        made["sha256"] = digest(made)
+        (folder / f"{made['model']['name']}.json").write_text(json.dumps(made), encoding="utf-8")
+    return folder
+
+
+def _score(value: float) -> list[float]:
+    return [round(v, 2) for v in (value, value - 1.2, value + 1.2)]
+
+
+def _model(name: str, skill: float, configs: list[str], rng: np.random.Generator) -> dict:
+    clean = 3 + 4 * skill
+    entries = {}
+    for config in configs:
+        parts = parse(config)
+        category = SCENARIOS[parts.scenario].category
+        lost = (
+            0.0
+            if parts.scenario == "clean"
+            else skill * (2 + 6 * max(parts.severity, 1)) * float(rng.uniform(0.5, 1.5))
+        )
+        entries[config] = {
+            "language": "en",
+            "corpus": "librispeech",
+            "scenario": parts.scenario,
+            "severity": parts.severity,
+            "category": category,
+            "wer": _score(clean + lost),
+            **({} if parts.scenario == "clean" else {"werd": _score(lost), "nwerd": _score(lost * 1.4)}),
+        }
+    by_category: dict[str, list[float]] = {}
+    for entry in entries.values():
+        if "nwerd" in entry:
+            by_category.setdefault(entry["category"], []).append(entry["nwerd"][0])
+    categories = {c: {"nwerd": _score(sum(v) / len(v))} for c, v in by_category.items()}
+    paper = [categories[c]["nwerd"][0] for c in PAPER if c in categories]
+    return {
+        "schema": SCHEMA,
+        "model": {
+            "name": name,
+            "id": f"acme/{name}",
+            "params_m": float(rng.choice([39, 74, 244, 769, 1550])),
+            "licence": "MIT",
+            "url": None,
+            "training_data": "960 hours of read books",
+        },
+        "reproduce": f"srb run hf:acme/{name} --data ORG/srb && srb score runs/{name}",
+        "predictions": f"https://huggingface.co/datasets/acme/results/tree/main/submissions/{name}",
+        "verified_with": "0.1.0",
+        "benchmark_version": "1",
+        "scoring": {"normaliser": "srb-paper-1", "difficulty": {"name": "paper-table3", "sha256": "0" * 64}},
+        "revision": "0" * 40,
+        "failed": 0,
+        "rtf": 0.05 * skill,
+        "languages": {
+            "en": {
+                "clean": {"en_clean": {"wer": _score(clean)}},
+                "categories": categories,
+                "overall": {"nwerd": _score(sum(paper) / len(paper))},
+                "adversarial": {},
+                "categories_missing": 0,
+            }
+        },
+        "configs": entries,
+        "reject": {},
+    }
