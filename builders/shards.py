@@ -16,6 +16,8 @@ from srb.builders.plan import Job
 from srb.builders.rows import ROWS_PER_GROUP, SCHEMA, make_table
 
 ROWS_PER_SHARD = 200
+# FLAC does not compress any further, the other columns do.
+COMPRESSION = {name: "zstd" for name in SCHEMA.names if name != "audio"} | {"audio.bytes": "none", "audio.path": "zstd"}
 
 
 @dataclass(frozen=True)
@@ -50,8 +52,9 @@ def write_shard(shard: Shard, tick: Callable[[int], None]) -> None:
         writers = []
         for job, path in shard.targets:
             part = stack.enter_context(replacing(path))
-            # FLAC does not compress further; the text columns do.
-            writer = pq.ParquetWriter(part, SCHEMA, compression="zstd", use_dictionary=False, write_statistics=False)
+            writer = pq.ParquetWriter(
+                part, SCHEMA, compression=COMPRESSION, use_dictionary=False, write_statistics=False
+            )
             writers.append((job, stack.enter_context(writer)))
         for start in range(0, len(shard.utterances), ROWS_PER_GROUP):
             clips = [(item, item.load()) for item in shard.utterances[start : start + ROWS_PER_GROUP]]

@@ -7,6 +7,8 @@ compilation.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numba import njit, types
 
@@ -16,7 +18,8 @@ _table = types.Array(types.int64, 1, "C", readonly=True)
 _filters = types.Array(types.float32, 2, "C", readonly=True)
 _rows = types.float32[:, ::1]
 
-_COMPILED = {"cache": True, "no_cfunc_wrapper": True}  # nobody calls them from C, and the wrapper costs compile time
+# Nobody calls them from C, and the wrapper for it costs compile time.
+_COMPILED: Any = {"cache": True, "no_cfunc_wrapper": True}
 
 # A decaying tail is cut off here, 400 dB down: below 1e-38 a processor computes a hundred times slower.
 _NOTHING = 1e-20
@@ -86,7 +89,7 @@ def settle(places, misfit, padded, stride, overlap):
 
 @njit(types.void(_clip_out, _filters, _filters, _table), **_COMPILED)
 def polyphase(out, rows, taps, starts):
-    """out[b * phases + p] = sum_k taps[p, k] * padded[b * step + starts[p] + k], where rows[r, c] = padded[c * step + r].
+    """out[b * phases + p] = sum_k taps[p, k] * padded[b * step + starts[p] + k]; rows[r, c] is padded[c * step + r].
 
     The rows make the innermost loop run over contiguous memory, and across outputs, never within a sum.
     """
