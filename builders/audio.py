@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import numpy as np
@@ -108,11 +108,21 @@ def write(path: str | os.PathLike, samples: Samples, rate: int = RATE) -> None:
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
     """A temporary place beside `path` to write to, which takes its name once all is written and vanishes otherwise."""
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    part = path.with_name(f".{path.name[-40:]}.{os.getpid()}.part")  # short enough beside the longest name
     try:
         yield part
         os.replace(part, path)
     except OSError as error:
         raise UserError(f"{path}: cannot be written ({error.strerror or error})") from None
     finally:
-        part.unlink(missing_ok=True)
+        with suppress(OSError):  # gone, or never there
+            part.unlink()
+
+
+def file_state(path: str | os.PathLike) -> str:
+    """Size and time of a file: another state is another content, as far as can be told without reading it."""
+    try:
+        state = os.stat(path)
+    except OSError:
+        return "none"
+    return f"{state.st_size} {state.st_mtime_ns}"

@@ -1,7 +1,7 @@
 """`srb build`: corpora in, dataset configs out.
 
-Shards are written to `<out>/.partial/<config>/` and a config moves to its place when it is complete, so that nothing
-half-made is ever visible and a killed build goes on at the shards it was in.
+Shards are written to `<out>/.partial/<config>-<fingerprint>/` and a config moves to its place when it is complete, so
+that nothing half-made is ever visible and a killed build goes on at the shards it was in.
 """
 
 from __future__ import annotations
@@ -12,20 +12,24 @@ import os
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from importlib import metadata
 from pathlib import Path
 from typing import Any, Literal
 
-from srb.builders.audio import replacing
+from srb.builders.audio import file_state, replacing
 from srb.builders.banks import Banks
 from srb.builders.card import write_card
 from srb.builders.corpora import Corpus, Problem, Utterance
+from srb.builders.corpora.base import BytesAudio
 from srb.builders.engines import Engine
 from srb.builders.errors import UserError
 from srb.builders.plan import Job, Sources, clips
 from srb.builders.rows import content_digest
+from srb.builders.scenarios import SCENARIOS
 from srb.builders.seeding import BENCHMARK_VERSION
 from srb.builders.shards import Shard, check, shard_name, split, write_shard
+from srb.builders.workplace import held
 
 OnError = Literal["stop", "skip"]
 Progress = Callable[[str, int], Callable[[int], None]]  # (what, how many) -> advance by n
@@ -58,9 +62,9 @@ class _Config:
 
     @property
     def partial(self) -> Path:
-        return self.out / ".partial" / str(self.job.name)
+        return _partial(self.out.absolute()) / f"{self.job.name}-{self.fingerprint[:16]}"  # for workers elsewhere
 
-    @property
+    @cached_property
     def fingerprint(self) -> str:
         return hashlib.sha256(json.dumps(self.inputs, sort_keys=True, default=str).encode()).hexdigest()
 
@@ -82,33 +86,35 @@ def build(
 ) -> Built:
     """Build the configs of `jobs` into `out`, or finish a build that was cut off."""
     built = Built()
-    try:
-        (out / ".partial").mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UserError(f"{out}: cannot be written ({error.strerror})") from None
-    for selection in dict.fromkeys(job.selection for job in jobs):
-        group = [job for job in jobs if job.selection == selection]
-        corpus, listed = clips(selection, sources, limit, tts)
-        utterances, problems = _usable(corpus, listed, out, engine, progress)
-        built.problems += problems
-        for problem in problems:
-            report(problem)
-        if problems and on_error == "stop":
-            raise UserError(
-                f"{corpus.source}: {len(problems)} of the clips cannot be used (named above); mend them, "
-                "or leave them out with --on-error skip"
-            )
-        configs = [_Config(job, out, _inputs(job, corpus, utterances, banks)) for job in group]
-        todo = [config for config in configs if not _is_done(config, overwrite)]
-        built.reused += [str(config.job.name) for config in configs if config not in todo]
-        shards = split(utterances)
-        tasks = list(_tasks(todo, shards, banks, workers))
-        engine.map(write_shard, tasks, progress(f"building {corpus.name}", sum(task.rows for task in tasks)))
-        for config in todo:
-            _finish(config, corpus, len(shards), problems)
-            built.made.append(str(config.job.name))
-        write_card(out)
-    shutil.rmtree(out / ".partial", ignore_errors=True)
+    with held(out):
+        _partial(out).mkdir(exist_ok=True)
+        for selection in dict.fromkeys(job.selection for job in jobs):
+            group = [job for job in jobs if job.selection == selection]
+            corpus, listed = clips(selection, sources, limit, tts)
+            utterances, problems = _usable(corpus, listed, out, engine, progress)
+            built.problems += problems
+            for problem in problems:
+                report(problem)
+            if not utterances:
+                raise UserError(f"{corpus.source}: holds no clips that can be used")
+            if problems and on_error == "stop":
+                raise UserError(
+                    f"{corpus.source}: {len(problems)} of the clips cannot be used (named above); mend them, "
+                    "or leave them out with --on-error skip"
+                )
+            configs = [_Config(job, out, _inputs(job, corpus, utterances, banks)) for job in group]
+            todo = [config for config in configs if not _is_done(config, overwrite)]
+            built.reused += [str(config.job.name) for config in configs if config not in todo]
+            for config in todo:
+                config.partial.mkdir(exist_ok=True)
+            shards = split(utterances)
+            tasks = list(_tasks(todo, shards, banks, workers))
+            engine.map(write_shard, tasks, progress(f"building {corpus.name}", sum(task.rows for task in tasks)))
+            for config in todo:
+                _finish(config, corpus, len(shards), problems)
+                built.made.append(str(config.job.name))
+            write_card(out)
+        shutil.rmtree(_partial(out))
     return built
 
 
@@ -117,13 +123,15 @@ def manifests(out: Path) -> dict[str, dict[str, Any]]:
     return {path.parent.name: json.loads(path.read_text()) for path in sorted(out.glob(f"*/{MANIFEST}"))}
 
 
+def _partial(out: Path) -> Path:
+    return out / ".partial"
+
+
 def _usable(
     corpus: Corpus, utterances: list[Utterance], out: Path, engine: Engine, progress: Progress
 ) -> tuple[list[Utterance], list[Problem]]:
     """The clips that can be decoded, and all that is wrong with the others. What was checked once is remembered."""
-    if not utterances and not corpus.problems:
-        raise UserError(f"{corpus.source}: holds no clips")
-    remembered = out / ".partial" / f"checked-{_listing(utterances)[:16]}.json"
+    remembered = _partial(out) / f"checked-{_listing(utterances)[:16]}.json"
     if remembered.exists():
         found = [Problem(*item) if item else None for item in json.loads(remembered.read_text())]
     else:
@@ -133,8 +141,6 @@ def _usable(
         with replacing(remembered) as part:
             part.write_text(json.dumps([problem and [problem.where, problem.what] for problem in found]))
     good = [item for item, problem in zip(utterances, found, strict=True) if problem is None]
-    if not good:
-        raise UserError(f"{corpus.source}: none of its {len(utterances)} clips can be used")
     return good, [*corpus.problems, *(problem for problem in found if problem)]
 
 
@@ -142,13 +148,16 @@ def _listing(utterances: Sequence[Utterance]) -> str:
     """Hash of a list of clips and of the state of their files."""
     digest = hashlib.sha256()
     for item in utterances:
-        try:
-            state = os.stat(item.audio.name)
-            seen = f"{state.st_size} {state.st_mtime_ns}"
-        except OSError:  # not a plain file: a stretch of one, or bytes
-            seen = ""
-        digest.update(f"{item!r}{seen}\n".encode())
+        digest.update(f"{item!r}{_state(item.audio)}\n".encode())
     return digest.hexdigest()
+
+
+def _state(audio: Any) -> str:
+    """What tells one edition of a clip's audio from another, without decoding it."""
+    if isinstance(audio, BytesAudio):
+        return hashlib.sha256(audio.data).hexdigest()
+    path = getattr(audio, "path", None)  # synthetic speech has none: what it depends on shows in its repr
+    return file_state(path) if path else ""
 
 
 def _inputs(job: Job, corpus: Corpus, utterances: Sequence[Utterance], banks: Banks) -> dict[str, Any]:
@@ -159,32 +168,30 @@ def _inputs(job: Job, corpus: Corpus, utterances: Sequence[Utterance], banks: Ba
         "software": metadata.version("speech-robust-bench"),
         "config": str(job.name),
         "value": scenario.value(job.severity),
+        "transform": None if scenario.name in SCENARIOS else repr(scenario.function),
         "bank": banks.describe(scenario.bank) if scenario.bank else None,
+        "recordings": banks.fingerprint(scenario.bank) if scenario.bank else None,
         "corpus": corpus.name,
         "clips": [_listing(utterances), len(utterances)],
     }
 
 
 def _is_done(config: _Config, overwrite: bool) -> bool:
-    """Whether the config is complete; makes way for it where what is there has another fingerprint."""
-    fingerprint = config.partial / "fingerprint"
-    if (config.place / MANIFEST).exists() and not overwrite:
-        manifest = json.loads((config.place / MANIFEST).read_text())
-        if manifest["fingerprint"] == config.fingerprint:
-            return True
-        raise UserError(f"{config.place}: was built from other clips or settings; --overwrite builds it anew")
-    if fingerprint.exists() and fingerprint.read_text() == config.fingerprint:
+    """Whether the config is complete; one that was built from something else stays unless it may be overwritten."""
+    manifest = config.place / MANIFEST
+    if not manifest.exists():
         return False
-    shutil.rmtree(config.partial, ignore_errors=True)
-    config.partial.mkdir(parents=True)
-    with replacing(fingerprint) as part:
-        part.write_text(config.fingerprint)
-    return False
+    same = json.loads(manifest.read_text())["fingerprint"] == config.fingerprint
+    if not same and not overwrite:
+        raise UserError(f"{config.place}: was built from other clips or settings; --overwrite builds it anew")
+    return same
 
 
 def _tasks(todo: list[_Config], shards: list[tuple[Utterance, ...]], banks: Banks, workers: int) -> Iterator[Shard]:
     """The shards that are still missing; in a small corpus the configs are dealt out so that every worker has some."""
-    deals = max(1, -(-4 * workers // len(shards)), -(-len(todo) // MOST_OPEN_FILES)) if workers > 1 else 1
+    deals = -(-len(todo) // MOST_OPEN_FILES)
+    if workers > 1:
+        deals = max(deals, -(-4 * workers // len(shards)))
     for index, utterances in enumerate(shards):
         name = shard_name(index, len(shards))
         missing = [config for config in todo if not (config.partial / name).exists()]
@@ -232,7 +239,6 @@ def _finish(config: _Config, corpus: Corpus, shards: int, problems: list[Problem
     }
     with replacing(config.partial / MANIFEST) as part:
         part.write_text(json.dumps(manifest, indent=1))
-    (config.partial / "fingerprint").unlink()
     _move(config.partial, config.place)
 
 

@@ -76,6 +76,8 @@ def job_named(name: str, table: Mapping[str, Scenario] = SCENARIOS) -> Job:
     scenario = find(parts.scenario, table)
     if scenario.maker == "attack":
         raise UserError(f"'{name}' is adversarial and belongs to one model; make it with `srb attack {scenario.name}`")
+    if parts.model:
+        raise UserError(f"'{name}' names a model, and only adversarial configs belong to one; leave it out")
     if scenario.graded and not parts.severity:
         raise UserError(f"'{name}' needs a severity: {name}_sev1 to {name}_sev{len(scenario.severities)}")
     scenario.value(parts.severity)

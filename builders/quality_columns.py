@@ -23,6 +23,7 @@ import pyarrow.parquet as pq
 from srb.builders import audio
 from srb.builders.errors import UserError
 from srb.builders.quality import COLUMNS, DNSMOS_COLUMNS, dnsmos, pesq
+from srb.builders.workplace import held
 
 CHUNK = 4  # rows of one piece of work: some seconds of it, so that the bar moves and no worker waits long for another
 
@@ -50,7 +51,7 @@ def score(
     if workers > 1 and rows > 1:
         # Not forked: the networks' threads and pyarrow's do not survive one.
         pool = ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn"))
-    with pool as executor:
+    with held(root), pool as executor:
         tick = show("quality", rows)
         for group in files.values():
             for shard in group:

@@ -38,7 +38,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     from srb.builders.banks import Banks
     from srb.builders.build import build
-    from srb.builders.corpora import parse_flag
+    from srb.builders.corpora import parse_flags
     from srb.builders.custom import load_table
     from srb.builders.engines import open_engine
     from srb.builders.errors import UserError
@@ -50,7 +50,7 @@ def run(args: argparse.Namespace) -> None:
     if args.workers < 1 or (args.limit is not None and args.limit < 1):
         raise UserError("--workers and --limit are 1 or more")
     table = load_table(args.scenarios)
-    given = {(language, name): source for language, name, source in map(parse_flag, args.corpus)}
+    given = parse_flags(args.corpus)
     sources = {**DEMO, **given}
     jobs = available(given or DEMO, table) if args.all else plan(args.config, sources, table)
     out = Path(args.out)

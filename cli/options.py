@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 
 
 def add_scenarios_option(parser: argparse.ArgumentParser) -> None:
@@ -13,6 +14,14 @@ def add_scenarios_option(parser: argparse.ArgumentParser) -> None:
 
 def add_bank_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--noise-dir", metavar="DIR", help="MS-SNSD, ESC-50, MUSAN, WHAM!, a folder that holds them, or any audio"
+        "--noise-dir",
+        metavar="DIR",
+        type=os.path.abspath,
+        help="MS-SNSD, ESC-50, MUSAN, WHAM!, a folder that holds them, or any audio",
     )
-    parser.add_argument("--rir-dir", metavar="DIR", help="OpenSLR-28 (RIRS_NOISES) or any folder of room responses")
+    parser.add_argument(
+        "--rir-dir",
+        metavar="DIR",
+        type=os.path.abspath,
+        help="OpenSLR-28 (RIRS_NOISES) or any folder of room responses",
+    )

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from dataclasses import dataclass, field
 from typing import Any
 
-from srb.builders.banks.layouts import open_bank
+from srb.builders.audio import file_state
+from srb.builders.banks.layouts import ROOMS, FolderBank, open_bank
 from srb.builders.banks.recording import RecordingBank
-
-ROOMS = ("rir", "real_rir")
+from srb.builders.banks.rooms import FolderRooms
 
 
 @dataclass
@@ -29,6 +30,16 @@ class Banks:
     def describe(self, kind: str) -> str:
         """Where a bank's recordings come from."""
         return self.get(kind).title
+
+    def fingerprint(self, kind: str) -> str | None:
+        """Hash of a bank's recordings as the file system tells of them, None for the built-in bank."""
+        bank = self.get(kind)
+        if not isinstance(bank, FolderBank | FolderRooms):
+            return None
+        digest = hashlib.sha256(repr(getattr(bank, "values", None)).encode())
+        for name in bank.files:
+            digest.update(f"{name} {file_state(bank.root / name)}\n".encode())
+        return digest.hexdigest()
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_open": {}}

@@ -1,7 +1,7 @@
 """Corpora: published layouts, Hugging Face datasets, folders and the built-in demo, all as one kind of `Utterance`."""
 
 from srb.builders.corpora.base import Corpus, CorpusInfo, FileAudio, Problem, Utterance
-from srb.builders.corpora.registry import CORPORA, RECORDED, Recorded, open_corpus, parse_flag
+from srb.builders.corpora.registry import CORPORA, RECORDED, Recorded, open_corpus, parse_flags
 
 __all__ = [
     "CORPORA",
@@ -13,5 +13,5 @@ __all__ = [
     "Recorded",
     "Utterance",
     "open_corpus",
-    "parse_flag",
+    "parse_flags",
 ]

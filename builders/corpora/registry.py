@@ -69,12 +69,18 @@ RECORDED = {
 }
 
 
-def parse_flag(flag: str) -> tuple[str, str, str]:
-    """`en-tedlium=PATH` -> language, corpus name, source."""
-    found = _FLAG.fullmatch(flag)
-    if not found:
-        raise UserError(f"--corpus {flag}: write LANGUAGE=PATH or LANGUAGE-NAME=PATH, as in en=data/LibriSpeech")
-    return found["language"], found["name"] or default_corpus(found["language"]), found["source"]
+def parse_flags(flags: Iterable[str]) -> dict[tuple[str, str], str]:
+    """`en-tedlium=PATH` -> by language and corpus name, the source."""
+    sources: dict[tuple[str, str], str] = {}
+    for flag in flags:
+        found = _FLAG.fullmatch(flag)
+        if not found:
+            raise UserError(f"--corpus {flag}: write LANGUAGE=PATH or LANGUAGE-NAME=PATH, as in en=data/LibriSpeech")
+        key = found["language"], found["name"] or default_corpus(found["language"])
+        if key in sources:
+            raise UserError(f"--corpus {flag}: {_flag(*key)} is given twice; name one of them otherwise")
+        sources[key] = found["source"]
+    return sources
 
 
 def open_corpus(
@@ -104,7 +110,7 @@ def open_corpus(
         spec = hub.complete(spec, entry.info.hub if entry else None, language, far)
         read_rows = partial(_read_rows, spec, language, entry.amend if entry else None)
         return Corpus(info, language, str(source), read_rows, sort=not spec.streaming, keep=keep, listen=listen)
-    root = Path(source).expanduser()
+    root = Path(source).expanduser().absolute()  # where the work runs may be another folder
     if not root.exists():
         raise UserError(f"{root}: no such folder (--corpus {_flag(language, name)}={source})")
     read = partial(entry.read, far=far) if entry and far else entry.read if entry else folder.read

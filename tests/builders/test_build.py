@@ -20,6 +20,7 @@ from conftest import speech_like
 from srb.builders.audio import RATE
 from srb.builders.build import manifests
 from srb.builders.rows import SCHEMA, content_digest, row_digest
+from srb.builders.workplace import held
 from srb.cli.main import main
 
 CONFIGS = ["en-demo_clean", "en-demo_noise_sev3", "en-demo_echo_sev1", "en-demo_silence", "en-demo_crosstalk_sev4"]
@@ -125,6 +126,44 @@ def test_other_settings_are_refused_until_overwrite(tmp_path, folder, capsys):
     assert len(rows(tmp_path / "srb", "en-mine_clean")) == 3
 
 
+def recorded(seed: int) -> bytes:
+    buffer = io.BytesIO()
+    soundfile.write(buffer, speech_like(1, seed), RATE, format="WAV")
+    return buffer.getvalue()
+
+
+def test_a_change_of_anything_that_goes_into_a_config_is_noticed(tmp_path, folder, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    bank, own = tmp_path / "bank", tmp_path / "own.yaml"
+    bank.mkdir()
+    (bank / "a.wav").write_bytes(recorded(1))
+    row = "{name: crush, transform: BitCrush, severities: [8], parameters: {min_bit_depth: 4, max_bit_depth: %d}}"
+    own.write_text(f"scenarios: [{row % 8}]")
+    (tmp_path / "cut.csv").write_text("audio,text,start,end\nmine/3.flac,words,0.5,1.5\n")
+    words = ["en-mine_noise_sev1", "en-mine_crush", "en-cut_clean", "--noise-dir", bank, "--scenarios", own]
+    words += ["--corpus", f"en-mine={folder}", "--corpus", "en-cut=cut.csv"]
+    out = tmp_path / "srb"
+    before = set()
+
+    def is_new() -> bool:
+        """Whether the build is refused because something changed; then it is made anew."""
+        refused = build(out, *words) == 2
+        assert build(out, *words, "--overwrite") == 0
+        before.add(str(hashes(out)))
+        return refused
+
+    assert not is_new()
+    words[-1] = f"en-cut={tmp_path / 'cut.csv'}"  # the same file
+    assert not is_new()
+    (bank / "b.wav").write_bytes(recorded(2))
+    assert is_new()
+    own.write_text(f"scenarios: [{row % 6}]")
+    assert is_new()
+    soundfile.write(folder / "3.flac", speech_like(2.5, 9), RATE)
+    assert is_new()
+    assert len(before) == 4
+
+
 def spoil(folder: Path) -> set[str]:
     """Every way in which a corpus can be bad; the words that the report must have."""
     (folder / "alone.txt").write_text("a transcript without audio")
@@ -146,6 +185,17 @@ def test_a_bad_corpus_is_reported_whole_and_nothing_is_built(tmp_path, folder, c
     assert all(any(name in line for line in said.splitlines()) for name in expected), said
     assert f"{len(expected)} of the clips cannot be used" in said
     assert not list((tmp_path / "srb").glob("*/*.parquet"))
+
+
+def test_a_corpus_without_one_good_clip_is_reported_too(tmp_path, capsys):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "bad.flac").write_text("no audio")
+    (tmp_path / "mine" / "bad.txt").write_text("words")
+    words = ["en-mine_clean", "--corpus", f"en-mine={tmp_path / 'mine'}", "--on-error", "skip"]
+    assert build(tmp_path / "srb", *words) == 2
+    named, verdict = capsys.readouterr().err.splitlines()
+    assert "bad.flac: cannot be decoded" in named
+    assert "no clips that can be used" in verdict
 
 
 def test_bad_clips_can_be_left_out_and_are_counted(tmp_path, folder, capsys):
@@ -170,6 +220,8 @@ def test_bad_clips_can_be_left_out_and_are_counted(tmp_path, folder, capsys):
         (["en-demo_clean", "--corpus", "english"], "LANGUAGE=PATH"),
         (["en-mine_clean", "--corpus", "en-mine=/nowhere"], "/nowhere"),
         (["en-demo_clean", "--workers", "0"], "1 or more"),
+        (["en-demo_echo_sev1-tiny"], "only adversarial configs"),
+        (["en-mine_clean", "--corpus", "en-mine=a", "--corpus", "en-mine=b"], "given twice"),
     ],
 )
 def test_mistakes_get_one_line(tmp_path, capsys, words, complaint):
@@ -182,19 +234,40 @@ def test_mistakes_get_one_line(tmp_path, capsys, words, complaint):
 def test_a_folder_that_cannot_be_written_is_named(tmp_path, capsys):
     (tmp_path / "file").write_text("in the way")
     assert build(tmp_path / "file" / "srb", "en-demo_clean", "--limit", 1) == 2
-    assert "cannot be written" in capsys.readouterr().err
+    assert capsys.readouterr().err == f"srb build: {tmp_path / 'file' / 'srb'}: cannot be used (Not a directory)\n"
 
 
-def test_a_full_disk_leaves_nothing_half_made(tmp_path, capsys, monkeypatch):
-    from srb.builders import shards
-
-    def full(*_):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(shards, "make_table", full)
-    assert build(tmp_path / "srb", "en-demo_clean", "--limit", 1) == 2
-    assert "No space left on device" in capsys.readouterr().err
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_a_disk_with_no_room_leaves_nothing_half_made(tmp_path, workers):
+    """A limit on the size of files stands in for the full disk: the write fails in the middle, in the same way."""
+    program = (
+        "import resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, 200_000))\n"
+        "if __name__ == '__main__': from srb.cli.main import main; sys.exit(main(sys.argv[1:]))"
+    )
+    (tmp_path / "limited.py").write_text(program)
+    words = ["build", "en-demo_clean", "en-demo_echo_sev1", "--limit", "8", "--workers", workers, "--out", "srb"]
+    run = subprocess.run([sys.executable, "limited.py", *words], cwd=tmp_path, capture_output=True, text=True)
+    assert run.returncode == 2
+    assert len(run.stderr.splitlines()) == 1
+    assert "cannot be written" in run.stderr
+    assert {path.name for path in (tmp_path / "srb").iterdir()} == {".partial"}
     assert not [path for path in (tmp_path / "srb").rglob("*") if path.suffix in (".parquet", ".part")]
+
+
+def test_two_builds_into_one_folder_do_not_meet(tmp_path, capsys):
+    with held(tmp_path / "srb"):
+        assert build(tmp_path / "srb", "en-demo_clean", "--limit", 1) == 2
+    assert "another command is writing to it" in capsys.readouterr().err
+    assert build(tmp_path / "srb", "en-demo_clean", "--limit", 1) == 0
+
+
+def test_what_a_killed_worker_left_is_cleared_away(tmp_path, folder):
+    words = ["en-mine_clean", "--corpus", f"en-mine={folder}"]
+    assert build(tmp_path / "srb", *words) == 0
+    left = tmp_path / "srb" / "en-mine_clean" / ".test-00000-of-00001.parquet.123.part"
+    left.touch()
+    assert build(tmp_path / "srb", *words) == 0
+    assert not left.exists()
 
 
 def test_the_bare_name_works_from_any_folder_once_it_is_in_the_cache(built, tmp_path):
@@ -253,6 +326,7 @@ def test_killed_at_any_moment_it_goes_on_to_the_same_bytes(tmp_path):
             found = json.loads(manifest.read_text())
             assert all((manifest.parent / name).is_file() for name in found["files"])
         assert all((path / "manifest.json").exists() for path in out.glob("en-demo_*"))
+        assert not list(out.glob("en-demo_*/.*"))
     subprocess.run([*command, str(out)], check=True, capture_output=True)
     assert hashes(out) == hashes(whole)
     assert not (out / ".partial").exists()

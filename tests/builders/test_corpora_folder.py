@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import soundfile
 
-from srb.builders.corpora import Problem, open_corpus, parse_flag
+from srb.builders.corpora import Problem, open_corpus, parse_flags
 from srb.builders.errors import UserError
 
 
@@ -142,11 +142,12 @@ def test_a_manifest_without_text_says_which_columns_it_knows(tmp_path):
 
 
 def test_flags():
-    assert parse_flag("en=/data/LibriSpeech") == ("en", "librispeech", "/data/LibriSpeech")
-    assert parse_flag("es=x") == ("es", "mls", "x")
-    assert parse_flag("en-tedlium=a=b") == ("en", "tedlium", "a=b")
+    assert parse_flags(["en=/data/LibriSpeech"]) == {("en", "librispeech"): "/data/LibriSpeech"}
+    assert parse_flags(["es=x", "en-tedlium=a=b"]) == {("es", "mls"): "x", ("en", "tedlium"): "a=b"}
     with pytest.raises(UserError, match="LANGUAGE=PATH"):
-        parse_flag("/data/LibriSpeech")
+        parse_flags(["/data/LibriSpeech"])
+    with pytest.raises(UserError, match="given twice"):
+        parse_flags(["en=a", "en-librispeech=b"])
 
 
 @pytest.mark.parametrize(
