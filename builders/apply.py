@@ -44,6 +44,8 @@ def apply(scenario: Scenario, severity: int, samples: Samples, rng: np.random.Ge
     from srb.builders.perturb.kernels import clip_in_place
 
     made = scenario.function(samples, RATE, value, rng, *material)
+    if not len(made):  # one sample at a high tempo: a file without samples could not be read again
+        made = np.zeros(1, np.float32)
     if np.may_share_memory(made, samples):  # a transform that had nothing to do
         made = made.copy()
     reached = snr_db(samples, made) if scenario.function in (add_noise, gaussian) else None

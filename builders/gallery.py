@@ -8,6 +8,7 @@ import zlib
 from base64 import b64encode
 from collections.abc import Mapping
 from pathlib import Path
+from string import Template
 
 import numpy as np
 
@@ -52,7 +53,7 @@ def write_page(folder: Path, title: str, table: Mapping[str, Scenario], reports:
         ]
         if figures:
             sections.append(_section(f"{category}: {CATEGORIES[category]}", figures))
-    page = _PAGE.replace("$title", html.escape(Path(title).name)).replace("$body", "\n".join(sections))
+    page = Template(_PAGE).substitute(title=html.escape(Path(title).name), body="\n".join(sections))
     with audio.replacing(folder / "index.html") as part:
         part.write_text(page, encoding="utf-8")
 

@@ -22,7 +22,6 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    from srb.builders import audio
     from srb.builders.banks import Banks
     from srb.builders.custom import load_table
     from srb.builders.errors import UserError
@@ -35,7 +34,7 @@ def run(args: argparse.Namespace) -> None:
         _all(args, table, banks)
         return
     scenario = _find(args, table)
-    clip = audio.read(args.input)
+    clip = _read(args.input)
     report = _one(args, scenario, args.severity, clip, banks, Path(args.output))
     print(json.dumps(report) if args.json else _line(report))
 
@@ -50,6 +49,16 @@ def _find(args: argparse.Namespace, table: dict):
         raise UserError(f"scenario '{scenario.name}' needs --severity, 1 to {len(scenario.severities)}")
     scenario.value(args.severity)
     return scenario
+
+
+def _read(path: str):
+    from srb.builders import audio
+    from srb.builders.errors import UserError
+
+    clip = audio.read(path)
+    if not len(clip):
+        raise UserError(f"{path}: holds no samples")
+    return clip
 
 
 def _one(args: argparse.Namespace, scenario, severity: int, clip, banks, out: Path) -> dict:
@@ -84,7 +93,7 @@ def _all(args: argparse.Namespace, table: dict, banks) -> None:
     from srb.cli.progress import progress
 
     folder = Path(args.all)
-    clip = audio.read(args.input)
+    clip = _read(args.input)
     gallery.make_folder(folder)
     audio.write(folder / "clean.flac", clip)
     jobs = [(scenario, severity) for scenario in perturbations(table) for severity in scenario.levels]

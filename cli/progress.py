@@ -1,4 +1,4 @@
-"""One progress bar for all commands: on stderr, with an estimate, and silent where nobody is looking."""
+"""One progress bar for all commands: on stderr, with an estimate, and none where nobody is looking (a pipe, a log)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ def progress(quiet: bool = False) -> Iterator[Progress]:
         TextColumn("left"),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=Console(stderr=True), disable=quiet) as bar:
+    console = Console(stderr=True)
+    with Progress(*columns, console=console, disable=quiet or not console.is_terminal) as bar:
         yield bar
 
 

@@ -31,6 +31,7 @@ def test_an_empty_clip_stays_empty(scenario):
 @pytest.mark.parametrize("length", [1, 2, 50, 257])
 def test_a_clip_shorter_than_any_filter_stays_finite(scenario, length):
     made = perturb(scenario, np.full(length, 0.5, np.float32)).samples
+    assert len(made) > 0
     assert np.isfinite(made).all()
     assert np.abs(made).max(initial=0) <= 1
 

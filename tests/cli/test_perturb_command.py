@@ -71,6 +71,26 @@ def test_one_file_in_one_file_out(tmp_path, wav, ending, capsys):
     assert info.duration == pytest.approx(2.5, abs=0.1)
 
 
+@pytest.mark.parametrize("name", ["a b ü.wav", f"{'x' * 251}.wav"], ids=["unicode", "longest"])
+def test_any_file_name_will_do(tmp_path, wav, name):
+    assert main(["perturb", str(wav), str(tmp_path / name), "--scenario", "mulaw"]) == 0
+    assert {path.name for path in tmp_path.iterdir()} == {"in.wav", name}
+
+
+def test_a_file_without_samples_is_refused(tmp_path, capsys):
+    soundfile.write(tmp_path / "void.wav", np.zeros(0), RATE)
+    words = ["perturb", tmp_path / "void.wav", tmp_path / "out.flac", "--scenario", "mulaw"]
+    assert fails(capsys, *words) == f"srb perturb: {tmp_path / 'void.wav'}: holds no samples"
+
+
+def test_nothing_is_drawn_where_nobody_looks(capsys):
+    from srb.cli.progress import tasks
+
+    with tasks() as show:
+        show("working", 3)(2)
+    assert capsys.readouterr().err == ""
+
+
 def test_the_seed_changes_what_is_drawn_and_nothing_else_does(tmp_path, wav):
     def noisy(name, *more):
         main(["perturb", str(wav), str(tmp_path / name), "--scenario", "gaussian", "--severity", "2", *more])
@@ -97,7 +117,8 @@ def test_mistakes_get_one_line(tmp_path, wav, capsys):
     assert "either OUT and --scenario" in fails(capsys, "perturb", wav)
     assert "no such file" in fails(capsys, "perturb", tmp_path / "x.wav", out, "--scenario", "mulaw")
     assert "unknown ending" in fails(capsys, "perturb", wav, tmp_path / "out.xyz", "--scenario", "mulaw")
-    assert "cannot be written" in fails(capsys, "perturb", wav, tmp_path / "no" / "out.wav", "--scenario", "mulaw")
+    for bad in (tmp_path / "no" / "out.wav", wav / "out.wav", tmp_path / f"{'x' * 300}.wav"):
+        assert "cannot be written" in fails(capsys, "perturb", wav, bad, "--scenario", "mulaw")
     missing = tmp_path / "none"
     said = fails(capsys, "perturb", wav, out, "--scenario", "noise", "--severity", 1, "--noise-dir", missing)
     assert str(missing) in said
