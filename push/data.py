@@ -173,27 +173,24 @@ def push(
 def _send(hub: Hub, plan: Plan, group: Sequence[Change], advance: Callable[[int], None]) -> None:
     from huggingface_hub import CommitOperationAdd, CommitOperationDelete
 
-    added = {path: local for change in group for path, local in change.add.items()}
-    gone = [path for change in group for path in change.delete]
-
-    def operations() -> list[CommitOperationAdd | CommitOperationDelete]:
-        adds = [CommitOperationAdd(path_in_repo=path, path_or_fileobj=local) for path, local in added.items()]
-        return [*adds, *(CommitOperationDelete(path_in_repo=path) for path in gone)]
-
     names = [change.config for change in group]
-    shards = {path: local for path, local in added.items() if path.endswith(".parquet")}
-    hub.ask(f"{plan.repo}/{names[0]}", lambda: _upload(hub, plan, shards))
+    # The same operations are uploaded and committed: the client remembers in them what has arrived.
+    adds = [
+        CommitOperationAdd(path_in_repo=path, path_or_fileobj=local)
+        for change in group
+        for path, local in change.add.items()
+    ]
+    gone = [CommitOperationDelete(path_in_repo=path) for change in group for path in change.delete]
+    shards = [one for one in adds if one.path_in_repo.endswith(".parquet")]
+    hub.ask(
+        f"{plan.repo}/{names[0]}",
+        lambda: hub.api.preupload_lfs_files(
+            plan.repo, shards, repo_type=KIND, revision=plan.revision, num_threads=4, free_memory=False
+        ),
+    )
     message = f"Add {names[0]}" + (f" and {len(names) - 1} more configs" if len(names) > 1 else "")
-    hub.commit(plan.repo, KIND, operations, message, revision=plan.revision)
+    hub.commit(plan.repo, KIND, lambda: [*adds, *gone], message, revision=plan.revision)
     advance(sum(change.size for change in group))
-
-
-def _upload(hub: Hub, plan: Plan, shards: Mapping[str, Path]) -> None:
-    """Bring files to the Hub's store, where they wait for the commit; those that are there already are skipped."""
-    from huggingface_hub import CommitOperationAdd
-
-    adds = [CommitOperationAdd(path_in_repo=path, path_or_fileobj=local) for path, local in shards.items()]
-    hub.api.preupload_lfs_files(plan.repo, adds, repo_type=KIND, revision=plan.revision, num_threads=4)
 
 
 def _send_card(hub: Hub, plan: Plan, folder: Path, banks: Mapping[str, str] | None) -> str:

@@ -158,7 +158,7 @@ class Hub:
         parent: str | None = None,
         retry_conflicts: int = 2,
     ) -> str:
-        """One commit; `operations` is called for each attempt, since the client marks those that it has sent."""
+        """One commit; `operations` is asked for each attempt."""
 
         def send() -> str:
             made = self.api.create_commit(

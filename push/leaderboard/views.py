@@ -214,7 +214,7 @@ def comparison(differences: Sequence[Difference]) -> Html:
         _head("A", number=False),
         _head("B", number=False),
         _head("Measure", number=False),
-        *(_head(text) for text in ("A", "B", "A − B", "95 % interval", "p (Holm)")),
+        *(_head(text) for text in ("score A", "score B", "A − B", "95 % interval", "p (Holm)")),
         _head("More robust", number=False),
     ]
     order = sorted(differences, key=lambda row: (row.name != "overall", row.name))
