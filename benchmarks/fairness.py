@@ -1,11 +1,15 @@
 """How fast is the fairness analysis? 100,000 utterances at 40 levels of simulated predictions, on one core.
 
     python benchmarks/fairness.py [--utterances 100000] [--levels 40] [--words 20] [--recognisers 1] [--files DIR]
+    python benchmarks/fairness.py --false-alarms
 
 What is timed: numbering the words of every transcript, Algorithm 1 with transcripts (and between each two recognisers)
 with 1,000 bootstrap replicates, and Algorithm 2 with and without transcripts. Transcripts are made before the clock
 starts, as strings, level by level. With --files, run folders are written first and `assess` reads them, JSON and all.
 Seconds are CPU time of this process.
+
+--false-alarms measures something else: how often two groups with the same error rates make a violation at tau 0.05, by
+the paper's bare rule and beyond noise, for several group sizes.
 """
 
 from __future__ import annotations
@@ -50,7 +54,11 @@ def main() -> None:
     options.add_argument("--words", type=int, default=20)
     options.add_argument("--recognisers", type=int, default=1)
     options.add_argument("--files", metavar="DIR")
+    options.add_argument("--false-alarms", action="store_true")
     args = options.parse_args()
+    if args.false_alarms:
+        false_alarms()
+        return
     rng = np.random.default_rng(0)
     labels = np.array(["female", "male"] * (args.utterances // 2 + 1))[: args.utterances]
     reference = simulate.sentences(args.utterances, args.words, WORDS, rng)
@@ -74,6 +82,32 @@ def main() -> None:
     print(f"{'all':<32}{sum(seconds.values()):8.1f} s")
     memory_gb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     print(f"most memory {memory_gb:.1f} GB; {platform.machine()}, numpy {np.__version__}")
+
+
+def false_alarms(trials: int = 150, levels: int = 6, tau: float = 0.05) -> None:
+    print("clips in a group    tests    bare rule    beyond noise")
+    for clips in (8, 15, 40, 120):
+        found = []
+        for seed in range(trials):
+            rng = np.random.default_rng(seed)
+            reference = simulate.sentences(2 * clips, 10, 500, rng)
+            hard = rng.gamma(2, 0.5, 2 * clips)  # some clips are harder than others, at every level
+            configs = ["en_clean", *names(levels)]
+            wers = [np.clip(wer * hard, 0, 1) for wer in [0.08] + [0.25] * levels]
+            coded = {
+                model: {c: simulate.transcripts(reference, wer, 500, rng) for c, wer in zip(configs, wers, strict=True)}
+                for model in ("one", "two")
+            }
+            ids = tuple(f"clip-{i}" for i in range(2 * clips))
+            made = Heard(
+                ClipSet("en_clean", tuple(configs[1:]), ids, (None,) * len(ids), {}), Vocabulary(), reference, coded
+            )
+            groups = {"a": np.arange(clips), "b": np.arange(clips, 2 * clips)}
+            for one in with_transcripts(made) + without_transcripts(made):
+                found += compare_groups(one, groups, replicates=200)[1]
+        bare = np.mean([c.violates(tau) for c in found])
+        kept = np.mean([c.violates(tau) and not c.within_noise for c in found])
+        print(f"{clips:>16}{len(found):>9}{100 * bare:>10.1f} %{100 * kept:>13.1f} %")
 
 
 def in_memory(models, configs, labels, said, heard) -> dict[str, float]:

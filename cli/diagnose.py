@@ -109,6 +109,9 @@ def _show(card: Json) -> None:
     console.print(table)
     for name in parts:
         _show_part(name, card[name], console)
+    for row in (r for r in card["lwerr"] if r["severity"] is None and r["lwerr"] is not None):
+        span = f" ({row['interval'][0]:+.2f} to {row['interval'][1]:+.2f})" if row["interval"] else ""
+        console.print(f"  LWERR of women over men, {row['corpus']} {row['category']}: {row['lwerr']:+.2f}{span}")
     if card["reject"]:
         found = card["reject"]
         console.print(

@@ -30,6 +30,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seed", type=int, default=0, help="of the bootstrap")
     parser.add_argument("--validate", metavar="MODEL", help="speak lost and kept words to this recogniser, in noise")
     parser.add_argument("--tts", default="flite", help="the voice of --validate: flite or espeak (default: flite)")
+    parser.add_argument("--snr", type=float, default=2.0, metavar="DB", help="the noise of --validate (default: 2)")
     parser.add_argument("--json", action="store_true", help="everything, for programs")
 
 
@@ -71,7 +72,7 @@ def _validate(args: argparse.Namespace, run: Any) -> Json:
     from srb.builders.audio import RATE
     from srb.builders.names import parse
     from srb.diagnosis.gather import clip_sets
-    from srb.diagnosis.validate import SNR_DB, validate, voices, words_to_test
+    from srb.diagnosis.validate import validate, voices, words_to_test
     from srb.models.interface import open_model
 
     heard = next(clip_sets([run]))
@@ -79,10 +80,14 @@ def _validate(args: argparse.Namespace, run: Any) -> Json:
     strong, weak = words_to_test(heard, run.model, "aeq_noise", args.omega)
     speak, recogniser = voices(args.tts, language), open_model(args.validate)
     try:
-        made: Json = {"model": args.validate, "snr_db": SNR_DB, "tts": args.tts}
+        made: Json = {"model": args.validate, "snr_db": args.snr, "tts": args.tts}
         for kind, words in (("robust", strong), ("non_robust", weak)):
             outcome = validate(
-                words, speak, lambda clip: recogniser.transcribe([clip], RATE, language)[0], seed=args.seed
+                words,
+                speak,
+                lambda clip: recogniser.transcribe([clip], RATE, language)[0],
+                snr_db=args.snr,
+                seed=args.seed,
             )
             made[kind] = {"words": words, "sentences": outcome.sentences, "errors": outcome.errors}
     finally:
