@@ -11,7 +11,7 @@ Json = dict[str, Any]
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("runs", nargs="+", metavar="RUN", help="run folders; two or more are also compared in pairs")
     parser.add_argument(
-        "--groups", default="gender", help="gender, accent, age, speaker, language, pitch, or a crossing: gender+accent"
+        "--groups", default="gender", help="gender, accent, age, speaker, pitch, or a crossing: gender+accent"
     )
     parser.add_argument("--base", help="the base group (default: every group in turn)")
     parser.add_argument("--tau", nargs="+", type=float, default=[0.01, 0.05, 0.1, 0.15], help="violation thresholds")
@@ -157,6 +157,8 @@ def _show_sets(found: Json, console) -> None:
                 console.print(f"  {count} {what}")
         if min(n["speakers"] for n in one["groups"].values()) < 5 and not found["options"]["by_speaker"]:
             console.print("  few speakers: the intervals say what other clips of the same people would give")
+    for one in found["skipped"]:
+        console.print(f"{one['clean']}  left out: {one['why']}", soft_wrap=True, markup=False)
     if found["proxy"]:
         console.print("  groups are a PROXY: how high a voice is, not what anyone said about themselves")
 

@@ -55,9 +55,14 @@ def assess(runs: Sequence[Run], options: Options, advance: Callable[[], None] = 
     faults: list[Faults] = []
     disparities: list[Json] = []
     sets: list[Json] = []
+    skipped: list[Json] = []
     for heard in clip_sets(runs, _proxy(runs, options), advance):
         labels = heard.clips.labels(options.groups)
-        groups = aequevox.group_clips(labels, options.groups, options.base, options.minimum)
+        try:
+            groups = aequevox.group_clips(labels, options.groups, options.base, options.minimum)
+        except UserError as reason:  # the other clip sets may have the groups
+            skipped.append({"clean": heard.clips.clean, "why": str(reason)})
+            continue
         tested, hidden = _levels(heard, options.comprehensible)
         rated = [level for level in tested.clips.levels if aequevox.rated(level)]
         sets.append(
@@ -90,12 +95,15 @@ def assess(runs: Sequence[Run], options: Options, advance: Callable[[], None] = 
             if measured.form == "transcripts":
                 disparities += group_disparity(measured, labels, groups, options.weights)
         faults += localise(tested, groups, transcripts=False) + localise(tested, groups, transcripts=True)
+    if not sets:
+        raise UserError(skipped[0]["why"])
     forms = [form for form in ("pair", "transcripts") if any(c.form == form for c in comparisons)]
     return {
         "models": [run.model for run in runs],
         "options": asdict(options) | {"taus": list(options.taus)},
         "proxy": pitch_proxy.NAME in options.groups.split(JOIN),
         "sets": sets,
+        "skipped": skipped,
         "degradations": [_degradation(d) for d in degradations],
         "comparisons": [_comparison(c, options.taus) for c in comparisons],
         "table4": {form: _table4([c for c in comparisons if c.form == form], options.taus) for form in forms},

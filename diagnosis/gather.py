@@ -22,7 +22,7 @@ from srb.metrics.aggregate import RECORDINGS
 from srb.metrics.results import REJECT
 from srb.metrics.runs import Run
 
-COLUMNS = ("gender", "accent", "age", "language", "speaker")
+COLUMNS = ("gender", "accent", "age", "speaker")
 JOIN = "+"  # between the columns of an intersection
 
 

@@ -147,3 +147,19 @@ def test_the_proxy_agrees_with_the_demo_corpus():
         pitch = median_pitch_hz(read(item.audio.path))
         right.append(group(pitch) == {"female": "high voice", "male": "low voice"}[item.gender])
     assert np.mean(right) > 0.9
+
+
+def test_a_clip_set_without_the_groups_is_left_out_and_named(write_run, capsys):
+    folder = write_run("m", CONFIGS, SAID, gender=GENDER)
+    other = write_run("other", {c.replace("en-x", "es-y"): t for c, t in CONFIGS.items()}, SAID, gender=["female"] * 4)
+    about = json.loads((folder / "run.json").read_text())
+    about["configs"] |= json.loads((other / "run.json").read_text())["configs"]
+    (folder / "run.json").write_text(json.dumps(about))
+    for file in other.glob("*.jsonl"):
+        file.rename(folder / file.name)
+    assert main(["fairness", str(folder), "--json"]) == 0
+    made = json.loads(capsys.readouterr().out)
+    assert [one["clean"] for one in made["sets"]] == ["en-x_clean"]
+    assert made["skipped"] == [
+        {"clean": "es-y_clean", "why": "gender has one group only (female: 4); a comparison needs two"}
+    ]
