@@ -20,6 +20,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     from srb.builders.errors import UserError
+    from srb.cli.progress import progress
     from srb.report import metadata
     from srb.report.gather import gather
     from srb.report.page import write
@@ -30,5 +31,8 @@ def run(args: argparse.Namespace) -> None:
     if embed < 0:
         raise UserError("--embed-audio is a number of clips, 0 for none")
     known = metadata.read(args.meta) if args.meta else None
-    path = write(gather(args.folder, meta=known, data=args.data, embed=embed), args.out, args.title)
+    with progress() as bar:
+        task = bar.add_task("scoring, looking at words", total=2 * len(args.folder))
+        made = gather(args.folder, meta=known, data=args.data, embed=embed, advance=lambda: bar.advance(task))
+    path = write(made, args.out, args.title)
     print(f"{path}: {len(args.folder)} models, {path.stat().st_size / 1e6:.1f} MB")

@@ -31,13 +31,19 @@ def run(args: argparse.Namespace) -> None:
     from pathlib import Path
 
     from srb.builders.errors import UserError
+    from srb.cli.progress import progress
     from srb.metrics.results import NAME, Options, score_run
 
     if args.replicates < 0 or not 0 < args.level < 1:
         raise UserError("--replicates is 0 or more, --level between 0 and 1")
     options = Options(**{field.name: getattr(args, field.name) for field in fields(Options)})
-    for folder in args.folder:
-        made = score_run(folder, options)
+    scored = []
+    with progress() as bar:
+        task = bar.add_task("scoring", total=len(args.folder))
+        for folder in args.folder:
+            scored.append(score_run(folder, options))
+            bar.advance(task)
+    for folder, made in zip(args.folder, scored, strict=True):
         print(f"{Path(folder) / NAME}: {len(made['configs']) + len(made['reject'])} configs{_headline(made)}")
         for problem in _problems(made):
             print(f"  {problem}", file=sys.stderr)

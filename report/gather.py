@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -63,10 +63,21 @@ def _value(score: Json | None) -> float:
 
 
 def gather(
-    folders: Sequence[str | Path], *, meta: Mapping[str, About] | None = None, data: str | None = None, embed: int = 0
+    folders: Sequence[str | Path],
+    *,
+    meta: Mapping[str, About] | None = None,
+    data: str | None = None,
+    embed: int = 0,
+    advance: Callable[[], None] = lambda: None,
 ) -> Report:
-    """Read runs, scoring those that have no results yet; embed the audio of the `embed` worst clips of each."""
-    results = [load(folder) for folder in folders]
+    """Read runs, scoring those that have no results yet; embed the audio of the `embed` worst clips of each.
+
+    `advance` is called twice for each run: when it is scored, and when its words have been studied.
+    """
+    results = []
+    for folder in folders:
+        results.append(load(folder))
+        advance()
     check_comparable(results)
     names = _names(results, folders)
     meta = meta or {}
@@ -74,17 +85,12 @@ def gather(
     if meta and len(unknown) == len(meta):
         raise UserError(f"--meta: none of its models is here ({', '.join(unknown[:3])}); here are {', '.join(names)}")
     order = sorted(range(len(results)), key=lambda i: (_mean_average(results[i]), names[i]))
-    models = [
-        Model(
-            index,
-            names[i],
-            results[i],
-            _studies(folders[i], results[i], max(embed, 6)),
-            meta.get(names[i]) or meta.get(results[i]["model"]) or About(),
-            _cards(folders[i], results[i]),
-        )
-        for index, i in enumerate(order)
-    ]
+    models = []
+    for index, i in enumerate(order):
+        about = meta.get(names[i]) or meta.get(results[i]["model"]) or About()
+        studies = _studies(folders[i], results[i], max(embed, 6))
+        models.append(Model(index, names[i], results[i], studies, about, _cards(folders[i], results[i])))
+        advance()
     return Report(models, _audio(models, data, embed) if data and embed else {})
 
 

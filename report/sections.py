@@ -76,6 +76,7 @@ def ranking(report: Report, language: str) -> Html | None:
     """The models by average NWERD, with intervals, beside what else decides about a recogniser."""
     models = report.ranked(language)
     scale = spanning(_all_bounds([model.average(language) for model in models]))
+    level = 100 * report.models[0].results["options"]["level"]
     rows = []
     for place, model in enumerate(models, 1):
         average = model.average(language)
@@ -109,7 +110,7 @@ def ranking(report: Report, language: str) -> Html | None:
         "ranking",
         "Ranking",
         "NWERD: points of word error rate lost to hard conditions, each scenario divided by how hard it is, averaged "
-        f"over the paper's categories that were run. {LESS} Lines and small figures are 95 % bootstrap intervals.",
+        f"over the paper's categories that were run. {LESS} Lines and small figures are {level:.0f} % intervals.",
         table([*heads, "failed clips"], rows, class_="ranking"),
         _not_averaged(models, language),
     )
