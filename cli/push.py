@@ -73,11 +73,17 @@ def _push_data(args: argparse.Namespace) -> int:
 
     _check_name(args.repo)
     banks = dict(_pair(item) for item in args.bank_licence)
-    folder, hub = Path(args.data), Hub(_say)
+    folder, hub = Path(args.data), Hub(_say, retries=0) if args.dry_run else Hub(_say)
     data.choose(folder, args.config)  # a mistake here needs no network
-    if not args.dry_run or hub.token:
-        hub.need_login()
-    info = hub.info(args.repo, data.KIND)
+    try:
+        if not args.dry_run or hub.token:
+            hub.need_login()
+        info = hub.info(args.repo, data.KIND)
+    except UserError as error:
+        if not args.dry_run:
+            raise
+        _say(f"{error}\nso this is what a push to an empty repository would do:")
+        info = None
     if info is not None and not info.private and not args.public and not args.dry_run:
         raise UserError(f"{args.repo} is public; add --public to say that everyone may see this")
     at = info and hub.info(args.repo, data.KIND, args.revision)

@@ -42,8 +42,8 @@ class Remote:
 class Hub:
     """A Hub as one user sees it. The token is the stored login or HF_TOKEN, never an argument."""
 
-    def __init__(self, say: Callable[[str], None] = lambda line: None):
-        self.say = say
+    def __init__(self, say: Callable[[str], None] = lambda line: None, retries: int = RETRIES):
+        self.say, self.retries = say, retries
 
     @cached_property
     def api(self) -> HfApi:
@@ -71,7 +71,7 @@ class Hub:
     def ask(self, what: str, call: Callable[[], T], retry_conflicts: int = 0) -> T:
         """Call the Hub; try again what may pass, and turn what does not into one line about `what`."""
         wait = FIRST_WAIT_S
-        for attempt in range(RETRIES + 1):
+        for attempt in range(self.retries + 1):
             try:
                 return call()
             except UserError:
@@ -81,7 +81,7 @@ class Hub:
                 passing = status in BUSY or (status is None and is_network(error))
                 if status in CONFLICT and attempt < retry_conflicts:
                     passing = True
-                if not passing or attempt == RETRIES or (after or 0) > MOST_WAIT_S:
+                if not passing or attempt == self.retries or (after or 0) > MOST_WAIT_S:
                     raise UserError(self.clean(f"{what}: {explain(error)}")) from None
                 pause = after if after is not None else wait
                 self.say(self.clean(f"{what}: the Hub answers {status or 'nothing'}, trying again in {pause:g} s"))

@@ -62,7 +62,7 @@ def make(run_folder: str | Path, out: Path, model: Json, configs: Iterable[str] 
             "model": {**dict.fromkeys(MODEL_KEYS), **model, "name": name},
             "benchmark_version": BENCHMARK_VERSION,
             "software": {"speech-robust-bench": metadata.version("speech-robust-bench")},
-            "reproduce": f"srb run {about.get('spec')} --data ORG/srb && srb score runs/{name}",
+            "reproduce": f"srb run --model {about.get('spec')} --data ORG/srb && srb score runs/{name}",
             "files": files,
         },
     )

@@ -21,7 +21,7 @@ LEAD = (
 )
 ABOUT = """
 ### Submit a model
-1. `srb run MODEL --data ORG/srb`, which keeps what the model heard, then `srb score runs/MODEL`.
+1. `srb run --model MODEL --data ORG/srb`, which keeps what the model heard, then `srb score runs/MODEL`.
 2. `srb submit runs/MODEL --to ORG/RESULTS` checks the run and opens a pull request: predictions, results, hashes.
 3. `srb verify` computes every score again. What does not reproduce is refused, with the lines that differ.
 

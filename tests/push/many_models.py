@@ -81,7 +81,7 @@ def _model(name: str, skill: float, configs: list[str], rng: np.random.Generator
             "url": None,
             "training_data": "960 hours of read books",
         },
-        "reproduce": f"srb run hf:acme/{name} --data ORG/srb && srb score runs/{name}",
+        "reproduce": f"srb run --model hf:acme/{name} --data ORG/srb && srb score runs/{name}",
         "predictions": f"https://huggingface.co/datasets/acme/results/tree/main/submissions/{name}",
         "verified_with": "0.1.0",
         "benchmark_version": "1",

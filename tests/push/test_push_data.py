@@ -87,6 +87,13 @@ def test_a_dry_run_says_what_goes_where_and_sends_nothing(hub, srb, built):
     assert {method for method, _, _ in hub.log} <= {"GET"}
 
 
+def test_a_dry_run_needs_no_network(srb, built, monkeypatch):
+    monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", "http://127.0.0.1:9")
+    done = srb("push", "data", "--repo", REPO, "--data", built(["en_clean"]), "--dry-run")
+    assert "1 of 1 configs to upload" in done.stdout
+    assert "empty repository" in done.stderr
+
+
 def test_fewer_shards_take_the_old_ones_away(hub, srb, built):
     folder = built(["en_clean"], clips=6, shards=3)
     srb("push", "data", "--repo", REPO, "--data", folder)
