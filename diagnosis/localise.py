@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
@@ -37,7 +38,7 @@ class Faults:
     least: Mapping[str, int]
     became: Mapping[str, Sequence[tuple[str | None, int]]] = field(default_factory=dict)
 
-    @property
+    @cached_property
     def drops(self) -> dict[str, int]:
         """Drop_Count: for each word, how many are lost at the worst level."""
         return {word: max(count - self.least[word], 0) for word, count in self.initial.items()}
