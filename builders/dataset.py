@@ -99,3 +99,4 @@ def to_cache(folder: Path, config: str) -> None:
         builder.download_and_prepare()
     finally:
         datasets.enable_progress_bars()
+    Path(builder.cache_dir).touch()  # of several editions `datasets` takes the youngest

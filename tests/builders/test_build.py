@@ -285,6 +285,18 @@ def test_the_bare_name_works_from_any_folder_once_it_is_in_the_cache(built, tmp_
     assert run.stdout.split() == [row["sha256"] for row in rows(built, CONFIGS[1])]
 
 
+def test_the_cache_gives_the_edition_that_was_put_in_last(tmp_path, folder, monkeypatch):
+    import datasets
+    from datasets.packaged_modules.cache.cache import Cache
+
+    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "cache")
+    words = ["en-mine_clean", "--corpus", f"en-mine={folder}", "--overwrite", "--to-cache", "--limit"]
+    for limit in (3, 2, 3):
+        assert build(tmp_path / "srb", *words, limit) == 0
+        cached = Cache(dataset_name="srb", config_name="en-mine_clean", version="auto", hash="auto")
+        assert len(cached.as_dataset("test")) == limit
+
+
 def test_the_datasets_builder_makes_the_same_rows(built, tmp_path):
     from srb.builders.dataset import SpeechRobustBench
 
