@@ -49,6 +49,8 @@ def read(
                 raise UserError(f"{name}: {end_s:.2f} s lies beyond its end at {file.frames / source_rate:.2f} s")
     except soundfile.LibsndfileError as error:
         raise UserError(f"{name}: cannot be decoded as audio ({str(error.error_string).rstrip('.')})") from None
+    except UnicodeEncodeError:  # libsndfile wants a name in UTF-8
+        raise UserError(f"{name}: its name is not UTF-8; rename it") from None
     mono = samples.mean(axis=1) if mix and samples.shape[1] > 1 else samples[:, 0]
     if not np.isfinite(mono).all():
         raise UserError(f"{name}: holds NaN or infinite samples; re-export it as 16-bit PCM")

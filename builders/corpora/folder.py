@@ -62,14 +62,13 @@ def read(root: Path, language: str) -> Iterator[Utterance | Problem]:
 def read_manifest(manifest: Path, language: str) -> Iterator[Utterance | Problem]:
     """The utterances that a manifest lists; its audio paths are relative to its folder."""
     rows = _rows(manifest)
-    first = next(rows, None)
-    if first is None:
+    if not rows:
         raise UserError(f"{manifest}: the manifest is empty")
-    columns = pick_columns(first[1])
+    columns = pick_columns(dict.fromkeys(name for _, row in rows for name in row))  # JSON rows may differ in theirs
     for field in ("audio", "text"):
         if field not in columns:
             raise UserError(f"{manifest}: no {field} column; it may be called {', '.join(COLUMNS[field])}")
-    for line, row in _chain(first, rows):
+    for line, row in rows:
         path = known(row.get(columns["audio"]))
         if path is None:
             yield Problem(f"{manifest}:{line}", "names no audio file")
@@ -116,13 +115,15 @@ def utterance(values: Mapping[str, Any], source: Any, clip_id: object, language:
     )
 
 
-def _chain(first: tuple[int, dict[str, Any]], rest: Iterator[tuple[int, dict[str, Any]]]) -> Iterator:
-    yield first
-    yield from rest
-
-
-def _rows(manifest: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+def _rows(manifest: Path) -> list[tuple[int, dict[str, Any]]]:
     """Each row with its line number."""
+    try:
+        return list(_read_rows(manifest))
+    except UnicodeDecodeError:
+        raise UserError(f"{manifest}: not UTF-8 text") from None
+
+
+def _read_rows(manifest: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     with manifest.open(newline="", encoding="utf-8-sig") as file:
         delimiter = _DELIMITERS.get(manifest.suffix.lower())
         if delimiter:

@@ -90,6 +90,14 @@ def test_a_truncated_flac_is_refused_by_name(tmp_path):
         audio.read(tmp_path / "cut.flac")
 
 
+def test_a_name_that_is_not_utf8_is_refused(tmp_path):
+    soundfile.write(tmp_path / "a.wav", np.zeros(10), RATE)
+    odd = tmp_path / "\udcff.wav"
+    (tmp_path / "a.wav").rename(odd)
+    with pytest.raises(UserError, match="its name is not UTF-8"):
+        audio.read(odd)
+
+
 def test_a_missing_file_is_named(tmp_path):
     with pytest.raises(UserError, match=r"gone\.wav: no such file"):
         audio.read(tmp_path / "gone.wav")

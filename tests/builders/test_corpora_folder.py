@@ -6,6 +6,7 @@ import pickle
 import numpy as np
 import pytest
 import soundfile
+from conftest import RATE
 
 from srb.builders.corpora import Problem, open_corpus, parse_flags
 from srb.builders.errors import UserError
@@ -138,6 +139,21 @@ def test_what_only_decoding_shows_is_named_by_load(tmp_path):
 def test_a_manifest_without_text_says_which_columns_it_knows(tmp_path):
     (tmp_path / "list.csv").write_text("file,words\nx.wav,hello\n")
     with pytest.raises(UserError, match="no text column; it may be called text, transcript"):
+        list(open_corpus(tmp_path, "en", "mine"))
+
+
+def test_json_rows_may_each_have_columns_of_their_own(tmp_path):
+    soundfile.write(tmp_path / "a.wav", np.zeros(3 * RATE), RATE)
+    lines = ['{"audio": "a.wav", "text": "all"}', '{"audio": "a.wav", "text": "part", "start": 1, "sex": "F"}']
+    (tmp_path / "m.jsonl").write_text("\n".join(lines))
+    whole, part = open_corpus(tmp_path, "en", "mine")
+    assert (len(whole.load()), whole.gender) == (3 * RATE, None)
+    assert (len(part.load()), part.gender) == (2 * RATE, "female")
+
+
+def test_a_manifest_that_is_no_text_is_named(tmp_path):
+    (tmp_path / "m.csv").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(UserError, match=r"m\.csv: not UTF-8"):
         list(open_corpus(tmp_path, "en", "mine"))
 
 
