@@ -18,8 +18,18 @@ _table = types.Array(types.int64, 1, "C", readonly=True)
 _filters = types.Array(types.float32, 2, "C", readonly=True)
 _rows = types.float32[:, ::1]
 
+
+def _can_keep() -> bool:
+    """Whether Numba finds a place on disk for what it compiles: without one it refuses to be asked."""
+    try:
+        njit(cache=True)(_can_keep)
+    except RuntimeError:  # neither this folder nor the user's cache can be written
+        return False
+    return True
+
+
 # Nobody calls them from C, and the wrapper for it costs compile time.
-_COMPILED: Any = {"cache": True, "no_cfunc_wrapper": True}
+_COMPILED: Any = {"cache": _can_keep(), "no_cfunc_wrapper": True}
 
 # A decaying tail is cut off here, 400 dB down: below 1e-38 a processor computes a hundred times slower.
 _NOTHING = 1e-20

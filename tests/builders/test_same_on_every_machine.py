@@ -64,3 +64,14 @@ def test_on_a_processor_without_wide_vectors(here, tmp_path):
         NPY_DISABLE_CPU_FEATURES=" ".join(name for name in __cpu_dispatch__ if __cpu_features__[name]),
     )
     assert {name for name in here if plain[name] != here[name]} == set()
+
+
+def test_an_installation_that_nobody_can_write_to_works():
+    """Numba refuses to compile where it can keep nothing; then it must compile without keeping."""
+    program = (
+        "from numba.core import caching; caching.CacheImpl._locator_classes = []\n"
+        "import numpy as np; from srb.builders.audio import to_pcm16\n"
+        "print(*to_pcm16(np.array([0.5, 1.0], np.float32)))"
+    )
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert run.stdout.split() == ["16384", "32767"]
