@@ -99,6 +99,8 @@ class Spec:
     @property
     def folder(self) -> str:
         """A folder name for the runs: `hf:openai/whisper-tiny.en` -> `whisper-tiny.en`."""
+        if self.adapter == "smooth":  # a defence around another recogniser
+            return f"smooth-{parse_spec(self.target).folder}"
         last = self.options.get("model") or self.target.rstrip("/").rsplit("/", 1)[-1] or self.adapter
         return re.sub(r"[^A-Za-z0-9._]+", "-", last).strip("-.") or self.adapter
 

@@ -72,7 +72,11 @@ class Transformers(Described):
         ready = [resample(clip, rate, self.rate) for clip in clips]
         ready = [np.pad(clip, (0, max(0, shortest - len(clip)))) for clip in ready]
         with torch.inference_mode():
-            return [text.strip() for text in self._texts(ready, self.forced_language or language)]
+            return [text.strip() for text in self._texts(ready, self._spoken(language))]
+
+    def _spoken(self, language: str | None) -> str | None:
+        """The language to tell the model: the option's, else the data's; with `auto` the model has to find out."""
+        return None if self.forced_language == "auto" else self.forced_language or language
 
     def _texts(self, clips: list[Clip], language: str | None) -> list[str]:
         raise NotImplementedError
@@ -277,7 +281,7 @@ def load(
     tokens_per_s: float = 0.0,
     threads: int = 0,
 ) -> Recogniser:
-    """`hf:<id or folder>`; `language` overrides the data's, an empty `device` is the GPU if there is one."""
+    """`hf:<id or folder>`; `language` overrides the data's (`auto`: it is not told), an empty `device` is the GPU if there is one."""
     torch = need("torch", "hf", INSTALL)
     transformers = need("transformers", "hf", INSTALL)
     if not target:

@@ -22,6 +22,7 @@ class Function(Described):
     """A recogniser made of one function."""
 
     function: Callable[..., Any] = lambda clips, rate, language: []
+    owner: Any = None  # the object that the function belongs to; an attack asks it for its `losses`
 
     def transcribe(self, clips: list[Clip], rate: int, language: str | None) -> list[str]:
         return list(self.function(clips, rate, language))
@@ -44,4 +45,4 @@ def load(target: str, *, batch_size: int = 16) -> Recogniser:
         found = found()
     function = getattr(found, "transcribe", found)
     revision = getattr(found, "revision", None) or getattr(sys.modules[module_name], "__version__", None)
-    return Function(target, revision, dict(getattr(found, "options", {})), batch_size, function)
+    return Function(target, revision, dict(getattr(found, "options", {})), batch_size, function, found)

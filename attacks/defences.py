@@ -1,0 +1,97 @@
+"""Attacking a defended recogniser for what it is (Athalye et al. 2018): expectation over transformation for what is
+random, straight-through gradients for what has none.
+
+The draws of a clip come from its own random stream, so an adaptive attack does not depend on the batch either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from srb.attacks.clips import Batch, Clip
+from srb.attacks.views import View
+
+DRAWS = 16  # Olivier, 7.3.1
+Transform = Callable[[Tensor, Batch], Tensor]
+
+
+def straight_through(function: Callable[[np.ndarray], np.ndarray]) -> Transform:
+    """A step without derivatives, clip by clip: its own output forwards, the gradient unchanged backwards."""
+
+    def apply(waves: Tensor, batch: Batch) -> Tensor:
+        done = waves.detach().clone()
+        for row, length in zip(done, batch.lengths.tolist(), strict=True):
+            made = np.asarray(function(row[:length].cpu().numpy()))
+            row[:length] = torch.from_numpy(np.ascontiguousarray(made)).to(row)
+        return waves + (done - waves).detach()
+
+    return apply
+
+
+def white_noise(sigma: float) -> Transform:
+    """White noise of a deviation, drawn from each clip's own stream."""
+
+    def apply(waves: Tensor, batch: Batch) -> Tensor:
+        noise = np.zeros(waves.shape, np.float32)
+        for row, length, rng in zip(noise, batch.lengths.tolist(), batch.rngs, strict=True):
+            row[:length] = sigma * rng.standard_normal(length, np.float32)
+        return waves + torch.from_numpy(noise).to(waves)
+
+    return apply
+
+
+@dataclass
+class Defended(View):
+    """A recogniser behind random or non-differentiable steps: losses and gradients are means over `draws` of them."""
+
+    inner: View = None  # type: ignore[assignment]
+    transforms: list[Transform] = field(default_factory=list)
+    draws: int = DRAWS
+
+    @classmethod
+    def of(cls, smooth: Any, inner: View, eot: int | None) -> View:
+        """The view of a smoothed recogniser; `eot=0` is the naive attacker's, who knows nothing of the defence."""
+        from srb.models.adapters.smooth import ENHANCERS
+
+        steps = [white_noise(smooth.sigma)]
+        if smooth.enhance != "none":
+            steps.append(straight_through(lambda samples: ENHANCERS[smooth.enhance](samples, smooth.sigma)))
+        draws = DRAWS if eot is None else eot
+        return cls(smooth, inner=inner, transforms=steps if draws else [], draws=max(1, draws))
+
+    def __post_init__(self) -> None:
+        self.pads_safely, self.longest_s = self.inner.pads_safely, self.inner.longest_s
+
+    @property
+    def device(self) -> str:
+        return self.inner.device
+
+    def losses(self, waves: Tensor, batch: Batch) -> Tensor:
+        """Of one draw."""
+        for transform in self.transforms:
+            waves = transform(waves, batch)
+        return self.inner.losses(waves, batch)
+
+    def gradient(self, waves: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
+        # One draw after the other: the memory of one, whatever their number.
+        parts = [super(Defended, self).gradient(waves, batch) for _ in range(self.draws)]
+        found, slopes = zip(*parts, strict=True)
+        return torch.stack(found).mean(0), torch.stack(slopes).mean(0)
+
+    def values(self, waves: Tensor, batch: Batch) -> Tensor:
+        return torch.stack([super(Defended, self).values(waves, batch) for _ in range(self.draws)]).mean(0)
+
+    def fit(self, text: str) -> str:
+        return self.inner.fit(text)
+
+    def check(self, clips: Sequence[Clip]) -> None:
+        self.inner.check(clips)
+
+    def compile(self) -> None:
+        self.inner.compile()

@@ -1,0 +1,173 @@
+"""The one loop of all gradient attacks, and what they have in common before and after it.
+
+Clips run side by side with bounds, masks and ends of their own: a clip that is done leaves the batch, and the others go
+on as if it had never been there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from srb.attacks.clips import Batch, Bound, Clip, padded, to_float, word_errors
+from srb.attacks.views import View
+from srb.metrics.scoring import normalise
+
+# (perturbations, gradients of the losses, which clips) -> new perturbations, inside their bounds
+Update = Callable[[Tensor, Tensor, list[int]], Tensor]
+# (steps done, perturbations, which clips) -> for each, whether it is finished
+Watch = Callable[[int, Tensor, list[int]], Sequence[bool]]
+
+
+@dataclass
+class Attacked:
+    """One clip after an attack: the 16-bit samples to store, and what there is to say about them."""
+
+    clip: Clip
+    pcm: np.ndarray
+    facts: dict[str, Any] = field(default_factory=dict)
+
+
+class Attack(Protocol):
+    """Some clips in, the same clips attacked out. What becomes of one does not depend on the others."""
+
+    name: str
+    severity: int
+    bound: Bound | None
+
+    def run(self, view: Any, clips: list[Clip]) -> list[Attacked]: ...
+
+    def describe(self) -> dict[str, Any]:
+        """Every setting that the result depends on."""
+        ...
+
+
+def descend(view: View, waves: Tensor, batch: Batch, delta: Tensor, update: Update, steps: int, watch: Watch) -> list[int]:
+    """Move `delta` (changed in place) until each clip is finished or out of steps; how many steps each one took."""
+    active = list(range(len(waves)))
+    taken = [0] * len(waves)
+    for step in range(1, steps + 1):
+        longest = int(batch.lengths[active].max())
+        clean, here = waves[active, :longest], delta[active, :longest]
+        _, slope = view.gradient(clean + here, batch.select(active))
+        moved = update(here, slope.to(here.dtype), active)
+        # What leaves [-1, 1] would be clipped when stored; cutting it off only brings the clip nearer.
+        delta[active, :longest] = (clean + moved).clamp(-1, 1) - clean
+        for index in active:
+            taken[index] = step
+        done = watch(step, delta, active)
+        active = [index for index, finished in zip(active, done, strict=True) if not finished]
+        if not active:
+            break
+    return taken
+
+
+def prepare(view: View, clips: list[Clip], texts: list[str], rngs: list[np.random.Generator]) -> tuple[Tensor, Batch]:
+    """Waveforms on the view's device, and what goes with them."""
+    waves, lengths = padded([clip.samples for clip in clips], view.device)
+    return waves, Batch(lengths, texts, clips[0].language, rngs)
+
+
+def own_words(view: View, clips: list[Clip], heard: list[str]) -> list[str]:
+    """The transcripts to push clips away from: as the model itself writes them, where it heard the right words.
+
+    A model that writes sentences gives little probability to the capitals or bare words of a corpus, attack or not.
+    """
+    return [
+        text if normalise(text) == normalise(clip.text) else view.fit(clip.text)
+        for clip, text in zip(clips, heard, strict=True)
+    ]
+
+
+@dataclass
+class Keeper:
+    """Hears the stored form of candidates now and then and keeps each clip's best.
+
+    Untargeted, best is the highest WER against the transcript; targeted, the lowest against the target. `stop` ends a
+    clip at that WER.
+    """
+
+    view: View
+    clips: list[Clip]
+    bound: Bound
+    references: list[str]
+    targeted: bool = False
+    every: int = 0  # steps between two hearings; 0 hears the last one only
+    stop: float | None = None
+    best: list[tuple[float, np.ndarray, str] | None] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.best = [None] * len(self.clips)
+
+    def watch(self, step: int, delta: Tensor, active: list[int]) -> list[bool]:
+        if not self.every or step % self.every:
+            return [False] * len(active)
+        self.hear(delta, active)
+        return [self._finished(index) for index in active]
+
+    def hear(self, delta: Tensor, which: list[int]) -> None:
+        """Store and transcribe the candidates, and keep those that beat what there was."""
+        moves = delta.detach().cpu().numpy()
+        pcms = [
+            self.bound.store(self.clips[index].samples, moves[index, : len(self.clips[index].samples)]) for index in which
+        ]
+        language = self.clips[0].language
+        heard = self.view.transcribe([to_float(pcm) for pcm in pcms], language)
+        errors = word_errors([self.references[index] for index in which], heard, language)
+        for index, pcm, text, error in zip(which, pcms, heard, errors, strict=True):
+            score = -float(error) if self.targeted else float(error)
+            kept = self.best[index]
+            if kept is None or score >= kept[0]:  # a later one of equal score has had more steps
+                self.best[index] = (score, pcm, text)
+
+    def _finished(self, index: int) -> bool:
+        kept = self.best[index]
+        if kept is None or self.stop is None:
+            return False
+        return -kept[0] <= self.stop if self.targeted else kept[0] >= self.stop
+
+
+def losses_of(view: View, clips: list[Clip], pcms: list[np.ndarray] | None, texts: list[str], rngs: list) -> list[float]:
+    """The loss of each clip, as it was or as it is stored."""
+    signals = [clip.samples for clip in clips] if pcms is None else [to_float(pcm) for pcm in pcms]
+    waves, lengths = padded(signals, view.device)
+    return [float(value) for value in view.values(waves, Batch(lengths, texts, clips[0].language, rngs))]
+
+
+def report(
+    view: View, clips: list[Clip], before: list[str], after: list[str], target: list[str] | None = None
+) -> list[dict[str, Any]]:
+    """What every attack says of a clip: heard before and after, and the success: 1 is complete.
+
+    Untargeted it is min(WER, 1), targeted max(1 - WER to the target, 0) (Olivier, Eq. 6.1 and 6.2).
+    """
+    language = clips[0].language
+    truth = [clip.text for clip in clips]
+    wer_before, wer_after = word_errors(truth, before, language), word_errors(truth, after, language)
+    success = np.minimum(wer_after, 1)
+    if target is not None:
+        success = np.maximum(1 - word_errors(target, after, language), 0)
+    return [
+        {
+            "prediction_before": before[index],
+            "prediction_after": after[index],
+            "wer_before": round(float(wer_before[index]), 4),
+            "wer_after": round(float(wer_after[index]), 4),
+            "success": round(float(success[index]), 4),
+            **({"target": target[index]} if target is not None else {}),
+        }
+        for index in range(len(clips))
+    ]
+
+
+def tensor_of(signals: Sequence[np.ndarray], like: Tensor) -> Tensor:
+    """Perturbations as one padded tensor of the waveforms' shape."""
+    made = torch.zeros_like(like)
+    for row, signal in zip(made, signals, strict=True):
+        row[: len(signal)] = torch.from_numpy(np.ascontiguousarray(signal, dtype=np.float32))
+    return made
