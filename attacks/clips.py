@@ -78,7 +78,9 @@ def batches(clips: Sequence[Clip], size: int, pads_safely: bool) -> Iterator[lis
     group: list[Clip] = []
     for clip in sorted(clips, key=lambda one: (one.language or "", len(one.samples), one.id)):
         fits = group and group[0].language == clip.language
-        if group and (len(group) == size or not fits or not (pads_safely or len(group[0].samples) == len(clip.samples))):
+        if group and (
+            len(group) == size or not fits or not (pads_safely or len(group[0].samples) == len(clip.samples))
+        ):
             yield group
             group = []
         group.append(clip)
@@ -90,7 +92,7 @@ def batches(clips: Sequence[Clip], size: int, pads_safely: bool) -> Iterator[lis
 class Bound:
     """How far a perturbation may go: an L2 ball at an SNR (Olivier, Eq. 5.1), or an L-inf ball.
 
-    An L-inf ball is given by its radius, or by an SNR as the paper's Algorithm 1 has it: the clip's peak x 10^(-SNR/20).
+    An L-inf ball is given by its radius, or by an SNR as in the paper's Algorithm 1: the clip's peak x 10^(-SNR/20).
     """
 
     norm: Norm = "l2"

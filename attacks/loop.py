@@ -47,7 +47,9 @@ class Attack(Protocol):
         ...
 
 
-def descend(view: View, waves: Tensor, batch: Batch, delta: Tensor, update: Update, steps: int, watch: Watch) -> list[int]:
+def descend(
+    view: View, waves: Tensor, batch: Batch, delta: Tensor, update: Update, steps: int, watch: Watch
+) -> list[int]:
     """Move `delta` (changed in place) until each clip is finished or out of steps; how many steps each one took."""
     active = list(range(len(waves)))
     taken = [0] * len(waves)
@@ -114,7 +116,8 @@ class Keeper:
         """Store and transcribe the candidates, and keep those that beat what there was."""
         moves = delta.detach().cpu().numpy()
         pcms = [
-            self.bound.store(self.clips[index].samples, moves[index, : len(self.clips[index].samples)]) for index in which
+            self.bound.store(self.clips[index].samples, moves[index, : len(self.clips[index].samples)])
+            for index in which
         ]
         language = self.clips[0].language
         heard = self.view.transcribe([to_float(pcm) for pcm in pcms], language)
@@ -125,6 +128,11 @@ class Keeper:
             if kept is None or score >= kept[0]:  # a later one of equal score has had more steps
                 self.best[index] = (score, pcm, text)
 
+    def found(self) -> tuple[list[np.ndarray], list[str]]:
+        """The best of every clip: its samples and what was heard in them."""
+        kept = [best for best in self.best if best is not None]
+        return [pcm for _, pcm, _ in kept], [text for _, _, text in kept]
+
     def _finished(self, index: int) -> bool:
         kept = self.best[index]
         if kept is None or self.stop is None:
@@ -132,19 +140,12 @@ class Keeper:
         return -kept[0] <= self.stop if self.targeted else kept[0] >= self.stop
 
 
-def losses_of(view: View, clips: list[Clip], pcms: list[np.ndarray] | None, texts: list[str], rngs: list) -> list[float]:
-    """The loss of each clip, as it was or as it is stored."""
-    signals = [clip.samples for clip in clips] if pcms is None else [to_float(pcm) for pcm in pcms]
-    waves, lengths = padded(signals, view.device)
-    return [float(value) for value in view.values(waves, Batch(lengths, texts, clips[0].language, rngs))]
-
-
 def report(
-    view: View, clips: list[Clip], before: list[str], after: list[str], target: list[str] | None = None
+    clips: list[Clip], before: list[str], after: list[str], target: list[str] | None = None
 ) -> list[dict[str, Any]]:
     """What every attack says of a clip: heard before and after, and the success: 1 is complete.
 
-    Untargeted it is min(WER, 1), targeted max(1 - WER to the target, 0) (Olivier, Eq. 6.1 and 6.2).
+    Untargeted it is min(WER, 1), targeted max(1 - WER to the target, 0) (Olivier, Eq. 6.2 and 6.1).
     """
     language = clips[0].language
     truth = [clip.text for clip in clips]
@@ -162,6 +163,27 @@ def report(
             **({"target": target[index]} if target is not None else {}),
         }
         for index in range(len(clips))
+    ]
+
+
+def concluded(
+    attack: Attack,
+    view: View,
+    clips: list[Clip],
+    pcms: list[np.ndarray],
+    texts: list[str],
+    facts: list[dict[str, Any]],
+    taken: list[int],
+) -> list[Attacked]:
+    """The clips as they are stored, with the steps taken and the losses of `texts` before and after."""
+    losses = []
+    for signals in ([clip.samples for clip in clips], [to_float(pcm) for pcm in pcms]):
+        waves, lengths = padded(signals, view.device)
+        rngs = [clip.rng("loss", attack.severity) for clip in clips]  # one and the same noise before and after
+        losses.append(view.values(waves, Batch(lengths, texts, clips[0].language, rngs)).tolist())
+    return [
+        Attacked(clip, pcm, {**fact, "steps": steps, "loss_before": before, "loss_after": after})
+        for clip, pcm, fact, steps, before, after in zip(clips, pcms, facts, taken, *losses, strict=True)
     ]
 
 

@@ -13,7 +13,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 
 def ctc(logits: Tensor, frames: Tensor, tokens: list[Tensor], blank: int) -> Tensor:
-    """`logits` (clip, frame, token), of which each clip has `frames`. Infinite where there are more tokens than frames."""
+    """`logits` (clip, frame, token), of which a clip has `frames`. Infinite where there are more tokens than frames."""
     log_probs = logits.log_softmax(-1).transpose(0, 1)
     counts = torch.tensor([len(one) for one in tokens], device=logits.device)
     labels = torch.cat(tokens).to(logits.device)

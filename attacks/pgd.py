@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from srb.attacks.clips import Bound, Clip
-from srb.attacks.loop import Attacked, Keeper, descend, losses_of, own_words, prepare, report, tensor_of
+from srb.attacks.loop import Attacked, Keeper, concluded, descend, own_words, prepare, report, tensor_of
 from srb.attacks.views import View
 
 
@@ -40,7 +40,7 @@ class Pgd:
         return cls(bound, steps=1, step=1.0, random_start=False, **more)
 
     def describe(self) -> dict[str, Any]:
-        return {**asdict(self), **asdict(self.bound)} | {"bound": None}
+        return asdict(self)
 
     def run(self, view: View, clips: list[Clip]) -> list[Attacked]:
         before = view.transcribe([clip.samples for clip in clips], clips[0].language)
@@ -50,39 +50,41 @@ class Pgd:
             texts = [view.fit(self.target)] * len(clips)
             references = goal = [self.target] * len(clips)
         keeper = Keeper(view, clips, self.bound, references, goal is not None, self.hear_every, self.stop)
+        taken = self.search(view, clips, texts, keeper, towards=1 if goal is None else -1)
+        pcms, after = keeper.found()
+        return concluded(self, view, clips, pcms, texts, report(clips, before, after, goal), taken)
+
+    def search(self, view: View, clips: list[Clip], texts: list[str], keeper: Keeper, towards: int) -> list[int]:
+        """Climb (`towards` 1) or descend (-1) the loss of `texts` from every start; the steps that each clip took."""
         taken = [0] * len(clips)
         for restart in range(self.restarts):
-            rngs = [clip.rng("pgd", self.severity, f"{self.seed}{restart or ''}") for clip in clips]
-            for index, steps in enumerate(self._once(view, clips, texts, rngs, keeper)):
+            rngs = [clip.rng(self.name, self.severity, f"{self.seed}{restart or ''}") for clip in clips]
+            for index, steps in enumerate(self._once(view, clips, texts, rngs, keeper, towards)):
                 taken[index] += steps
-        kept = [best for best in keeper.best if best is not None]
-        pcms, after = [pcm for _, pcm, _ in kept], [text for _, _, text in kept]
-        facts = report(view, clips, before, after, goal)
-        for pcm_set, when in ((None, "before"), (pcms, "after")):
-            rngs = [clip.rng("loss", self.severity, self.seed) for clip in clips]
-            for one, loss in zip(facts, losses_of(view, clips, pcm_set, texts, rngs), strict=True):
-                one[f"loss_{when}"] = loss
-        return [
-            Attacked(clip, pcm, {**fact, "steps": steps})
-            for clip, pcm, fact, steps in zip(clips, pcms, facts, taken, strict=True)
-        ]
+        return taken
 
     def _once(
-        self, view: View, clips: list[Clip], texts: list[str], rngs: list[np.random.Generator], keeper: Keeper
+        self,
+        view: View,
+        clips: list[Clip],
+        texts: list[str],
+        rngs: list[np.random.Generator],
+        keeper: Keeper,
+        towards: int,
     ) -> list[int]:
         waves, batch = prepare(view, clips, texts, rngs)
         radii = torch.tensor([self.bound.radius(clip.samples) for clip in clips], device=waves.device)
-        starts = [self.bound.draw(clip.samples, rng) for clip, rng in zip(clips, rngs, strict=True)]
-        delta = tensor_of(starts, waves) if self.random_start else torch.zeros_like(waves)
-        delta = (waves + delta).clamp(-1, 1) - waves
-        towards = 1.0 if self.target is None else -1.0
+        delta = torch.zeros_like(waves)
+        if self.random_start:
+            starts = [self.bound.draw(clip.samples, rng) for clip, rng in zip(clips, rngs, strict=True)]
+            delta = (waves + tensor_of(starts, waves)).clamp(-1, 1) - waves
 
         def update(here: Tensor, slope: Tensor, which: list[int]) -> Tensor:
             own = radii[which]
             return self.bound.project(here + towards * self.step * self.bound.step(slope, own), own)
 
         taken = descend(view, waves, batch, delta, update, self.steps, keeper.watch)
-        unheard = [index for index, steps in enumerate(taken) if not (self.hear_every and steps % self.hear_every == 0)]
+        unheard = [index for index, steps in enumerate(taken) if not (keeper.every and steps % keeper.every == 0)]
         if unheard:
             keeper.hear(delta, unheard)
         return taken

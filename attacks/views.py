@@ -11,6 +11,7 @@ lengths, the transcripts; one loss per clip back.
 from __future__ import annotations
 
 import contextlib
+import math
 import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -57,6 +58,9 @@ class View:
         waves = waves.detach().requires_grad_()
         with self._mixed():
             found = self.losses(waves, batch)
+        for text, size, loss in zip(batch.texts, batch.lengths.tolist(), found.tolist(), strict=True):
+            if not math.isfinite(loss):
+                raise UserError(f"'{text}' is too much text for a clip of {size / RATE:.2f} s: its loss is {loss}")
         (slope,) = torch.autograd.grad(found.sum(), waves)
         return found.detach(), slope * mask_of(batch.lengths, waves.shape[1])
 
@@ -282,7 +286,9 @@ class Seq2SeqView(TransformersView):
     def prompt(self, language: str | None) -> list[int]:
         """What the decoder is given before the first word."""
         settings = self.model.generation_config
-        start = settings.decoder_start_token_id if settings.decoder_start_token_id is not None else settings.bos_token_id
+        start = (
+            settings.decoder_start_token_id if settings.decoder_start_token_id is not None else settings.bos_token_id
+        )
         return [start]
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from srb.builders.audio import RATE, Samples
 from srb.builders.banks import Banks
 from srb.builders.errors import UserError
+from srb.builders.perturb.kenansville import kenansville
 from srb.builders.perturb.noise import add_noise, gaussian, snr_db
 from srb.builders.scenarios import Scenario
 
@@ -48,7 +49,7 @@ def apply(scenario: Scenario, severity: int, samples: Samples, rng: np.random.Ge
         made = np.zeros(1, np.float32)
     if np.may_share_memory(made, samples):  # a transform that had nothing to do
         made = made.copy()
-    reached = snr_db(samples, made) if scenario.function in (add_noise, gaussian) else None
+    reached = snr_db(samples, made) if scenario.function in (add_noise, gaussian, kenansville) else None
     return Perturbed(made, parameters, reached, clip_in_place(made))
 
 

@@ -202,20 +202,10 @@ def _tasks(todo: list[_Config], shards: list[tuple[Utterance, ...]], banks: Bank
 
 
 def _finish(config: _Config, corpus: Corpus, shards: int, problems: list[Problem]) -> None:
-    """Write the manifest and move the config to its place."""
-    import pyarrow.parquet as pq
-
-    names = [shard_name(index, shards) for index in range(shards)]
-    columns = [pq.read_table(config.partial / name, columns=["duration", "clipped", "sha256"]) for name in names]
-    rows = [row for table in columns for row in table.to_pylist()]
+    """Say what the config is, and finish it."""
     scenario = config.job.scenario
-    manifest = {
+    about = {
         "config": str(config.job.name),
-        "benchmark_version": BENCHMARK_VERSION,
-        "content_sha256": content_digest(row["sha256"] for row in rows),
-        "rows": len(rows),
-        "seconds": sum(row["duration"] for row in rows),
-        "clipped": sum(row["clipped"] for row in rows),
         "language": config.job.name.language,
         "scenario": scenario.name,
         "category": scenario.category,
@@ -233,13 +223,31 @@ def _finish(config: _Config, corpus: Corpus, shards: int, problems: list[Problem
             "note": corpus.info.note,
         },
         "skipped": [str(problem) for problem in problems],
-        "files": names,
-        "versions": {name: metadata.version(name) for name in LIBRARIES},
         "fingerprint": config.fingerprint,
     }
-    with replacing(config.partial / MANIFEST) as part:
+    finish(config.partial, config.place, shards, about)
+
+
+def finish(partial: Path, place: Path, shards: int, about: dict[str, Any], libraries: Sequence[str] = ()) -> None:
+    """Write the manifest of a config whose shards are complete in `partial`, and move it to its place."""
+    import pyarrow.parquet as pq
+
+    names = [shard_name(index, shards) for index in range(shards)]
+    columns = [pq.read_table(partial / name, columns=["duration", "clipped", "sha256"]) for name in names]
+    rows = [row for table in columns for row in table.to_pylist()]
+    manifest = {
+        **about,
+        "benchmark_version": BENCHMARK_VERSION,
+        "content_sha256": content_digest(row["sha256"] for row in rows),
+        "rows": len(rows),
+        "seconds": sum(row["duration"] for row in rows),
+        "clipped": sum(row["clipped"] for row in rows),
+        "files": names,
+        "versions": {name: metadata.version(name) for name in (*LIBRARIES, *libraries)},
+    }
+    with replacing(partial / MANIFEST) as part:
         part.write_text(json.dumps(manifest, indent=1))
-    _move(config.partial, config.place)
+    _move(partial, place)
 
 
 def _move(partial: Path, place: Path) -> None:

@@ -1,7 +1,7 @@
 """The scenario table: one row is one scenario, and names, help, cards, docs and tests all derive from it.
 
 Sources: Speech Robust Bench (Shah et al., Table 2 and Appendix A; filter corners are Hz, SNRs those of the table and of
-the published data), AequeVox (Rajan et al., Table 2), Aksenova et al. for what lies beyond.
+the published data), AequeVox (Rajan et al., Table 2), Olivier's thesis (attacks), Aksenova et al. for what lies beyond.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from srb.builders.perturb import aequevox, codec, reject
 from srb.builders.perturb.chorus import chorus
 from srb.builders.perturb.echo import echo
 from srb.builders.perturb.gain import attenuate, gain
+from srb.builders.perturb.kenansville import kenansville
 from srb.builders.perturb.noise import add_noise, gaussian
 from srb.builders.perturb.packets import packet_loss
 from srb.builders.perturb.phaser import phaser
@@ -44,6 +45,7 @@ CATEGORIES = {
     "synth_speech": "synthetic speech",
     "adv_ua": "adversarial, utterance-agnostic",
     "adv_us": "adversarial, utterance-specific",
+    "adv_other": "adversarial, beyond the paper",
     "codec": "encoding formats",
     "transmission": "transmission losses",
     "extreme": "speech rate and loudness extremes",
@@ -92,13 +94,20 @@ class Scenario:
 
 
 SRB = "SRB Table 2"
+OLIVIER = "Olivier 2023"
 SNR_DB = (30, 20, 10, 0)
+ATTACK_SNR_DB = (40, 30, 20, 10)
 FASTER, SLOWER = (1.25, 1.5, 1.75, 2.0), (0.875, 0.75, 0.625, 0.5)
 SEMITONES = (3, 6, 9, 12)
 
 
 def _noise(name: str, bank: Bank, category: str, what: str) -> Scenario:
     return Scenario(name, category, f"{what} at an SNR", SRB, add_noise, "snr_db", SNR_DB, bank)
+
+
+def _attack(name: str, category: str, source: str, *snr_db: float, what: str) -> Scenario:
+    parameter = "snr_db" if snr_db else None
+    return Scenario(name, category, what, source, None, parameter, snr_db or (None,), maker="attack")
 
 
 def _aeq(name: str, function: Callable[..., Any], parameter: str, *values: float, what: str) -> Scenario:
@@ -143,19 +152,15 @@ _ROWS = (
     Scenario("social_chime_near", "social_near", "CHiME-6 dinners, worn microphone", "SRB", maker="recording"),
     Scenario("social_chime_far", "social_far", "CHiME-6 dinners, array", "SRB", maker="recording"),
     Scenario("tts", "synth_speech", "the transcripts, synthesised", "SRB", maker="speech synthesis"),
-    Scenario(
-        "pgd", "adv_us", "PGD, L2 at an SNR", SRB, parameter="snr_db", severities=(40, 30, 20, 10), maker="attack"
-    ),
-    Scenario(
-        "universal",
-        "adv_ua",
-        "universal perturbation",
-        SRB,
-        None,
-        "snr_db",
-        severities=(40, 30, 20, 10),
-        maker="attack",
-    ),
+    _attack("pgd", "adv_us", SRB, *ATTACK_SNR_DB, what="PGD, L2 at an SNR"),
+    _attack("universal", "adv_ua", SRB, *ATTACK_SNR_DB, what="universal perturbation"),
+    # Attacks beyond it (Olivier, chapters 5 to 7 and Appendix D)
+    Scenario("kenansville", "adv_other", "weakest DFT bins zeroed", OLIVIER, kenansville, "snr_db", ATTACK_SNR_DB),
+    _attack("genetic", "adv_other", OLIVIER, *ATTACK_SNR_DB, what="genetic, by queries alone"),
+    _attack("transfer", "adv_other", OLIVIER, *ATTACK_SNR_DB, what="PGD on proxy models"),
+    _attack("cw", "adv_other", OLIVIER, what="targeted, as faint as it gets"),
+    _attack("language", "adv_other", OLIVIER, 45, what="Whisper mistakes the language"),
+    _attack("language_universal", "adv_other", OLIVIER, 40, what="the same, by one perturbation"),
     # Beyond the papers (asked for by Aksenova et al.)
     Scenario("mulaw", "codec", "G.711 mu-law", "ITU-T G.711", codec.mulaw),
     Scenario("alaw", "codec", "G.711 A-law", "ITU-T G.711", codec.alaw),

@@ -20,6 +20,7 @@ COMMANDS = {
     "perturb": "apply a scenario to one audio file, or all scenarios with a page to look at and listen to",
     "quality": "add DNSMOS and PESQ columns to built configs",
     "run": "run a recogniser over dataset configs and keep what it heard",
+    "attack": "make the adversarial configs of one model",
     "score": "score what was heard: WER, WERD, NWERD with intervals, per config, category and overall",
     "table": "print the paper's Table 1 for any number of runs",
     "report": "write one page about any number of runs, to look at and to listen to",

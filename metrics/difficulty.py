@@ -22,7 +22,7 @@ from srb.builders.names import parse
 from srb.metrics.tables import shipped
 
 DEFAULT = "paper-table3"
-ADVERSARIAL = ("pgd", "universal")
+ADVERSARIAL = ("pgd", "universal", "genetic", "transfer", "cw", "language", "language_universal")
 MEASURES = ("dnsmos", "pesq")
 
 

@@ -281,7 +281,7 @@ def load(
     tokens_per_s: float = 0.0,
     threads: int = 0,
 ) -> Recogniser:
-    """`hf:<id or folder>`; `language` overrides the data's (`auto`: it is not told), an empty `device` is the GPU if there is one."""
+    """`hf:<id or folder>`. `language` overrides the data's, `auto` leaves it open; no `device` is a GPU, if any."""
     torch = need("torch", "hf", INSTALL)
     transformers = need("transformers", "hf", INSTALL)
     if not target:

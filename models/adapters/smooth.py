@@ -46,7 +46,7 @@ class Smooth(Described):
 
 
 def load(target: str, *, sigma: float = 0.01, n: int = 8, enhance: str = "none", device: str = "") -> Recogniser:
-    """`smooth:hf:<model>?sigma=0.01&n=8&enhance=asnr`; options of the model inside go before: `smooth:hf:X?dtype=float16?n=4`."""
+    """`smooth:<model>?sigma=0.01&n=8&enhance=asnr`; the model's own options go before: `smooth:hf:X?beams=2?n=4`."""
     if not target:
         raise UserError("'smooth' needs a recogniser to protect: smooth:hf:openai/whisper-tiny.en?sigma=0.01&n=8")
     if sigma < 0 or n < 1:

@@ -1,0 +1,73 @@
+"""A black-box attack by queries alone (Alzantot et al. 2018; untargeted as in Olivier, D.1): it sees transcripts, no
+loss and no gradient, so it works on any recogniser.
+
+A population of perturbations inside an L-inf ball; the fitter ones (by character errors) are parents more often,
+children take each 10 ms from one of two parents and a few samples mutate. The radius is the clip's root mean square x
+10^(-SNR/20), so that the SNR holds whatever the perturbation.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+
+from srb.attacks.clips import Bound, Clip, character_errors, norm2, to_float, word_errors
+from srb.attacks.loop import Attacked, report
+from srb.builders.audio import RATE
+from srb.models.interface import Recogniser
+
+GENE_S = 0.01
+
+
+@dataclass(frozen=True)
+class Genetic:
+    """Settings; a generation costs as many queries as the population has members."""
+
+    bound: Bound
+    severity: int = 0
+    generations: int = 100
+    population: int = 20
+    mutation: float = 0.0005  # share of the samples that change
+    temperature: float = 0.05  # of the choice of parents
+    stop: float | None = 1.0  # a clip is done at this WER
+    seed: str = ""
+    name: str = field(default="genetic", init=False)
+
+    def describe(self) -> dict[str, Any]:
+        return asdict(self)
+
+    def run(self, recogniser: Recogniser, clips: list[Clip]) -> list[Attacked]:
+        before = recogniser.transcribe([clip.samples for clip in clips], RATE, clips[0].language)
+        return [self._one(recogniser, clip, heard) for clip, heard in zip(clips, before, strict=True)]
+
+    def _one(self, recogniser: Recogniser, clip: Clip, before: str) -> Attacked:
+        rng = clip.rng(self.name, self.severity, self.seed)
+        radius = norm2(clip.samples) / np.sqrt(len(clip.samples)) * 10 ** (-float(self.bound.snr_db or 0) / 20)
+        size = len(clip.samples)
+        people = rng.uniform(-radius, radius, (self.population, size)).astype(np.float32)
+        for generation in range(1, self.generations + 1):
+            pcms = [self.bound.store(clip.samples, person) for person in people]
+            heard = recogniser.transcribe([to_float(pcm) for pcm in pcms], RATE, clip.language)
+            fitness = character_errors([clip.text] * len(heard), heard)
+            best = int(np.argmax(fitness))
+            error = word_errors([clip.text], [heard[best]], clip.language)[0]
+            if generation == self.generations or (self.stop is not None and error >= self.stop):
+                break
+            people = self._children(people, fitness, best, radius, rng)
+        (facts,) = report([clip], [before], [heard[best]])
+        return Attacked(clip, pcms[best], {**facts, "steps": generation, "queries": generation * self.population})
+
+    def _children(
+        self, people: np.ndarray, fitness: np.ndarray, best: int, radius: float, rng: np.random.Generator
+    ) -> np.ndarray:
+        """The next generation: the fittest as it is, the others from two parents each, mutated."""
+        chances = np.exp((fitness - fitness.max()) / self.temperature)
+        mothers, fathers = rng.choice(len(people), (2, len(people) - 1), p=chances / chances.sum())
+        genes = rng.random((len(people) - 1, -(-people.shape[1] // int(GENE_S * RATE)))) < 0.5
+        mask = np.repeat(genes, int(GENE_S * RATE), axis=1)[:, : people.shape[1]]
+        children = np.where(mask, people[mothers], people[fathers])
+        changed = rng.random(children.shape, np.float32) < self.mutation
+        children = np.where(changed, rng.uniform(-radius, radius, children.shape), children)
+        return np.concatenate([people[best : best + 1], children]).astype(np.float32)

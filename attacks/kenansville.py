@@ -1,0 +1,28 @@
+"""`srb attack kenansville`: the model-free attack over a built clean config; `srb build` makes the same samples."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from srb.attacks.clips import Bound, Clip
+from srb.attacks.loop import Attacked
+from srb.builders.audio import RATE, to_pcm16
+from srb.builders.perturb.kenansville import kenansville
+
+
+@dataclass(frozen=True)
+class Kenansville:
+    """The weakest DFT bins zeroed, down to an SNR."""
+
+    bound: Bound
+    severity: int = 0
+    name: str = field(default="kenansville", init=False)
+
+    def describe(self) -> dict[str, Any]:
+        return {}
+
+    def run(self, view: Any, clips: list[Clip]) -> list[Attacked]:
+        snr_db = float(self.bound.snr_db or 0)
+        rng = clips[0].rng(self.name, self.severity)  # it draws nothing
+        return [Attacked(clip, to_pcm16(kenansville(clip.samples, RATE, snr_db, rng))) for clip in clips]

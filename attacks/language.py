@@ -1,0 +1,155 @@
+"""Whisper's language confusion (Olivier, 5.4): push the language token that it decides on first, and what follows is
+written in the wrong language. Per clip (45 dB, 30 steps) or by one perturbation for all (40 dB).
+
+It acts where the model has to find out the language itself: `hf:...?language=auto`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from srb.attacks.clips import Batch, Bound, Clip, padded, to_float
+from srb.attacks.loop import Attacked, Keeper, concluded, report
+from srb.attacks.pgd import Pgd
+from srb.attacks.universal import Perturbation, Universal, _fold, _tile
+from srb.attacks.views import View, WhisperView
+from srb.builders.audio import RATE
+from srb.builders.errors import UserError
+
+
+@dataclass
+class LanguageView(View):
+    """Whisper as a classifier of languages: the loss is the cross-entropy of one of its language tokens."""
+
+    whisper: WhisperView = None  # type: ignore[assignment]
+    target: str = "sr"
+
+    @classmethod
+    def of(cls, view: View, target: str) -> LanguageView:
+        """The view of a multilingual Whisper that has to find the language itself."""
+        if not isinstance(view, WhisperView) or not view.multilingual:
+            raise UserError(
+                f"{view.recogniser.name} decides on no language; language confusion is for multilingual Whisper"
+            )
+        if f"<|{target}|>" not in view.model.generation_config.lang_to_id:
+            raise UserError(f"{view.recogniser.name} knows no language '{target}'; say a code such as en, tl or sr")
+        if view.recogniser.forced_language != "auto":  # type: ignore[attr-defined]
+            raise UserError("the model is told the language, so it cannot be confused; add ?language=auto to its spec")
+        return cls(view.recogniser, view.precision, whisper=view, target=target)
+
+    def __post_init__(self) -> None:
+        self.pads_safely, self.longest_s = self.whisper.pads_safely, self.whisper.longest_s
+
+    @property
+    def device(self) -> str:
+        return self.whisper.device
+
+    def _scores(self, waves: Tensor, batch: Batch) -> Tensor:
+        """(clip, language), in the order of `codes`."""
+        start = torch.full((len(waves), 1), self.whisper.prompt(None)[0], device=waves.device)
+        made = self.whisper.inputs(waves, batch.lengths)
+        logits = self.whisper.model(**made, decoder_input_ids=start, use_cache=False).logits[:, 0].float()
+        return logits[:, list(self._languages.values())]
+
+    @property
+    def _languages(self) -> dict[str, int]:
+        return self.whisper.model.generation_config.lang_to_id
+
+    def losses(self, waves: Tensor, batch: Batch) -> Tensor:
+        wanted = list(self._languages).index(f"<|{self.target}|>")
+        return -self._scores(waves, batch).log_softmax(-1)[:, wanted]
+
+    def detect(self, signals: Sequence[np.ndarray]) -> list[str]:
+        """The language that the model decides on for each clip."""
+        waves, lengths = padded(signals, self.device)
+        with torch.no_grad():
+            best = self._scores(waves, Batch(lengths, [""] * len(waves))).argmax(-1).tolist()
+        return [list(self._languages)[index].strip("<|>") for index in best]
+
+    def fit(self, text: str) -> str:
+        return self.whisper.fit(text)
+
+    def check(self, clips: Sequence[Clip]) -> None:
+        self.whisper.check(clips)
+
+
+def _confused(found: list[Attacked], view: LanguageView) -> list[Attacked]:
+    """With the languages decided on, before and after; success is the target language."""
+    before = view.detect([one.clip.samples for one in found])
+    after = view.detect([to_float(one.pcm) for one in found])
+    for one, was, now in zip(found, before, after, strict=True):
+        one.facts |= {"language_before": was, "language_after": now, "success": float(now == view.target)}
+    return found
+
+
+@dataclass(frozen=True)
+class Language:
+    """Targeted PGD on the language, clip by clip."""
+
+    bound: Bound
+    target: str = "sr"
+    steps: int = 30
+    step: float = 0.1  # of the radius
+    severity: int = 0
+    seed: str = ""
+    name: str = field(default="language", init=False)
+
+    def describe(self) -> dict[str, Any]:
+        return asdict(self)
+
+    def run(self, view: View, clips: list[Clip]) -> list[Attacked]:
+        confused = LanguageView.of(view, self.target)
+        before = view.transcribe([clip.samples for clip in clips], None)
+        keeper = Keeper(view, clips, self.bound, [clip.text for clip in clips])
+        texts = [""] * len(clips)  # what is said plays no part
+        pgd = Pgd(self.bound, self.severity, self.steps, self.step, seed=f"language{self.seed}")
+        taken = pgd.search(confused, clips, texts, keeper, towards=-1)
+        pcms, after = keeper.found()
+        return _confused(concluded(self, confused, clips, pcms, texts, report(clips, before, after), taken), confused)
+
+
+@dataclass(frozen=True)
+class LanguageFit:
+    """One perturbation of 30 s for all clips: signed steps in an L-inf ball, one step per dev clip and epoch."""
+
+    snr_db: float
+    target: str = "sr"
+    epochs: int = 2000
+    learning_rate: float = 0.001  # of the radius
+    seconds: float = 30.0
+
+    def __call__(
+        self, view: View, dev: Sequence[Clip], tick: Callable[[float], None] = lambda success: None
+    ) -> Perturbation:
+        """Fit on the dev clips; `tick` hears the loss after every epoch."""
+        confused = LanguageView.of(view, self.target)
+        radius = float(np.mean([Bound("linf", self.snr_db).radius(clip.samples) for clip in dev]))
+        found = torch.zeros(int(self.seconds * RATE), device=view.device)
+        for _ in range(self.epochs):
+            seen = 0.0
+            for clip in dev:
+                wave = torch.from_numpy(clip.samples).to(found)[None]
+                noisy = (wave + _tile(found, wave.shape[1])).clamp(-1, 1)
+                loss, slope = confused.gradient(noisy, Batch(torch.tensor([wave.shape[1]]), [""]))
+                found -= self.learning_rate * radius * _fold(slope[0], len(found)).sign()
+                found.clamp_(-radius, radius)
+                seen += float(loss[0])
+            tick(seen / len(dev))
+        about = {**asdict(self), "radius": radius, "dev_clips": len(dev), "model": view.recogniser.name}
+        return Perturbation(found.cpu().numpy(), about)
+
+
+@dataclass(frozen=True)
+class LanguageUniversal(Universal):
+    """Add the fitted perturbation at an SNR, and see which language is heard."""
+
+    name: str = "language_universal"
+
+    def run(self, view: View, clips: list[Clip]) -> list[Attacked]:
+        return _confused(super().run(view, clips), LanguageView.of(view, self.perturbation.about["target"]))

@@ -1,0 +1,221 @@
+"""`srb attack` from end to end on a small model: the config loads, runs and scores like all others."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+pytest.importorskip("torch")
+
+from conftest import write_clean
+from small import clip_of, tones
+
+from srb.builders.audio import read
+from srb.cli.main import main
+
+HERE = Path(__file__).parent
+TWO = ["--target", "ba", "--target", "ba dc"]
+FAST = ["--steps", "4", "--hear-every", "2", "--quiet"]
+
+
+def rows_of(data: Path, config: str) -> list[dict]:
+    return [row for path in sorted((data / config).glob("*.parquet")) for row in pq.read_table(path).to_pylist()]
+
+
+def attack(data: Path, *words: str) -> int:
+    return main(["attack", *words, "--config", "en-tones_clean", "--data", str(data), "--out", str(data)])
+
+
+def test_pgd_configs_load_run_and_score(tone_data, tmp_path, monkeypatch, capsys) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HF_HOME", str(tmp_path / "hf"))
+    assert attack(tone_data, "pgd", "--model", "python:small:Ctc", "--severity", "2", "4", "--name", "toy", *FAST) == 0
+    said = capsys.readouterr().out
+    assert "en-tones_pgd_sev2-toy: 10 clips, success" in said
+    clean = {row["id"]: row for row in rows_of(tone_data, "en-tones_clean")}
+    worse = []
+    for severity, bound in ((2, 30), (4, 10)):
+        rows = rows_of(tone_data, f"en-tones_pgd_sev{severity}-toy")
+        assert [row["id"] for row in rows] == list(clean)
+        for row in rows:
+            before, after = (read(one["audio"]["bytes"]) for one in (clean[row["id"]], row))
+            noise = np.sum((after.astype(float) - before) ** 2)
+            reached = 10 * np.log10(np.sum(before.astype(float) ** 2) / noise)
+            assert reached >= bound
+            assert row["snr_db"] == pytest.approx(reached, abs=1e-6)
+            facts = json.loads(row["parameters"])
+            assert facts["attack"] == "pgd"
+            assert facts["snr_db"] == bound
+            assert facts["model"] == "python:small:Ctc"
+            assert facts["revision"] == "1"
+            assert facts["steps"] == 4
+            assert facts["loss_after"] > facts["loss_before"]
+            assert facts["prediction_before"] == row["text"]
+            assert {"prediction_after", "seed", "norm"} <= facts.keys() | facts["bound"].keys()
+            assert row["source"] == "en-tones_clean"
+            assert (row["scenario"], row["severity"], row["licence"]) == ("pgd", severity, "CC0-1.0")
+        worse.append(np.mean([json.loads(row["parameters"])["wer_after"] for row in rows]))
+    assert worse[1] > 0.4
+    manifest = json.loads((tone_data / "en-tones_pgd_sev4-toy" / "manifest.json").read_text())
+    assert (manifest["category"], manifest["source"]) == ("adv_us", "en-tones_clean")
+    assert manifest["rows"] == 10
+    import datasets
+
+    loaded = datasets.load_dataset("srb", "en-tones_pgd_sev4-toy", split="test")
+    assert loaded.num_rows == 10
+    assert main(["run", "--model", "python:small:Ctc", "--name", "toy", "--quiet"]) == 0
+    heard = [json.loads(line) for line in (tmp_path / "runs/toy/en-tones_pgd_sev4-toy.jsonl").read_text().splitlines()]
+    said = {row["id"]: json.loads(row["parameters"])["prediction_after"] for row in rows}
+    assert {line["id"]: line["pred_text"] for line in heard} == said
+    assert main(["score", "runs/toy"]) == 0
+    results = (tmp_path / "runs/toy/results.json").read_text()
+    assert "en-tones_pgd_sev4-toy" in results
+
+
+def test_a_second_time_nothing_is_done_and_other_settings_are_refused(tone_data, capsys) -> None:
+    words = ["pgd", "--model", "python:small:Ctc", "--severity", "3", "--limit", "4", *FAST]
+    assert attack(tone_data, *words) == 0
+    assert attack(tone_data, *words) == 0
+    assert "already there" in capsys.readouterr().out
+    assert attack(tone_data, *words, "--step", "0.1") == 2
+    assert "--overwrite" in capsys.readouterr().err
+    assert attack(tone_data, *words, "--step", "0.1", "--overwrite") == 0
+
+
+def test_a_killed_attack_goes_on_where_it_was(tone_data, capsys) -> None:
+    words = ["pgd", "--model", "python:small:Slow", "--severity", "3", "--batch-size", "2", *FAST]
+    command = [*words, "--config", "en-tones_clean", "--data", str(tone_data), "--out", str(tone_data)]
+    path = os.pathsep.join([str(HERE), os.environ.get("PYTHONPATH", "")])
+    program = [sys.executable, "-m", "srb.cli.main", "attack", *command]
+    child = subprocess.Popen(program, env={**os.environ, "PYTHONPATH": path})
+    partial = tone_data / ".partial"
+    deadline = time.monotonic() + 240
+    while len(list(partial.glob("en-tones_pgd_sev3-small-Slow-*/part-*.parquet"))) < 2:
+        assert time.monotonic() < deadline
+        assert child.poll() is None
+        time.sleep(0.02)
+    child.send_signal(signal.SIGKILL)
+    child.wait()
+    kept = {path.name: path.stat().st_mtime_ns for path in partial.glob("en-tones_pgd_sev3-small-Slow-*/part-*.parquet")}
+    assert 2 <= len(kept) < 5
+    import small
+
+    small.Slow.attacked = 0
+    assert attack(tone_data, *words) == 0
+    assert len(rows_of(tone_data, "en-tones_pgd_sev3-small-Slow")) == 10
+    assert small.Slow.attacked <= 2 * (5 - len(kept))  # clips that were done were not attacked again
+
+
+BAD = {
+    "a transcript that the model cannot write": (("x", "ab é4", tones("ab")), r"x: its transcript.*cannot write: 4 é"),
+    "an empty transcript": (("x", " ", tones("ab")), "x: its transcript is empty"),
+    "a silent clip": (("x", "ab", np.zeros(1600, np.float32)), "x: the clip is silent"),
+    "a clip that is too long": (("x", "ab" * 60, tones("ab" * 60)), r"x: the clip lasts 6.0 s and .* takes 5 s"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_clips_get_one_line_before_anything_is_done(tmp_path, case, capsys) -> None:
+    clip, line = BAD[case]
+    good = clip_of(1)
+    data = tmp_path / "srb"
+    write_clean(data, "en-tones_clean", [(good.id, good.text, good.samples), clip])
+    words = ["pgd", "--model", "python:small:Ctc", "--severity", "3", *FAST]
+    assert attack(data, *words) == 2
+    said = capsys.readouterr().err.strip()
+    assert len(said.splitlines()) == 1
+    import re
+
+    assert re.search(line, said)
+    assert "--on-error skip" in said
+    assert attack(data, *words, "--on-error", "skip") == 0
+    assert [row["id"] for row in rows_of(data, "en-tones_pgd_sev3-small-Ctc")] == [good.id]
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (["pgd", "--model", "python:small:deaf"], "no gradients; the adapters that have are hf:.*python:.*smooth:"),
+        (["pgd", "--model", "python:small:Ctc", "--severity", "7"], "no severity 7; it has 1 to 4"),
+        (["pgd", "--model", "python:small:Ctc", "--target", "xyz"], "target 'xyz': its transcript has characters"),
+        (["pgd"], "attacks one model"),
+        (["universal", "--model", "python:small:Ctc"], "--dev CONFIG, or --perturbation FILE"),
+        (["universal", "--model", "python:small:Ctc", "--dev", "en-tones_clean"], "is in the test config too"),
+        (["language", "--model", "python:small:Ctc"], "multilingual Whisper"),
+        (["cw", "--model", "python:small:Ctc", "--severity", "1"], "no severity 1"),
+        (["pgd", "--model", "python:small:Ctc", "--eps", "0.1"], "--norm linf"),
+        (["transfer", "--model", "python:small:Ctc"], "--proxy"),
+    ],
+)
+def test_other_mistakes_get_one_line(tone_data, words, line, capsys) -> None:
+    import re
+
+    assert attack(tone_data, *words, "--quiet") == 2
+    said = capsys.readouterr().err.strip()
+    assert len(said.splitlines()) == 1
+    assert re.search(line, said)
+
+
+def test_pocketsphinx_has_no_gradients(tone_data, capsys) -> None:
+    pytest.importorskip("pocketsphinx")
+    assert attack(tone_data, "pgd", "--model", "pocketsphinx?workers=1", "--quiet") == 2
+    assert "pocketsphinx has no gradients; the adapters that have are" in capsys.readouterr().err
+
+
+def test_universal_is_fitted_saved_and_used_again(tone_data, capsys) -> None:
+    words = ["universal", "--model", "python:small:Ctc", "--severity", "4", "--name", "toy", "--quiet"]
+    assert attack(tone_data, *words, "--dev", "en-toned_clean", "--epochs", "2", "--steps", "5") == 0
+    saved = tone_data / "perturbations" / "universal_sev4-toy.npz"
+    assert saved.is_file()
+    first = rows_of(tone_data, "en-tones_universal_sev4-toy")
+    assert all(row["snr_db"] >= 10 for row in first)
+    assert attack(tone_data, *words, "--perturbation", str(saved), "--overwrite") == 0
+    assert [row["sha256"] for row in rows_of(tone_data, "en-tones_universal_sev4-toy")] == [r["sha256"] for r in first]
+
+
+def test_cw_genetic_and_kenansville_make_configs(tone_data) -> None:
+    assert attack(tone_data, "cw", "--model", "python:small:Ctc", *TWO, "--limit", "3", *FAST) == 0
+    targets = [json.loads(row["parameters"])["target"] for row in rows_of(tone_data, "en-tones_cw-small-Ctc")]
+    assert targets == ["ba", "ba dc", "ba dc"]
+    assert attack(tone_data, "genetic", "--model", "python:small:deaf", "--severity", "4", "--limit", "2", *FAST) == 0
+    assert all(row["snr_db"] >= 10 for row in rows_of(tone_data, "en-tones_genetic_sev4-small-deaf"))
+    assert attack(tone_data, "kenansville", "--quiet") == 0
+    for severity, bound in enumerate((40, 30, 20, 10), 1):
+        assert all(row["snr_db"] >= bound for row in rows_of(tone_data, f"en-tones_kenansville_sev{severity}"))
+
+
+def test_transfer_prints_a_matrix_with_related_pairs_marked(tone_data, capsys) -> None:
+    proxies = ["--proxy", "python:small:Ctc", "--proxy", "python:small:Ctc + python:small:OtherCtc"]
+    models = ["--model", "python:small:Ctc", "--model", "python:small:Seq2Seq"]
+    assert attack(tone_data, "transfer", *proxies, *models, "--severity", "4", "--limit", "4", *FAST) == 0
+    said = capsys.readouterr().out
+    cells = json.loads((tone_data / "transfer_sev4.json").read_text())
+    assert {(cell["model"], cell["proxy"]): cell["related"] for cell in cells} == {
+        ("small-Ctc", "small-Ctc"): "same",
+        ("small-Seq2Seq", "small-Ctc"): None,
+        ("small-Ctc", "small-Ctc + small-OtherCtc"): "same",
+        ("small-Seq2Seq", "small-Ctc + small-OtherCtc"): None,
+    }
+    assert "small-Seq2Seq" in said
+    assert "=" in said
+
+
+@pytest.mark.slow
+def test_ray_gives_what_the_local_engine_gives(tone_data, monkeypatch) -> None:
+    pytest.importorskip("ray")
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(HERE), os.environ.get("PYTHONPATH", "")]))
+    words = ["pgd", "--model", "python:small:Ctc", "--severity", "3", "--limit", "4", *FAST]
+    assert attack(tone_data, *words, "--name", "local") == 0
+    assert attack(tone_data, *words, "--name", "ray", "--engine", "ray", "--workers", "1") == 0
+    local, ray = (rows_of(tone_data, f"en-tones_pgd_sev3-{name}") for name in ("local", "ray"))
+    for one, other in zip(local, ray, strict=True):
+        assert np.abs(read(one["audio"]["bytes"]) - read(other["audio"]["bytes"])).max() < 1e-3
