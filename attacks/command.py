@@ -95,7 +95,7 @@ def make_attack(name: str, severity: int, options: Options, perturbation: Any = 
     if name == "transfer":
         return Transfer(at_snr, severity, **common)
     if name == "genetic":
-        generations = {"generations": options.steps} if options.steps else {}
+        generations: dict[str, Any] = {"generations": options.steps} if options.steps else {}
         return Genetic(at_snr, severity, **generations, **options.given("stop", "seed"))
     if name == "language":
         return Language(at_snr, options.target_language, severity=severity, **options.given("steps", "step", "seed"))

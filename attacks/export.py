@@ -1,11 +1,12 @@
 """Adversarial configs on disk: the layout, the columns and the manifest of every other config.
 
-Rows are written batch by batch to `<out>/.partial/<config>/`, so that an attack that was killed goes on where it was;
-when all are there they are put in the clean config's order and the config moves to its place.
+Rows are written batch by batch to `<out>/.attacks/<config>-<fingerprint>/`, so that an attack that was killed goes on
+where it was; when all are there they are put in the clean config's order and the config moves to its place.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import shutil
@@ -118,7 +119,7 @@ class _Export:
             "source": clean.manifest.get("content_sha256"),
         }
         self.fingerprint = hashlib.sha256(json.dumps(inputs, sort_keys=True, default=str).encode()).hexdigest()
-        self.partial = out / ".partial" / f"{self.name}-{self.fingerprint[:16]}"
+        self.partial = out / ".attacks" / f"{self.name}-{self.fingerprint[:16]}"
 
     def already(self, overwrite: bool) -> Made | None:
         """The config if it is complete; one that was made otherwise stays unless it may be overwritten."""
@@ -267,6 +268,8 @@ class _Export:
             self.partial, self.place, len(shards), about, _installed("torch", "transformers") if self.model.name else ()
         )
         shutil.rmtree(self.partial.with_name(f"{self.partial.name}.old"), ignore_errors=True)
+        with contextlib.suppress(OSError):  # not empty: another attack is on its way
+            self.partial.parent.rmdir()
         write_card(self.out)
 
 

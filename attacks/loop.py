@@ -36,9 +36,14 @@ class Attacked:
 class Attack(Protocol):
     """Some clips in, the same clips attacked out. What becomes of one does not depend on the others."""
 
-    name: str
-    severity: int
-    bound: Bound | None
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def severity(self) -> int: ...
+
+    @property
+    def bound(self) -> Bound | None: ...
 
     def run(self, view: Any, clips: list[Clip]) -> list[Attacked]: ...
 

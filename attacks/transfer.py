@@ -87,7 +87,7 @@ def _weights(recogniser: Recogniser) -> set[str]:
     if hasattr(recogniser, "inner"):  # a defence around another
         return _weights(recogniser.inner)
     owner = getattr(recogniser, "owner", recogniser)
-    model = getattr(owner, "model", owner)
+    model: Any = getattr(owner, "model", owner)
     if not hasattr(model, "parameters"):
         return set()
     # Positions by formula (Whisper's sinusoids) and constant tensors (a bias of zeros) are nobody's training.

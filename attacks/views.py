@@ -16,7 +16,7 @@ import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -148,7 +148,7 @@ class TransformersView(View):
                 f"{self.extractor.sampling_rate} Hz; those of {', '.join(self.extractors)} at {RATE} Hz exist"
             )
 
-    extractors = ("Wav2Vec2FeatureExtractor", "SpeechT5FeatureExtractor")
+    extractors: ClassVar[tuple[str, ...]] = ("Wav2Vec2FeatureExtractor", "SpeechT5FeatureExtractor")
 
     @property
     def device(self) -> str:
@@ -296,7 +296,7 @@ class Seq2SeqView(TransformersView):
 class WhisperView(Seq2SeqView):
     """Whisper: 30 s of log-mel spectrogram, whatever the clip's length (Radford et al. 2023, 2.2)."""
 
-    extractors = ("WhisperFeatureExtractor",)
+    extractors: ClassVar[tuple[str, ...]] = ("WhisperFeatureExtractor",)
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from srb.builders.audio import replacing
 from srb.builders.banks import Banks
@@ -18,6 +19,7 @@ from srb.builders.rows import ROWS_PER_GROUP, SCHEMA, make_table
 ROWS_PER_SHARD = 200
 # FLAC does not compress any further, the other columns do.
 COMPRESSION = {name: "zstd" for name in SCHEMA.names if name != "audio"} | {"audio.bytes": "none", "audio.path": "zstd"}
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -33,7 +35,7 @@ class Shard:
         return len(self.utterances) * len(self.targets)
 
 
-def split(utterances: Sequence[Utterance]) -> list[tuple[Utterance, ...]]:
+def split(utterances: Sequence[T]) -> list[tuple[T, ...]]:
     """A corpus in shards of about equal size. It depends on the number of clips alone, never on who builds them."""
     count = max(1, -(-len(utterances) // ROWS_PER_SHARD))
     edges = [len(utterances) * i // count for i in range(count + 1)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -113,7 +113,7 @@ def _attack(args: argparse.Namespace, clean: Any, severities: list[int], specs: 
     settings |= {"precision": args.precision, "compiled": args.compile, "threads": args.threads}
     target = open_target(**settings)
     model = _model(args, specs, target)
-    check = check_sound
+    check: Callable[[Any], None] = check_sound
     if isinstance(target, View):
         wanted = options.target or (list(TARGETS) if args.attack == "cw" else [])
         check = checker(target, wanted)

@@ -23,6 +23,7 @@ from srb.builders.audio import read
 from srb.cli.main import main
 
 HERE = Path(__file__).parent
+PARTS = "en-tones_pgd_sev3-small-Slow-*/part-*.parquet"
 TWO = ["--target", "ba", "--target", "ba dc"]
 FAST = ["--steps", "4", "--hear-every", "2", "--quiet"]
 
@@ -97,15 +98,15 @@ def test_a_killed_attack_goes_on_where_it_was(tone_data, capsys) -> None:
     path = os.pathsep.join([str(HERE), os.environ.get("PYTHONPATH", "")])
     program = [sys.executable, "-m", "srb.cli.main", "attack", *command]
     child = subprocess.Popen(program, env={**os.environ, "PYTHONPATH": path})
-    partial = tone_data / ".partial"
+    partial = tone_data / ".attacks"
     deadline = time.monotonic() + 240
-    while len(list(partial.glob("en-tones_pgd_sev3-small-Slow-*/part-*.parquet"))) < 2:
+    while len(list(partial.glob(PARTS))) < 2:
         assert time.monotonic() < deadline
         assert child.poll() is None
         time.sleep(0.02)
     child.send_signal(signal.SIGKILL)
     child.wait()
-    kept = {path.name: path.stat().st_mtime_ns for path in partial.glob("en-tones_pgd_sev3-small-Slow-*/part-*.parquet")}
+    kept = {path.name: path.stat().st_mtime_ns for path in partial.glob(PARTS)}
     assert 2 <= len(kept) < 5
     import small
 

@@ -1,0 +1,121 @@
+"""Smoothing as a recogniser, and attacks that know of it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from small import clip_of, ctc  # noqa: E402
+
+from srb.attacks.clips import Batch, Bound, padded  # noqa: E402
+from srb.attacks.defences import Defended, straight_through, white_noise  # noqa: E402
+from srb.attacks.pgd import Pgd  # noqa: E402
+from srb.attacks.views import open_view  # noqa: E402
+from srb.builders.errors import UserError  # noqa: E402
+from srb.models.adapters.python import Function  # noqa: E402
+from srb.models.adapters.smooth import Smooth  # noqa: E402
+from srb.models.enhance import a_priori_snr  # noqa: E402
+from srb.models.interface import open_model, parse_spec  # noqa: E402
+from srb.models.rover import rover  # noqa: E402
+
+
+def inner() -> Function:
+    model = ctc()
+    return Function("small", "1", {}, 8, model.transcribe, model)
+
+
+def smoothed(sigma: float = 0.05, n: int = 5, enhance: str = "none") -> Smooth:
+    return Smooth("smooth-small", "1", {}, 8, inner=inner(), sigma=sigma, n=n, enhance=enhance)
+
+
+@pytest.mark.parametrize(
+    ("texts", "winner"),
+    [
+        (["the cat sat"], "the cat sat"),
+        (["the cat sat", "the bat sat", "the cat sat"], "the cat sat"),
+        (["the cat sat", "the cat sat down", "the cat sat"], "the cat sat"),
+        (["cat sat", "the cat sat", "the cat sat"], "the cat sat"),
+        (["the cat", "the cat sat", "the cat sat"], "the cat sat"),
+        (["", "", "noise"], ""),
+        (["a x c", "a b c", "y b c", "a b z"], "a b c"),
+    ],
+)
+def test_rover_takes_the_word_that_most_heard(texts, winner) -> None:
+    assert rover(texts) == winner
+
+
+def test_enhancement_takes_noise_away_and_leaves_speech() -> None:
+    clip = clip_of(3).samples
+    noise = 0.05 * np.random.default_rng(0).standard_normal(len(clip)).astype(np.float32)
+    better = a_priori_snr(clip + noise, 0.05)
+    assert better.shape == clip.shape
+    assert np.sum((better - clip) ** 2) < 0.4 * np.sum(noise**2)
+    assert np.abs(a_priori_snr(clip, 1e-6) - clip).max() < 1e-3
+
+
+def test_a_smoothed_recogniser_hears_the_same_in_any_batch() -> None:
+    clips = [clip_of(seed).samples for seed in range(4)]
+    recogniser = smoothed()
+    together = recogniser.transcribe(clips, 16_000, "en")
+    assert together == [recogniser.transcribe([clip], 16_000, "en")[0] for clip in clips]
+    assert together == [clip_of(seed).text for seed in range(4)]
+
+
+def test_the_spec_of_a_smoothed_model() -> None:
+    recogniser = open_model("smooth:python:small:Ctc?sigma=0.02&n=3&enhance=asnr")
+    assert (recogniser.sigma, recogniser.n, recogniser.enhance) == (0.02, 3, "asnr")
+    assert recogniser.transcribe([clip_of(1).samples], 16_000, "en") == [clip_of(1).text]
+    assert parse_spec("smooth:hf:openai/whisper-tiny.en?n=4").folder == "smooth-whisper-tiny.en"
+    with pytest.raises(UserError, match="no enhancer 'asn'; did you mean asnr"):
+        open_model("smooth:python:small:Ctc?enhance=asn")
+    with pytest.raises(UserError, match="needs a recogniser"):
+        open_model("smooth")
+
+
+def test_a_step_without_derivatives_has_a_useful_gradient() -> None:
+    """Rounding to 6 bits: its derivative is zero, straight through it is not, and following it raises the loss."""
+    view = open_view(inner())
+    clip = clip_of(2)
+    coarse = Defended(
+        view.recogniser, inner=view, transforms=[straight_through(lambda x: np.round(x * 32) / 32)], draws=1
+    )
+    waves, lengths = padded([clip.samples])
+    batch = Batch(lengths, [clip.text], "en")
+    loss, slope = coarse.gradient(waves, batch)
+    assert slope.abs().max() > 0
+    rounded = torch.from_numpy(np.round(clip.samples * 32) / 32)[None]
+    assert torch.allclose(loss, view.values(rounded, batch))
+    step = Bound(snr_db=10).step(slope, torch.tensor([Bound(snr_db=10).radius(clip.samples)]))
+    assert coarse.values(waves + step, batch) > loss + 0.1
+
+
+def test_the_gradient_is_the_mean_over_the_draws() -> None:
+    view = open_view(inner())
+    clip = clip_of(2)
+    waves, lengths = padded([clip.samples])
+
+    def batch() -> Batch:
+        return Batch(lengths, [clip.text], "en", [clip.rng("x", 0)])
+
+    defended = Defended(view.recogniser, inner=view, transforms=[white_noise(0.05)], draws=3)
+    _, mean = defended.gradient(waves, batch())
+    rng = clip.rng("x", 0)
+    noises = [0.05 * rng.standard_normal(len(clip.samples), np.float32) for _ in range(3)]
+    each = [view.gradient(waves + torch.from_numpy(noise), batch())[1] for noise in noises]
+    assert torch.allclose(mean, torch.stack(each).mean(0), rtol=1e-4, atol=1e-7)
+
+
+@pytest.mark.parametrize("enhance", ["none", "asnr"])
+def test_the_adaptive_attack_beats_the_naive_one(enhance) -> None:
+    recogniser = smoothed(sigma=0.08, n=5, enhance=enhance)
+    clips = [clip_of(seed) for seed in range(6)]
+    judge = open_view(recogniser, eot=16)
+    losses = {}
+    for name, draws in (("naive", 0), ("adaptive", 6)):
+        found = Pgd(Bound(snr_db=14), 3, steps=15, hear_every=0).run(open_view(recogniser, eot=draws), clips)
+        waves, lengths = padded([one.pcm.astype(np.float32) / 32768 for one in found])
+        rngs = [clip.rng("judge", 0) for clip in clips]
+        losses[name] = judge.values(waves, Batch(lengths, [clip.text for clip in clips], "en", rngs)).mean()
+    assert losses["adaptive"] > 1.1 * losses["naive"]

@@ -1,0 +1,319 @@
+"""Views of transformers models: the input of the model is the recogniser's own, and gradients are right.
+
+Small models with random weights; Whisper tiny.en with OpenAI's where it is installed.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+transformers = pytest.importorskip("transformers")
+
+from srb.attacks.clips import Batch, Bound, Clip, padded  # noqa: E402
+from srb.attacks.language import Language, LanguageFit, LanguageUniversal, LanguageView  # noqa: E402
+from srb.attacks.pgd import Pgd  # noqa: E402
+from srb.attacks.views import View, open_view  # noqa: E402
+from srb.builders.errors import UserError  # noqa: E402
+from srb.models.interface import open_model  # noqa: E402
+from srb.models.whisper_weights import default_folder  # noqa: E402
+
+RATE = 16_000
+LETTERS = ["<pad>", "<s>", "</s>", "<unk>", "|", *"ABCDEFGHIJKLMNOPQRSTUVWXYZ'"]
+LAYER = {"feat_extract_norm": "layer", "do_stable_layer_norm": True}
+CONV = {"conv_dim": (16, 16), "conv_kernel": (400, 3), "conv_stride": (320, 1)}  # as coarse in time, with fewer layers
+
+
+def ctc_folder(place: Path, kind: str, **config) -> Path:
+    torch.manual_seed(1)
+    (place / "vocab.json").write_text(json.dumps({letter: index for index, letter in enumerate(LETTERS)}))
+    tokenizer = transformers.Wav2Vec2CTCTokenizer(str(place / "vocab.json"))
+    masked = config.get("feat_extract_norm") == "layer"
+    extractor = transformers.Wav2Vec2FeatureExtractor(return_attention_mask=masked, do_normalize=True)
+    transformers.Wav2Vec2Processor(extractor, tokenizer).save_pretrained(place)
+    settings = getattr(transformers, f"{kind}Config")(
+        vocab_size=len(LETTERS),
+        hidden_size=32,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=64,
+        num_feat_extract_layers=2,
+        num_conv_pos_embeddings=16,
+        num_conv_pos_embedding_groups=4,
+        pad_token_id=0,
+        initializer_range=0.5,
+        **CONV,
+        **config,
+    )
+    getattr(transformers, f"{kind}ForCTC")(settings).save_pretrained(place)
+    return place
+
+
+def letters_tokenizer(*more: str):
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+
+    known = ["<unk>", "<s>", "</s>", *more, *pre_tokenizers.ByteLevel.alphabet()]
+    backend = Tokenizer(models.BPE({letter: index for index, letter in enumerate(known)}, [], unk_token="<unk>"))
+    backend.pre_tokenizer, backend.decoder = pre_tokenizers.ByteLevel(False), decoders.ByteLevel()
+    return backend
+
+
+def moonshine_folder(place: Path) -> Path:
+    torch.manual_seed(2)
+    tokenizer = transformers.PreTrainedTokenizerFast(
+        tokenizer_object=letters_tokenizer(), unk_token="<unk>", bos_token="<s>", eos_token="</s>", pad_token="</s>"
+    )
+    extractor = transformers.Wav2Vec2FeatureExtractor(return_attention_mask=True, do_normalize=False)
+    transformers.Wav2Vec2Processor(extractor, tokenizer).save_pretrained(place)
+    config = transformers.MoonshineConfig(
+        vocab_size=len(tokenizer),
+        hidden_size=32,
+        intermediate_size=64,
+        encoder_num_hidden_layers=1,
+        decoder_num_hidden_layers=1,
+        encoder_num_attention_heads=2,
+        decoder_num_attention_heads=2,
+        initializer_range=0.3,
+    )
+    transformers.MoonshineForConditionalGeneration(config).save_pretrained(place)
+    return place
+
+
+def speecht5_folder(place: Path) -> Path:
+    sentencepiece = pytest.importorskip("sentencepiece")
+    torch.manual_seed(3)
+    (place / "text.txt").write_text("\n".join(["the quick brown fox jumps over the lazy dog"] * 20))
+    sentencepiece.SentencePieceTrainer.train(
+        input=str(place / "text.txt"), model_prefix=str(place / "spm"), model_type="char", vocab_size=31, pad_id=1,
+        unk_id=3, bos_id=0, eos_id=2, minloglevel=2,
+    )  # fmt: skip
+    tokenizer = transformers.SpeechT5Tokenizer(str(place / "spm.model"))
+    extractor = transformers.SpeechT5FeatureExtractor(return_attention_mask=True)
+    transformers.SpeechT5Processor(extractor, tokenizer).save_pretrained(place)
+    config = transformers.SpeechT5Config(
+        vocab_size=len(tokenizer),
+        hidden_size=32,
+        encoder_layers=1,
+        decoder_layers=1,
+        encoder_attention_heads=2,
+        decoder_attention_heads=2,
+        encoder_ffn_dim=64,
+        decoder_ffn_dim=64,
+        num_feat_extract_layers=2,
+        num_conv_pos_embeddings=16,
+        num_conv_pos_embedding_groups=4,
+        initializer_range=0.3,
+        pad_token_id=1,
+        **CONV,
+    )
+    transformers.SpeechT5ForSpeechToText(config).save_pretrained(place)
+    return place
+
+
+def whisper_folder(place: Path) -> Path:
+    """A multilingual Whisper of three languages."""
+    torch.manual_seed(4)
+    words = ("startoftranscript", "en", "es", "sr", "transcribe", "translate", "notimestamps")
+    special = [f"<|{word}|>" for word in words]
+    tokenizer = transformers.PreTrainedTokenizerFast(
+        tokenizer_object=letters_tokenizer(*special), unk_token="<unk>", eos_token="</s>", pad_token="</s>"
+    )
+    tokenizer.add_special_tokens({"additional_special_tokens": special})
+    number = tokenizer.convert_tokens_to_ids
+    transformers.WhisperFeatureExtractor(feature_size=20).save_pretrained(place)
+    tokenizer.save_pretrained(place)
+    config = transformers.WhisperConfig(
+        vocab_size=len(tokenizer),
+        num_mel_bins=20,
+        d_model=16,
+        encoder_layers=1,
+        decoder_layers=1,
+        encoder_attention_heads=2,
+        decoder_attention_heads=2,
+        encoder_ffn_dim=32,
+        decoder_ffn_dim=32,
+        init_std=0.5,
+        pad_token_id=number("</s>"),
+        bos_token_id=number("</s>"),
+        eos_token_id=number("</s>"),
+        decoder_start_token_id=number("<|startoftranscript|>"),
+    )
+    transformers.WhisperForConditionalGeneration(config).save_pretrained(place)
+    return place
+
+
+MAKERS = {
+    "wav2vec2 with group norm": lambda place: ctc_folder(place, "Wav2Vec2", feat_extract_norm="group"),
+    "wav2vec2": lambda place: ctc_folder(place, "Wav2Vec2", **LAYER),
+    "hubert": lambda place: ctc_folder(place, "Hubert", **LAYER),
+    "wavlm": lambda place: ctc_folder(place, "WavLM", **LAYER),
+    "data2vec": lambda place: ctc_folder(place, "Data2VecAudio"),
+    "moonshine": moonshine_folder,
+    "speecht5": speecht5_folder,
+}
+
+
+@pytest.fixture(scope="module", params=MAKERS)
+def spec(request, tmp_path_factory) -> str:
+    return f"hf:{MAKERS[request.param](tmp_path_factory.mktemp('model'))}"
+
+
+@pytest.fixture(scope="module")
+def clips() -> list[Clip]:
+    """Noises with the rhythm of syllables, 0.05 to 0.9 s; one is shorter than the shortest that the models take."""
+    rng = np.random.default_rng(0)
+    sizes = [int(RATE * seconds) for seconds in (0.05, 0.5, 0.7, 0.9)]
+    beat = [np.abs(np.sin(np.arange(size) / RATE * 12)) for size in sizes]
+    signals = [(0.1 * rng.standard_normal(len(wave)) * wave).astype(np.float32) for wave in beat]
+    return [Clip(f"c{i}", signal, "the fox", "en", "noise") for i, signal in enumerate(signals)]
+
+
+def some(view: View, clips: list[Clip]) -> list[Clip]:
+    """Clips that may share a batch."""
+    return clips if view.pads_safely else clips[1:2]
+
+
+def test_the_model_is_given_what_transcribing_gives_it(spec, clips) -> None:
+    view = open_view(open_model(f"{spec}?device=cpu"))
+    view.check(some(view, clips))
+    assert view.difference(some(view, clips)) < 1e-4
+    for clip in clips:
+        assert view.difference([clip]) < 1e-4
+
+
+def test_another_preprocessing_is_refused(spec, clips) -> None:
+    view = open_view(open_model(f"{spec}?device=cpu"))
+    masked, normalised = view.extractor.return_attention_mask, view.extractor.do_normalize
+    view.extractor = type(view.extractor)(return_attention_mask=masked, do_normalize=not normalised)
+    with pytest.raises(UserError, match="differs from the recogniser's own"):
+        view.check(clips[1:2])
+
+
+def test_gradients_agree_with_finite_differences_and_padding_has_none(spec, clips) -> None:
+    view = open_view(open_model(f"{spec}?device=cpu&dtype=float64"))
+    chosen = some(view, clips[1:])
+    waves, lengths = padded([clip.samples for clip in chosen])
+    waves, batch = waves.double(), Batch(lengths, [view.fit(clip.text) for clip in chosen], "en")
+    found, slope = view.gradient(waves, batch)
+    torch.manual_seed(0)
+    way = torch.randn_like(waves)
+    h = 1e-6
+    rise = (view.values(waves + h * way, batch) - view.values(waves - h * way, batch)) / (2 * h)
+    assert torch.allclose(rise, (slope * way).sum(1), rtol=1e-3, atol=1e-6)
+    for row, length in zip(slope, lengths.tolist(), strict=True):
+        assert row[:length].abs().max() > 0
+        assert torch.all(row[length:] == 0)
+    for index, clip in enumerate(chosen):  # and the batch is what its clips are alone
+        alone = torch.from_numpy(clip.samples)[None].double()
+        loss, own = view.gradient(alone, batch.select([index]))
+        assert torch.allclose(loss[0], found[index], rtol=1e-6)
+        assert torch.allclose(own[0], slope[index, : len(clip.samples)], rtol=1e-4, atol=1e-9)
+
+
+def test_ctc_reads_through_the_view_what_it_transcribes(tmp_path, clips) -> None:
+    view = open_view(open_model(f"hf:{ctc_folder(tmp_path, 'Wav2Vec2', **LAYER)}?device=cpu"))
+    waves, lengths = padded([clip.samples for clip in clips])
+    read = view.read(waves, Batch(lengths, [""] * len(clips), "en"))
+    assert [text.strip() for text in read] == view.transcribe([clip.samples for clip in clips], "en")
+    assert any(read)
+
+
+def test_transcripts_are_written_as_the_model_writes(tmp_path) -> None:
+    view = open_view(open_model(f"hf:{ctc_folder(tmp_path, 'Wav2Vec2', **LAYER)}?device=cpu"))
+    assert view.fit("Hello, the 'fox'.") == "HELLO THE FOX"
+    with pytest.raises(UserError, match="cannot write: é 4"):
+        view.fit("café 4")
+    with pytest.raises(UserError, match="transcript is empty"):
+        view.fit(" ... ")
+
+
+@pytest.fixture(scope="module")
+def small_whisper(tmp_path_factory) -> Path:
+    return whisper_folder(tmp_path_factory.mktemp("whisper"))
+
+
+class ByHand:
+    """The processor of the small Whisper: its tokenizer is no WhisperTokenizer, so AutoProcessor would not have it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.feature_extractor = transformers.WhisperFeatureExtractor.from_pretrained(folder)
+        self.tokenizer = transformers.PreTrainedTokenizerFast.from_pretrained(folder)
+        self.batch_decode = self.tokenizer.batch_decode
+
+    def __call__(self, clips, **more):
+        return self.feature_extractor(clips, **more)
+
+
+def whisper_view(folder: Path, language: str | None, dtype=torch.float32) -> View:
+    from srb.models.adapters import hf
+
+    model = transformers.WhisperForConditionalGeneration.from_pretrained(folder, torch_dtype=dtype).eval()
+    processor = ByHand(folder)
+    number = processor.tokenizer.convert_tokens_to_ids
+    settings = model.generation_config
+    settings.is_multilingual = True
+    settings.lang_to_id = {f"<|{code}|>": number(f"<|{code}|>") for code in ("en", "es", "sr")}
+    settings.task_to_id = {"transcribe": number("<|transcribe|>"), "translate": number("<|translate|>")}
+    settings.no_timestamps_token_id = number("<|notimestamps|>")
+    settings.max_length = 12
+    recogniser = hf.Whisper("small", "1", {}, 4, model=model, processor=processor, forced_language=language)
+    return open_view(recogniser)
+
+
+def test_whisper_has_the_same_features_and_right_gradients(small_whisper, clips) -> None:
+    view = whisper_view(small_whisper, None)
+    assert view.difference(clips) < 1e-4
+    exact = whisper_view(small_whisper, None, torch.float64)
+    waves, lengths = padded([clip.samples for clip in clips[1:3]])
+    waves, batch = waves.double(), Batch(lengths, ["the fox", "a dog"], "en")
+    _, slope = exact.gradient(waves, batch)
+    torch.manual_seed(0)
+    way, h = torch.randn_like(waves), 1e-7
+    rise = (exact.values(waves + h * way, batch) - exact.values(waves - h * way, batch)) / (2 * h)
+    assert torch.allclose(rise, (slope * way).sum(1), rtol=1e-3, atol=1e-6)
+    assert torch.all(slope[0, lengths[0] :] == 0)
+
+
+def test_language_confusion_lowers_the_loss_of_the_language_per_clip_and_for_all(small_whisper, clips) -> None:
+    view = whisper_view(small_whisper, "auto")
+    first = LanguageView.of(view, "sr").detect([clip.samples for clip in clips])
+    target = next(code for code in ("en", "es", "sr") if code not in first[1:])
+    found = Language(Bound(snr_db=0), target, steps=15).run(view, clips[1:])
+    assert all(one.facts["loss_after"] < one.facts["loss_before"] for one in found)
+    assert [one.facts["success"] for one in found] == [float(one.facts["language_after"] == target) for one in found]
+    assert {one.facts["language_before"] for one in found} == set(first[1:])
+    fit = LanguageFit(10, target, epochs=10, learning_rate=0.1)(view, clips[1:3])
+    (held_out,) = LanguageUniversal(Bound(snr_db=0), fit).run(view, clips[3:])
+    waves, lengths = padded([clips[3].samples])
+    before = LanguageView.of(view, target).values(waves, Batch(lengths, [""]))
+    moved = torch.from_numpy(held_out.pcm.astype(np.float32) / 32768)[None]
+    assert LanguageView.of(view, target).values(moved, Batch(lengths, [""])) < before
+    with pytest.raises(UserError, match="language=auto"):
+        LanguageView.of(whisper_view(small_whisper, None), "sr")
+    with pytest.raises(UserError, match="knows no language 'xx'"):
+        LanguageView.of(view, "xx")
+
+
+@pytest.fixture(scope="module")
+def tiny_en() -> View:
+    if not (default_folder() / "config.json").is_file():
+        pytest.skip("python -m srb.models.whisper_weights")
+    return open_view(open_model(f"hf:{default_folder()}?device=cpu"))
+
+
+@pytest.mark.slow
+def test_whisper_tiny_en_hears_and_reads_the_same_and_falls_to_pgd(tiny_en, speech) -> None:
+    clip = Clip("speech", speech[: 3 * RATE], "", "en", "human")
+    assert tiny_en.difference([clip]) < 1e-4
+    (heard,) = tiny_en.transcribe([clip.samples], "en")
+    assert len(heard.split()) > 3
+    waves, lengths = padded([clip.samples])
+    assert tiny_en.read(waves, Batch(lengths, [heard], "en")) == [heard]
+    clip = Clip("speech", clip.samples, heard, "en", "human")
+    (found,) = Pgd(Bound(snr_db=20), 3, steps=4, hear_every=4).run(tiny_en, [clip])
+    assert found.facts["loss_after"] > found.facts["loss_before"] + 1
+    assert found.facts["wer_after"] >= 0.5

@@ -1,0 +1,156 @@
+"""Universal, Carlini and Wagner, genetic and Kenansville on small models and against definitions."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from small import SmallCtc as Kind  # noqa: E402
+from small import clip_of, ctc, trained  # noqa: E402
+
+from srb.attacks.clips import Bound, Clip, snr_db  # noqa: E402
+from srb.attacks.cw import TARGETS, CarliniWagner, closest  # noqa: E402
+from srb.attacks.genetic import Genetic  # noqa: E402
+from srb.attacks.transfer import (  # noqa: E402
+    Cell,
+    Transfer,
+    as_table,
+    related,
+    together,
+)
+from srb.attacks.universal import Fit, Perturbation, Universal, refuse_overlap  # noqa: E402
+from srb.attacks.views import View, open_view  # noqa: E402
+from srb.builders.audio import to_pcm16  # noqa: E402
+from srb.builders.errors import UserError  # noqa: E402
+from srb.builders.perturb.kenansville import kenansville  # noqa: E402
+from srb.models.adapters.python import Function  # noqa: E402
+
+
+def recogniser(seed: int = 0) -> Function:
+    model = trained(Kind, seed=seed) if seed else ctc()
+    return Function(f"small{seed}", "1", {}, 8, model.transcribe, model)
+
+
+@pytest.fixture(scope="module")
+def view() -> View:
+    return open_view(recogniser())
+
+
+def test_universal_beats_a_random_perturbation_of_its_norm_on_held_out_clips(view) -> None:
+    dev, test = [clip_of(seed) for seed in range(200, 206)], [clip_of(seed) for seed in range(12)]
+    refuse_overlap(dev, test)
+    seen: list[float] = []
+    fit = Fit(10, epochs=3, steps=8, learning_rate=0.01, clip_radius=0.05, seconds=0.5)(view, dev, seen.append)
+    assert fit.about["dev_success"] == pytest.approx(max(seen), abs=1e-4)
+    radius = np.mean([np.abs(clip.samples).max() for clip in dev]) * 10 ** (-10 / 20)
+    assert np.abs(fit.samples).max() <= radius + 1e-6
+    rng = np.random.default_rng(0)
+    noise = Perturbation(rng.standard_normal(len(fit.samples)).astype(np.float32))
+    fitted, random = (Universal(Bound(snr_db=10), one, 4).run(view, test) for one in (fit, noise))
+    success = [np.mean([one.facts["success"] for one in found]) for found in (fitted, random)]
+    assert success[0] > success[1] + 0.2
+    for one, other in zip(fitted, random, strict=True):
+        reached = [snr_db(found.clip.samples, found.pcm) for found in (one, other)]
+        assert reached == pytest.approx([10, 10], abs=0.05)
+        assert min(reached) >= 10
+
+
+def test_dev_clips_in_the_test_set_are_refused_by_id_and_by_sound() -> None:
+    dev, test = [clip_of(1)], [clip_of(2), clip_of(1)]
+    with pytest.raises(UserError, match="'clip-001' is in the test config too"):
+        refuse_overlap(dev, test)
+    renamed = Clip("another name", test[1].samples, "", "en", "x")
+    with pytest.raises(UserError, match="'another name'"):
+        refuse_overlap(dev, [renamed])
+
+
+def test_a_perturbation_is_saved_and_loaded(tmp_path) -> None:
+    one = Perturbation(np.arange(5, dtype=np.float32), {"snr_db": 10})
+    one.save(tmp_path / "p.npz")
+    again = Perturbation.load(tmp_path / "p.npz")
+    assert (again.digest, again.about) == (one.digest, one.about)
+    (tmp_path / "q.npz").write_text("no")
+    with pytest.raises(UserError, match="no perturbation"):
+        Perturbation.load(tmp_path / "q.npz")
+
+
+def test_cw_reaches_its_target_and_then_gets_fainter(view) -> None:
+    clips = [clip_of(seed) for seed in range(5)]
+    loud = CarliniWagner(("ba dc",), eps=0.3, steps=60, shrinks=0, learning_rate=0.02, regularisation=0.01)
+    faint = CarliniWagner(("ba dc",), eps=0.3, steps=120, learning_rate=0.02, regularisation=0.01)
+    first, last = loud.run(view, clips), faint.run(view, clips)
+    assert sum(one.facts["success"] == 1 for one in first) >= 3
+    for one, other in zip(first, last, strict=True):
+        if one.facts["success"] == 1:
+            assert other.facts["prediction_after"] == "ba dc"
+            assert snr_db(other.clip.samples, other.pcm) > snr_db(one.clip.samples, one.pcm)
+            assert other.facts["last_radius"] < 0.3
+            assert other.facts["loss_after"] < other.facts["loss_before"]
+
+
+def test_a_target_of_the_closest_length_is_chosen() -> None:
+    assert closest("one two three four five", TARGETS) == "Really short test string"
+    assert closest("x" * 85, TARGETS).startswith("Tis a strange change")
+    assert closest("Let me see how can I begin", TARGETS) != "Let me see how can I begin"
+
+
+def test_a_target_that_does_not_fit_is_told_in_one_line(view) -> None:
+    with pytest.raises(UserError, match="too much text for a clip of"):
+        CarliniWagner(("abcdabcdabcdabcd",), steps=2).run(view, [clip_of(3, words=1)])
+
+
+def test_genetic_needs_queries_alone_and_gets_better_with_them() -> None:
+    deaf = Function("deaf", "1", {}, 8, ctc().transcribe)
+    clips = [clip_of(seed) for seed in range(4)]
+    short, long = (Genetic(Bound(snr_db=-10), 4, generations=n, stop=None).run(deaf, clips) for n in (1, 25))
+    assert np.mean([one.facts["wer_after"] for one in long]) > np.mean([one.facts["wer_after"] for one in short])
+    assert all(one.facts["queries"] == 25 * 20 for one in long)
+    assert all(snr_db(one.clip.samples, one.pcm) >= -10 for one in long)
+
+
+@pytest.mark.parametrize("snr", [40, 30, 20, 10])
+@pytest.mark.parametrize("odd", [0, 1])
+def test_kenansville_zeroes_the_weakest_bins_down_to_the_snr(speech, snr, odd) -> None:
+    clip = Clip("x", speech[: 32_000 + odd], "a")
+    made = kenansville(clip.samples, 16_000, snr, np.random.default_rng(0))
+    reached = snr_db(clip.samples, to_pcm16(made))
+    assert snr <= reached < snr + 0.5
+    before, after = np.abs(np.fft.rfft(clip.samples.astype(float))), np.abs(np.fft.rfft(made.astype(float)))
+    floor = 30 * np.sqrt(len(made)) / 32768  # what rounding to 16 bits leaves in a bin, amply
+    gone = after < np.minimum(before / 2, floor)
+    kept = np.abs(after - before) < floor
+    assert np.all(gone | kept | (before < floor))
+    if snr <= 20:
+        assert before[gone].max() <= before[~gone & (before > floor)].min() * 1.5 + floor
+
+
+def test_kenansville_leaves_silence_alone() -> None:
+    silent = np.zeros(1000, np.float32)
+    assert np.array_equal(kenansville(silent, 16_000, 10, np.random.default_rng(0)), silent)
+
+
+def test_transfer_on_one_and_on_several_proxies() -> None:
+    one, other = recogniser(), recogniser(1)
+    clips = [clip_of(seed) for seed in range(6)]
+    attack = Transfer(Bound(snr_db=10), 4, steps=10, hear_every=0)
+    alone = attack.run(together([open_view(one)]), clips)
+    both = attack.run(together([open_view(one), open_view(other)]), clips)
+    from srb.attacks.transfer import score
+
+    transferred = [score(other, [(found.clip, found.pcm) for found in column])[0] for column in (alone, both)]
+    assert transferred[1] > transferred[0]
+
+
+def test_models_that_share_weights_are_marked() -> None:
+    base, stranger = recogniser(), recogniser(1)
+    tuned = trained(Kind, seed=2)
+    tuned.frames.weight.data = base.owner.frames.weight.data.clone()  # fine-tuned, the first layer frozen
+    child = Function("tuned", "2", {}, 8, tuned.transcribe, tuned)
+    assert related(base, base) == "same"
+    assert related(base, child) == "shared weights"
+    assert related(base, stranger) is None
+    kinds = ((0.5, None), (1.0, "same"), (0.1, "shared weights"))
+    table = as_table([Cell(f"m{success}", "p", success, success, tie) for success, tie in kinds])
+    assert [line.split()[-1] for line in table.splitlines()[1:4]] == ["50.0", "100.0=", "10.0~"]
