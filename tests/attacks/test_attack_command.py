@@ -16,8 +16,8 @@ import pytest
 
 pytest.importorskip("torch")
 
-from conftest import write_clean
 from small import clip_of, tones
+from tone_config import one_thread, tone_data, write_clean  # noqa: F401
 
 from srb.builders.audio import read
 from srb.cli.main import main
@@ -36,7 +36,7 @@ def attack(data: Path, *words: str) -> int:
     return main(["attack", *words, "--config", "en-tones_clean", "--data", str(data), "--out", str(data)])
 
 
-def test_pgd_configs_load_run_and_score(tone_data, tmp_path, monkeypatch, capsys) -> None:
+def test_pgd_configs_load_run_and_score(tone_data, tmp_path, monkeypatch, capsys) -> None:  # noqa: F811
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HF_HOME", str(tmp_path / "hf"))
     assert attack(tone_data, "pgd", "--model", "python:small:Ctc", "--severity", "2", "4", "--name", "toy", *FAST) == 0
@@ -82,7 +82,7 @@ def test_pgd_configs_load_run_and_score(tone_data, tmp_path, monkeypatch, capsys
     assert "en-tones_pgd_sev4-toy" in results
 
 
-def test_a_second_time_nothing_is_done_and_other_settings_are_refused(tone_data, capsys) -> None:
+def test_a_second_time_nothing_is_done_and_other_settings_are_refused(tone_data, capsys) -> None:  # noqa: F811
     words = ["pgd", "--model", "python:small:Ctc", "--severity", "3", "--limit", "4", *FAST]
     assert attack(tone_data, *words) == 0
     assert attack(tone_data, *words) == 0
@@ -92,7 +92,7 @@ def test_a_second_time_nothing_is_done_and_other_settings_are_refused(tone_data,
     assert attack(tone_data, *words, "--step", "0.1", "--overwrite") == 0
 
 
-def test_a_killed_attack_goes_on_where_it_was(tone_data, capsys) -> None:
+def test_a_killed_attack_goes_on_where_it_was(tone_data, capsys) -> None:  # noqa: F811
     words = ["pgd", "--model", "python:small:Slow", "--severity", "3", "--batch-size", "2", *FAST]
     command = [*words, "--config", "en-tones_clean", "--data", str(tone_data), "--out", str(tone_data)]
     path = os.pathsep.join([str(HERE), os.environ.get("PYTHONPATH", "")])
@@ -157,7 +157,7 @@ def test_bad_clips_get_one_line_before_anything_is_done(tmp_path, case, capsys) 
         (["transfer", "--model", "python:small:Ctc"], "--proxy"),
     ],
 )
-def test_other_mistakes_get_one_line(tone_data, words, line, capsys) -> None:
+def test_other_mistakes_get_one_line(tone_data, words, line, capsys) -> None:  # noqa: F811
     import re
 
     assert attack(tone_data, *words, "--quiet") == 2
@@ -166,13 +166,13 @@ def test_other_mistakes_get_one_line(tone_data, words, line, capsys) -> None:
     assert re.search(line, said)
 
 
-def test_pocketsphinx_has_no_gradients(tone_data, capsys) -> None:
+def test_pocketsphinx_has_no_gradients(tone_data, capsys) -> None:  # noqa: F811
     pytest.importorskip("pocketsphinx")
     assert attack(tone_data, "pgd", "--model", "pocketsphinx?workers=1", "--quiet") == 2
     assert "pocketsphinx has no gradients; the adapters that have are" in capsys.readouterr().err
 
 
-def test_universal_is_fitted_saved_and_used_again(tone_data, capsys) -> None:
+def test_universal_is_fitted_saved_and_used_again(tone_data, capsys) -> None:  # noqa: F811
     words = ["universal", "--model", "python:small:Ctc", "--severity", "4", "--name", "toy", "--quiet"]
     assert attack(tone_data, *words, "--dev", "en-toned_clean", "--epochs", "2", "--steps", "5") == 0
     saved = tone_data / "perturbations" / "universal_sev4-toy.npz"
@@ -183,7 +183,7 @@ def test_universal_is_fitted_saved_and_used_again(tone_data, capsys) -> None:
     assert [row["sha256"] for row in rows_of(tone_data, "en-tones_universal_sev4-toy")] == [r["sha256"] for r in first]
 
 
-def test_cw_genetic_and_kenansville_make_configs(tone_data) -> None:
+def test_cw_genetic_and_kenansville_make_configs(tone_data) -> None:  # noqa: F811
     assert attack(tone_data, "cw", "--model", "python:small:Ctc", *TWO, "--limit", "3", *FAST) == 0
     targets = [json.loads(row["parameters"])["target"] for row in rows_of(tone_data, "en-tones_cw-small-Ctc")]
     assert targets == ["ba", "ba dc", "ba dc"]
@@ -194,7 +194,7 @@ def test_cw_genetic_and_kenansville_make_configs(tone_data) -> None:
         assert all(row["snr_db"] >= bound for row in rows_of(tone_data, f"en-tones_kenansville_sev{severity}"))
 
 
-def test_transfer_prints_a_matrix_with_related_pairs_marked(tone_data, capsys) -> None:
+def test_transfer_prints_a_matrix_with_related_pairs_marked(tone_data, capsys) -> None:  # noqa: F811
     proxies = ["--proxy", "python:small:Ctc", "--proxy", "python:small:Ctc + python:small:OtherCtc"]
     models = ["--model", "python:small:Ctc", "--model", "python:small:Seq2Seq"]
     assert attack(tone_data, "transfer", *proxies, *models, "--severity", "4", "--limit", "4", *FAST) == 0
@@ -211,7 +211,7 @@ def test_transfer_prints_a_matrix_with_related_pairs_marked(tone_data, capsys) -
 
 
 @pytest.mark.slow
-def test_ray_gives_what_the_local_engine_gives(tone_data, monkeypatch) -> None:
+def test_ray_gives_what_the_local_engine_gives(tone_data, monkeypatch) -> None:  # noqa: F811
     pytest.importorskip("ray")
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(HERE), os.environ.get("PYTHONPATH", "")]))
     words = ["pgd", "--model", "python:small:Ctc", "--severity", "3", "--limit", "4", *FAST]

@@ -8,6 +8,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from small import clip_of, ctc  # noqa: E402
+from tone_config import one_thread  # noqa: E402, F401
 
 from srb.attacks.clips import Batch, Bound, padded  # noqa: E402
 from srb.attacks.defences import Defended, straight_through, white_noise  # noqa: E402

@@ -7,6 +7,7 @@ import itertools
 import pytest
 
 torch = pytest.importorskip("torch")
+from tone_config import one_thread  # noqa: E402, F401
 
 from srb.attacks import losses  # noqa: E402
 

@@ -13,6 +13,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
+from tone_config import one_thread  # noqa: E402, F401
 
 from srb.attacks.clips import Batch, Bound, Clip, padded  # noqa: E402
 from srb.attacks.language import Language, LanguageFit, LanguageUniversal, LanguageView  # noqa: E402

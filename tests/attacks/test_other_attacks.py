@@ -9,6 +9,7 @@ torch = pytest.importorskip("torch")
 
 from small import SmallCtc as Kind  # noqa: E402
 from small import clip_of, ctc, trained  # noqa: E402
+from tone_config import one_thread  # noqa: E402, F401
 
 from srb.attacks.clips import Bound, Clip, snr_db  # noqa: E402
 from srb.attacks.cw import TARGETS, CarliniWagner, closest  # noqa: E402

@@ -10,6 +10,7 @@ torch = pytest.importorskip("torch")
 from hypothesis import given, settings  # noqa: E402
 from hypothesis import strategies as st  # noqa: E402
 from small import clip_of, ctc, seq2seq, transducer  # noqa: E402
+from tone_config import one_thread  # noqa: E402, F401
 
 from srb.attacks.clips import Batch, Bound, Clip, batches, padded, snr_db, to_float  # noqa: E402
 from srb.attacks.pgd import Pgd  # noqa: E402

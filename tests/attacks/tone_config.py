@@ -1,4 +1,6 @@
-"""A small clean config in the language of tones, and one torch thread: the suite runs beside others."""
+"""Fixtures of the attacks' tests: a small clean config in the language of tones, and one torch thread.
+
+They are imported by name, because `conftest` means the one in tests/ to other tests."""
 
 from __future__ import annotations
 
@@ -9,8 +11,8 @@ import numpy as np
 import pytest
 
 
-@pytest.fixture(scope="session", autouse=True)
-def _one_thread():
+@pytest.fixture(scope="module", autouse=True)
+def one_thread():
     torch = pytest.importorskip("torch")
     before = torch.get_num_threads()
     torch.set_num_threads(1)
