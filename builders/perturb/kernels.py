@@ -179,6 +179,16 @@ def vocode(out, size, step_re, step_im, frames, fractions, phase):
             phase[1, f] = im * scale
 
 
+@njit(types.void(_rows, _filters, _clip_in), **_COMPILED)
+def overlap_frames(hops, frames, window):
+    """Add windowed frames to the hops that they cover, each frame one hop later than the one before."""
+    hop = hops.shape[1]
+    for t in range(frames.shape[0]):
+        for part in range(frames.shape[1] // hop):
+            for i in range(hop):
+                hops[t + part, i] += frames[t, part * hop + i] * window[part * hop + i]
+
+
 @njit(types.float64(_clip_in), **_COMPILED)
 def sum_of_squares(samples):
     """Energy, in four fixed lanes: faster than one, and the same bits on every CPU."""

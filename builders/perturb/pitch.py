@@ -28,7 +28,7 @@ def _stretch(samples: Samples, pace: float) -> Samples:
     """Phase vocoder: `pace` times as fast at the same pitch. Works in blocks, which stay in the cache of any CPU."""
     from scipy import fft
 
-    from srb.builders.perturb.kernels import vocode
+    from srb.builders.perturb.kernels import overlap_frames, vocode
 
     # A clip too short to reflect at its edges is surrounded with silence instead.
     padded = np.pad(samples, N_FFT // 2, mode="reflect" if len(samples) > N_FFT // 2 else "constant")
@@ -46,9 +46,7 @@ def _stretch(samples: Samples, pace: float) -> Samples:
         phase = np.ascontiguousarray(unit[:, 0]) if phase is None else phase
         stretched = np.empty((len(at[block]), spectrum.shape[1]), dtype=np.complex64)
         vocode(stretched.view(np.float32), size, step_re, step_im, whole[block] - first, fractions[block], phase)
-        pieces = (fft.irfft(stretched, axis=1) * _window()).reshape(-1, 4, HOP)
-        for quarter in range(4):
-            hops[start + quarter : start + quarter + len(pieces)] += pieces[:, quarter]
+        overlap_frames(hops[start:], fft.irfft(stretched, axis=1), _window())
     return _normalised(hops)[N_FFT // 2 :][: round(len(samples) / pace)]
 
 
