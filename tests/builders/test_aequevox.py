@@ -4,10 +4,10 @@ import itertools
 
 import numpy as np
 import pytest
-from conftest import RATE, error_db
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import signal
+from speech import RATE, error_db
 
 from srb.builders.perturb import aequevox
 from srb.builders.perturb.butterworth import butterworth

@@ -6,7 +6,7 @@ import sys
 import numpy as np
 import pytest
 import soundfile
-from conftest import RATE
+from speech import RATE
 
 from srb.builders import audio
 from srb.builders.apply import apply

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 import soundfile
-from conftest import speech_like
+from speech import speech_like
 
 from srb.builders.audio import RATE
 from srb.builders.build import manifests

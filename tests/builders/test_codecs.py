@@ -5,7 +5,7 @@ import io
 import numpy as np
 import pytest
 import soundfile
-from conftest import RATE, error_db
+from speech import RATE, error_db
 
 from srb.builders.perturb import codec
 

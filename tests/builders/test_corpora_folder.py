@@ -6,7 +6,7 @@ import pickle
 import numpy as np
 import pytest
 import soundfile
-from conftest import RATE
+from speech import RATE
 
 from srb.builders.corpora import Problem, open_corpus, parse_flags
 from srb.builders.errors import UserError

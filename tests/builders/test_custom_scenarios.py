@@ -4,7 +4,7 @@ import random
 
 import numpy as np
 import pytest
-from conftest import RATE
+from speech import RATE
 
 from srb.builders.apply import apply
 from srb.builders.banks import Banks

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from conftest import RATE
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from speech import RATE
 
 from srb.builders.perturb.noise import fit, gaussian, mix, snr_db
 

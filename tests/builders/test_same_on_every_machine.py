@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import speech_like
+from speech import speech_like
 
 from srb.builders.apply import apply
 from srb.builders.audio import to_pcm16

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import RATE, error_db
+from speech import RATE, error_db
 
 from srb.builders.perturb.gain import gain
 from srb.builders.perturb.noise import mix

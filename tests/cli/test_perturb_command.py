@@ -8,7 +8,7 @@ import time
 import numpy as np
 import pytest
 import soundfile
-from conftest import RATE
+from speech import RATE
 
 from srb.cli.main import main
 

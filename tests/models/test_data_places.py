@@ -7,9 +7,9 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from conftest import tone, write_config
 from hypothesis import given
 from hypothesis import strategies as st
+from small_configs import tone, write_config
 from test_running import lines, run_json, srb_run
 
 from srb.builders.audio import encode_flac, to_pcm16

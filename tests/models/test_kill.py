@@ -11,7 +11,7 @@ import sys
 import time
 from pathlib import Path
 
-from conftest import tone, write_config
+from small_configs import tone, write_config
 from test_running import lines, srb_run
 
 CLIPS = 150

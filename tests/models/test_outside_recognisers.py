@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import soundfile
-from conftest import tone
+from small_configs import tone
 from test_running import lines, srb_run
 
 from srb.builders.errors import UserError

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-from conftest import write_config
+from small_configs import write_config
 from test_running import srb_run
 
 from srb.builders.audio import encode_flac, read, to_pcm16

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import standin
-from conftest import tone, write_config
+from small_configs import tone, write_config
 
 from srb.builders.errors import UserError
 from srb.cli.main import main

@@ -11,9 +11,7 @@ from time import sleep
 
 import pytest
 from built_data import make_built
-from loopback_hub import LoopbackHub
-
-TOKEN = "hf_verySecretTokenOfTheTests12345"
+from loopback_hub import TOKEN, LoopbackHub
 
 
 @pytest.fixture

@@ -21,6 +21,7 @@ from time import sleep
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
+TOKEN = "hf_verySecretTokenOfTheTests12345"
 TYPES = {"models": "model", "datasets": "dataset", "spaces": "space"}
 LFS_SUFFIXES = (".parquet", ".bin", ".flac", ".zip", ".png")
 MULTIPART_BYTES = 4_000_000

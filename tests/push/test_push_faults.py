@@ -7,7 +7,7 @@ import json
 import pytest
 import yaml
 from built_data import make_config
-from conftest import TOKEN
+from loopback_hub import TOKEN
 
 REPO = "acme/srb"
 CONFIGS = ["en_clean", "en_echo_sev1", "en_noise_sev3"]
