@@ -1,4 +1,4 @@
-"""The inner loops, compiled by Numba. Import this module inside the function that needs it: it brings Numba along.
+"""The inner loops, compiled by Numba, each at its first call. Import this module where it is needed: it brings Numba.
 
 Every sum is added in one fixed order and nothing is compiled with `fastmath`, so a kernel gives the same bits on every
 processor, however wide its vectors are. The signatures are written out so that a read-only array needs no second
@@ -7,6 +7,8 @@ compilation.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache, wraps
 from typing import Any
 
 import numpy as np
@@ -19,23 +21,35 @@ _filters = types.Array(types.float32, 2, "C", readonly=True)
 _rows = types.float32[:, ::1]
 
 
+@cache
 def _can_keep() -> bool:
     """Whether Numba finds a place on disk for what it compiles: without one it refuses to be asked."""
     try:
-        njit(cache=True)(_can_keep)
+        njit(cache=True)(lambda: None)
     except RuntimeError:  # neither this folder nor the user's cache can be written
         return False
     return True
 
 
-# Nobody calls them from C, and the wrapper for it costs compile time.
-_COMPILED: Any = {"cache": _can_keep(), "no_cfunc_wrapper": True}
+def _compiled(signature: Any, **options: Any) -> Callable[[Callable], Callable]:
+    """Compile a kernel when it is first called, so that nobody waits for the kernels of other scenarios."""
+
+    def decorate(function: Callable) -> Callable:
+        @cache
+        def made() -> Callable:
+            # Nobody calls it from C, and the wrapper for it costs compile time.
+            return njit(signature, cache=_can_keep(), no_cfunc_wrapper=True, **options)(function)
+
+        return wraps(function)(lambda *args: made()(*args))
+
+    return decorate
+
 
 # A decaying tail is cut off here, 400 dB down: below 1e-38 a processor computes a hundred times slower.
 _NOTHING = 1e-20
 
 
-@njit(types.void(_clip_out, _clip_in, _table, _table, types.float32), **_COMPILED, error_model="numpy")
+@_compiled(types.void(_clip_out, _clip_in, _table, _table, types.float32), error_model="numpy")
 def add_delayed(out, source, starts, delays, gain):
     """Add `gain` times the source, delayed by a periodic run of delays, to `out`. The source may be `out` itself."""
     quiet, zero = np.float32(_NOTHING), np.float32(0)
@@ -54,9 +68,8 @@ def add_delayed(out, source, starts, delays, gain):
             run, shift = 0, end
 
 
-@njit(
+@_compiled(
     types.void(_clip_out, _clip_in, types.float64, types.float64, types.float64, types.float64, types.float64),
-    **_COMPILED,
     error_model="numpy",
 )
 def biquad(out, samples, b0, b1, b2, a1, a2):
@@ -72,7 +85,7 @@ def biquad(out, samples, b0, b1, b2, a1, a2):
             y1 = y2 = 0.0
 
 
-@njit(types.void(types.int64[::1], _clip_out, _clip_in, types.int64, types.int64), **_COMPILED, error_model="numpy")
+@_compiled(types.void(types.int64[::1], _clip_out, _clip_in, types.int64, types.int64), error_model="numpy")
 def settle(places, misfit, padded, stride, overlap):
     """Move each place on to where `padded` best continues, over `overlap` samples, what lies `stride` after the last.
 
@@ -97,7 +110,7 @@ def settle(places, misfit, padded, stride, overlap):
         places[number] += best
 
 
-@njit(types.void(_clip_out, _filters, _filters, _table), **_COMPILED)
+@_compiled(types.void(_clip_out, _filters, _filters, _table))
 def polyphase(out, rows, taps, starts):
     """out[b * phases + p] = sum_k taps[p, k] * padded[b * step + starts[p] + k]; rows[r, c] is padded[c * step + r].
 
@@ -116,7 +129,7 @@ def polyphase(out, rows, taps, starts):
             out[b * np.uint64(phases) + np.uint64(p)] = sums[b]
 
 
-@njit(_clip_out(_clip_in, _filters, _table, types.int64, types.int64), **_COMPILED)
+@_compiled(_clip_out(_clip_in, _filters, _table, types.int64, types.int64))
 def many_phases(padded, taps, starts, step, length):
     """The same sums as `polyphase`, output by output: faster where there are more phases than outputs to each."""
     phases, width = taps.shape
@@ -135,7 +148,7 @@ def many_phases(padded, taps, starts, step, length):
     return out
 
 
-@njit(types.void(_filters, _rows, _rows, _rows, _rows, _rows), **_COMPILED)
+@_compiled(types.void(_filters, _rows, _rows, _rows, _rows, _rows))
 def phasors(spectrum, size, re, im, step_re, step_im):
     """Magnitude and unit phasor (1 where it is zero) of each value of a spectrum, and the step to the next frame's.
 
@@ -158,7 +171,7 @@ def phasors(spectrum, size, re, im, step_re, step_im):
             step_im[t, f] = im[t + 1, f] * re[t, f] - re[t + 1, f] * im[t, f]
 
 
-@njit(types.void(_rows, _filters, _filters, _filters, _table, _clip_in, _rows), **_COMPILED)
+@_compiled(types.void(_rows, _filters, _filters, _filters, _table, _clip_in, _rows))
 def vocode(out, size, step_re, step_im, frames, fractions, phase):
     """Frames (real and imaginary parts in turn) with magnitudes between two frames and a phase that steps along.
 
@@ -179,7 +192,7 @@ def vocode(out, size, step_re, step_im, frames, fractions, phase):
             phase[1, f] = im * scale
 
 
-@njit(types.void(_rows, _filters, _clip_in), **_COMPILED)
+@_compiled(types.void(_rows, _filters, _clip_in))
 def overlap_frames(hops, frames, window):
     """Add windowed frames to the hops that they cover, each frame one hop later than the one before."""
     hop = hops.shape[1]
@@ -189,7 +202,7 @@ def overlap_frames(hops, frames, window):
                 hops[t + part, i] += frames[t, part * hop + i] * window[part * hop + i]
 
 
-@njit(types.float64(_clip_in), **_COMPILED)
+@_compiled(types.float64(_clip_in))
 def sum_of_squares(samples):
     """Energy, in four fixed lanes: faster than one, and the same bits on every CPU."""
     a, b, c, d = 0.0, 0.0, 0.0, 0.0
@@ -203,7 +216,7 @@ def sum_of_squares(samples):
     return (a + b) + (c + d)
 
 
-@njit(types.int64(_clip_out), **_COMPILED)
+@_compiled(types.int64(_clip_out))
 def clip_in_place(samples):
     """Clip to [-1, 1]; how many samples were outside."""
     top, bottom = np.float32(1), np.float32(-1)
@@ -215,7 +228,7 @@ def clip_in_place(samples):
     return outside
 
 
-@njit(types.void(types.int16[::1], _clip_in), **_COMPILED)
+@_compiled(types.void(types.int16[::1], _clip_in))
 def round_to_16_bits(out, samples):
     """The nearest 16-bit value, ties to even; what lies outside [-1, 1] saturates."""
     shift = np.float32(12582912)  # 1.5 * 2^23: adding it leaves no room for a fraction
@@ -224,7 +237,7 @@ def round_to_16_bits(out, samples):
         out[i] = np.int16(min(max(value, np.float32(-32768)), np.float32(32767)))
 
 
-@njit(types.void(_clip_out, _clip_in), **_COMPILED)
+@_compiled(types.void(_clip_out, _clip_in))
 def multiply_spectra(spectrum, other):
     """Complex product in place, real and imaginary parts in turn. NumPy's own differs in the last bit between CPUs."""
     for i in range(len(spectrum) // 2):
