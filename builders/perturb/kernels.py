@@ -38,7 +38,8 @@ def _compiled(signature: Any, **options: Any) -> Callable[[Callable], Callable]:
         @cache
         def made() -> Callable:
             # Nobody calls it from C, and the wrapper for it costs compile time.
-            return njit(signature, cache=_can_keep(), no_cfunc_wrapper=True, **options)(function)
+            settings: Any = {"cache": _can_keep(), "no_cfunc_wrapper": True, **options}
+            return njit(signature, **settings)(function)
 
         return wraps(function)(lambda *args: made()(*args))
 
