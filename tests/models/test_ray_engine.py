@@ -13,6 +13,7 @@ ray = pytest.importorskip("ray")
 
 def test_a_cluster_gives_the_same_predictions(tones: Path, tmp_path: Path, monkeypatch, capsys) -> None:
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parent))
+    ray.shutdown()  # one that another test left behind does not have the path
     ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="error")
     try:
         spread, alone = tmp_path / "spread", tmp_path / "alone"
