@@ -60,8 +60,13 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from srb.attacks.command import check_severities
+    from importlib.util import find_spec
+
     from srb.builders.errors import UserError
+
+    if find_spec("torch") is None:
+        raise UserError('attacks need torch: pip install "speech-robust-bench[attacks]"')
+    from srb.attacks.command import check_severities
     from srb.models.data import open_data, select
 
     severities = check_severities(args.attack, args.severity)
