@@ -78,7 +78,7 @@ def client(hub, tmp_path):
             environment["PYTHONPATH"] = os.pathsep.join([str(Path(datasets.__file__).parents[1])])
         command = [sys.executable, *(["-S"] if isolated else []), "-c", code]
         done = subprocess.run(
-            command, env=environment, capture_output=True, text=True, timeout=120, cwd=cwd or tmp_path
+            command, env=environment, capture_output=True, text=True, timeout=300, cwd=cwd or tmp_path
         )
         assert done.returncode == 0, done.stderr[-3000:]
         return done.stdout
