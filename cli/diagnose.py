@@ -11,7 +11,6 @@ Json = dict[str, Any]
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("folder", metavar="RUN", help="a run folder, runs/<model>")
     parser.add_argument("--language", help="default: every language of the run")
-    parser.add_argument("--data", help="where the built configs are, for errors by loudness")
     parser.add_argument("--minimum", type=int, default=10, metavar="N", help="clips that a group needs (default: 10)")
     parser.add_argument("--frequencies", metavar="CSV", help="word,count: how common words are, instead of in the run")
     parser.add_argument("--names", metavar="FILE", help="words that are names, one on a line, instead of by capitals")
@@ -40,7 +39,6 @@ def run(args: argparse.Namespace) -> None:
             one,
             language,
             normaliser=args.normaliser,
-            data=args.data,
             minimum=args.minimum,
             frequency=read_frequencies(args.frequencies, args.normaliser) if args.frequencies else None,
             names=read_names(args.names, args.normaliser) if args.names else None,

@@ -7,7 +7,12 @@ import argparse
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("folder", nargs="+", metavar="RUN", help="run folders; one without results is scored first")
-    parser.add_argument("--out", default="report.html", metavar="FILE", help="the page (default: report.html)")
+    parser.add_argument(
+        "--out",
+        default="report.html",
+        metavar="FILE",
+        help="the page (default: report.html); its cards go beside it as .json",
+    )
     parser.add_argument("--data", help="where the configs are, for the audio of the worst clips")
     parser.add_argument(
         "--embed-audio", type=int, metavar="N", help="of the N worst clips of each model (6 with --data)"
@@ -34,5 +39,5 @@ def run(args: argparse.Namespace) -> None:
     with progress() as bar:
         task = bar.add_task("scoring, looking at words", total=2 * len(args.folder))
         made = gather(args.folder, meta=known, data=args.data, embed=embed, advance=lambda: bar.advance(task))
-    path = write(made, args.out, args.title)
-    print(f"{path}: {len(args.folder)} models, {path.stat().st_size / 1e6:.1f} MB")
+    page, cards = write(made, args.out, args.title)
+    print(f"{page}: {len(args.folder)} models, {page.stat().st_size / 1e6:.1f} MB; report cards as data: {cards}")

@@ -10,8 +10,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from srb.metrics.scoring import NORMALISERS, Counts, default_unit, versions
+
+BY_WORD = {"srb-paper-1", "none"}  # the normalisers that treat every word of a text alone
 
 
 class _Numbers(dict[str, int]):
@@ -76,8 +80,9 @@ class Vocabulary:
     """Numbers for words. Two transcripts can be compared if one vocabulary has encoded both."""
 
     normaliser: str = "srb-paper-1"
-    unit: str = "word"
+    unit: str = "word"  # or "char-nospace"
     numbers: _Numbers = field(default_factory=_Numbers)
+    seen: dict[str, list[int]] = field(default_factory=dict)  # word as written -> its numbers
 
     @classmethod
     def of(cls, language: str | None, normaliser: str = "srb-paper-1") -> Vocabulary:
@@ -90,17 +95,28 @@ class Vocabulary:
         """Every word so far, by number."""
         return list(self.numbers)
 
-    def encode(self, texts: Sequence[str | None]) -> Coded:
+    def encode(self, texts: Sequence[str | None] | pa.ChunkedArray) -> Coded:
         """Normalise and number the words of each text; a clip that failed (None) has none."""
-        normal = NORMALISERS[self.normaliser][0]
-        flat: list[str] = []  # one list for all: a list per text would keep the garbage collector busy
-        ends = [0]
-        for text in texts:
-            words = normal(text).split() if text else []
-            flat += words if self.unit == "word" else list((" " if self.unit == "char" else "").join(words))
-            ends.append(len(flat))
-        numbers = map(self.numbers.__getitem__, flat)
-        return Coded(np.fromiter(numbers, dtype=np.int32, count=len(flat)), np.array(ends, dtype=np.int64))
+        if self.normaliser not in BY_WORD:
+            normal = NORMALISERS[self.normaliser][0]
+            texts = [normal(text) if text else "" for text in texts]
+        column = texts if isinstance(texts, pa.ChunkedArray) else pa.chunked_array([texts], pa.string())
+        split = pc.utf8_split_whitespace(column.combine_chunks().fill_null(""))
+        written = split.values.dictionary_encode()
+        units = [self._units(word) for word in written.dictionary.to_pylist()]
+        sizes = np.array([len(one) for one in units], dtype=np.int64)
+        numbers = np.array([number for one in units for number in one], dtype=np.int32)
+        word = written.indices.to_numpy()
+        ends = np.concatenate([[0], np.cumsum(sizes[word])])
+        first = (np.cumsum(sizes) - sizes)[word] - ends[:-1]
+        return Coded(numbers[np.repeat(first, sizes[word]) + np.arange(ends[-1])], ends[split.offsets.to_numpy()])
+
+    def _units(self, word: str) -> list[int]:
+        """The numbers of a word as written: mostly one; none for "--", and one a character where these are the unit."""
+        if word not in self.seen:
+            words = NORMALISERS[self.normaliser][0](word).split()
+            self.seen[word] = [self.numbers[unit] for unit in (words if self.unit == "word" else "".join(words))]
+        return self.seen[word]
 
 
 def align(reference: Coded, heard: Coded) -> Alignment:

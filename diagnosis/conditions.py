@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,10 +24,9 @@ EDGES: dict[str, tuple[float, ...]] = {
 PERCENTILES = (50, 90, 95, 99)
 
 
-def by_bins(counts: Counts, values: Sequence[float], edges: Sequence[float]) -> list[Json]:
-    """WER of the clips in each bin; empty bins and clips without a value are left out."""
-    known = np.asarray(values, dtype=float)
-    place = np.digitize(known, edges)
+def by_bins(counts: Counts, values: np.ndarray, edges: Sequence[float]) -> list[Json]:
+    """WER of the clips in each bin; empty bins and clips without a value (NaN) are left out."""
+    place = np.digitize(values, edges)
     labels = [
         f"< {edges[0]:g}",
         *(f"{a:g} to {b:g}" for a, b in pairwise(edges)),
@@ -36,7 +34,7 @@ def by_bins(counts: Counts, values: Sequence[float], edges: Sequence[float]) -> 
     ]
     made = []
     for number, label in enumerate(labels):
-        part = counts.take((place == number) & ~np.isnan(known))
+        part = counts.take((place == number) & ~np.isnan(values))
         if len(part):
             start = edges[number - 1] if number else None
             made.append(
@@ -75,27 +73,12 @@ def speakers(counts: Counts, names: Sequence[str | None], minimum_clips: int = 3
     }
 
 
-def loudness_dbfs(data: str | Path, config: str) -> dict[str, float]:
-    """The RMS level of each clip of a built config, in dB below full scale; digital silence has none."""
-    from srb.models.data import open_data
-
-    found = open_data(str(data)).config(config)
-    made = {}
-    for window in found.windows({row.position for row in found.rows}):
-        for row in window.rows:
-            power = float(np.mean(np.square(window.decode(row), dtype=np.float64)))
-            if power > 0:
-                made[row.id] = 10 * np.log10(power)
-    return made
-
-
 def bins_of(
-    counts: Counts, durations: Sequence[float | None], loudness: Sequence[float | None] | None = None
+    counts: Counts, durations: Sequence[float | None], loudness: Sequence[float | None]
 ) -> Mapping[str, list[Json]]:
     """All the tables there is something for."""
-    seconds = np.array([np.nan if value is None else value for value in durations], dtype=float)
+    seconds, level = (np.array([np.nan if v is None else v for v in values]) for values in (durations, loudness))
     with np.errstate(divide="ignore", invalid="ignore"):
-        values = {"length_s": seconds, "words_per_s": np.where(seconds > 0, counts.lengths / seconds, np.nan)}
-    if loudness is not None:
-        values["loudness_dbfs"] = np.array([np.nan if v is None else v for v in loudness], dtype=float)
-    return {what: by_bins(counts, found.tolist(), EDGES[what]) for what, found in values.items()}
+        rate = np.where(seconds > 0, counts.lengths / seconds, np.nan)
+    values = {"length_s": seconds, "words_per_s": rate, "loudness_dbfs": level}
+    return {what: rows for what, found in values.items() if (rows := by_bins(counts, found, EDGES[what]))}

@@ -14,6 +14,8 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from srb.builders.errors import UserError
 from srb.builders.names import parse
@@ -127,38 +129,40 @@ def _heard(
     advance: Callable[[], None],
 ) -> Heard:
     vocabulary = Vocabulary.of(parse(clean).language)
-    ids: dict[str, list[str]] = {}
+    about = runs[0].table(clean, ["id", "text", *COLUMNS])
+    ids: dict[str, pa.ChunkedArray] = {}
     coded: dict[str, dict[str, Coded]] = {run.model: {} for run in runs}
-    lines: list[dict[str, Any]] = []
     for config in (clean, *levels):
         for run in runs:
-            read = run.read(config)
+            read = run.table(config, ["id", "pred_text"])
             advance()
-            lines = lines or read.lines
-            coded[run.model][config] = vocabulary.encode(read.column("pred_text"))
-            _same_clips(config, runs[0].model, ids.setdefault(config, read.column("id")), run.model, read.column("id"))
-    common = set(ids[clean]).intersection(*ids.values())
-    if not common:
+            coded[run.model][config] = vocabulary.encode(read["pred_text"])
+            _same_clips(config, runs[0].model, ids.setdefault(config, read["id"]), run.model, read["id"])
+    every = common = about["id"]
+    for there in ids.values():
+        if not there.equals(common):
+            common = common.filter(pc.is_in(common, there))
+    if not len(common):
         raise UserError(f"{clean} and the configs made from it have no clip in common; run them again")
     for config, there in ids.items():
         if len(there) > len(common):
-            kept = np.array([clip in common for clip in there])
+            kept = pc.is_in(there, common).to_numpy()
             for transcripts in coded.values():
                 transcripts[config] = transcripts[config].take(kept)
-    lines, every = [line for line in lines if line["id"] in common], len(lines)
+    about = about.filter(pc.is_in(every, common))
 
     def column(name: str) -> tuple[Any, ...]:
-        return tuple(line.get(name) or None for line in lines)
+        return tuple(value or None for value in about[name].to_pylist())
 
     known = {name: column(name) for name in COLUMNS}
     known |= {name: tuple(of.get(clip) for clip in column("id")) for name, of in columns.items()}
-    clips = ClipSet(clean, tuple(levels), column("id"), column("speaker"), known, every - len(lines))
-    return Heard(clips, vocabulary, vocabulary.encode(column("text")), coded)
+    clips = ClipSet(clean, tuple(levels), column("id"), known["speaker"], known, len(every) - len(common))
+    return Heard(clips, vocabulary, vocabulary.encode(about["text"]), coded)
 
 
-def _same_clips(config: str, one: str, ids: Sequence[str], other: str, others: Sequence[str]) -> None:
-    if ids != others:
-        lonely = sorted(set(ids) ^ set(others))
+def _same_clips(config: str, one: str, ids: pa.ChunkedArray, other: str, others: pa.ChunkedArray) -> None:
+    if not ids.equals(others):
+        lonely = sorted(set(ids.to_pylist()) ^ set(others.to_pylist()))
         raise UserError(
             f"{config}: {one} and {other} were not run on the same clips, {len(lonely)} are in one only "
             f"({_some(lonely)}); run both on the same clips"

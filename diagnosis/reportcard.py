@@ -36,7 +36,6 @@ class _Part:
 
     counts: list[Counts] = field(default_factory=list)
     lines: list[Json] = field(default_factory=list)
-    loudness: list[float | None] = field(default_factory=list)
     kinds: Counter[tuple[str, str]] = field(default_factory=Counter)
     bursts: int = 0
     burst_words: int = 0
@@ -54,13 +53,12 @@ def card(
     language: str,
     *,
     normaliser: str = "srb-paper-1",
-    data: str | None = None,
     minimum: int = MINIMUM,
     frequency: Mapping[str, int] | None = None,
     names: set[str] | None = None,
     replicates: int = 200,
 ) -> Json:
-    """The card of a run in one language. `data`, where the configs are, adds loudness."""
+    """The card of a run in one language."""
     read = [run.read(config) for config in run.configs if parse(config).language == language]
     speech = [one for one in read if one.entry.get("category") != REJECT]
     if not speech:
@@ -79,7 +77,7 @@ def card(
     parts = {"clean": _Part(), "hard": _Part()}
     for one in speech:
         part = parts["clean" if parse(one.config).scenario == "clean" else "hard"]
-        _add(part, one, align(*heard[one.config]), kinds, spelled, _loudness(data, one.config))
+        _add(part, one, align(*heard[one.config]), kinds, spelled)
     return {
         "schema": SCHEMA,
         "model": run.model,
@@ -94,21 +92,15 @@ def card(
     }
 
 
-def _loudness(data: str | None, config: str) -> dict[str, float] | None:
-    return None if data is None else conditions.loudness_dbfs(data, config)
-
-
 def _add(
     part: _Part,
     read: Predictions,
     alignment: Alignment,
     kinds: words.Kinds,
     spelled: Sequence[str],
-    loudness: Mapping[str, float] | None,
 ) -> None:
     part.counts.append(alignment.counts)
     part.lines += read.lines
-    part.loudness += [None if loudness is None else loudness.get(line["id"]) for line in read.lines]
     for kind, (said, missed) in words.missed(alignment, kinds).items():
         part.kinds[kind, "said"] += said
         part.kinds[kind, "missed"] += missed
@@ -127,7 +119,6 @@ def _add(
 def _part(part: _Part, minimum: int) -> Json:
     counts = part.together()
     minutes = sum(float(line.get("duration") or 0) for line in part.lines) / 60
-    loud = part.loudness if any(value is not None for value in part.loudness) else None
 
     def column(name: str) -> list[Any]:
         return [line.get(name) or None for line in part.lines]
@@ -157,7 +148,9 @@ def _part(part: _Part, minimum: int) -> Json:
             "loops_per_hour": 60 * part.loops / minutes if minutes else None,
             "examples": sorted(part.examples, key=lambda e: -e["words"])[:EXAMPLES],
         },
-        "conditions": dict(conditions.bins_of(counts, column("duration"), loud)),
+        "conditions": dict(
+            conditions.bins_of(counts, column("duration"), [line.get("loudness_dbfs") for line in part.lines])
+        ),
         "speakers": conditions.speakers(counts, column("speaker")),
         "groups": {
             name: _disparity(counts, labels, column("id"), minimum)

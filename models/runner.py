@@ -10,6 +10,7 @@ from __future__ import annotations
 import gc
 import hashlib
 import json
+import math
 import os
 import platform
 import queue
@@ -222,7 +223,7 @@ def ahead(items: Iterable[T], depth: int = 2) -> Iterator[T]:
 # ------------------------------------------------------------------------------------------------------ predictions
 
 
-def line_of(config: str, row: Row, outcome: Outcome) -> dict[str, Any]:
+def line_of(config: str, row: Row, outcome: Outcome, clip: Clip | Exception | None = None) -> dict[str, Any]:
     """One prediction, as docs/formats.md lays it out."""
     line: dict[str, Any] = {
         "id": row.id,
@@ -236,10 +237,17 @@ def line_of(config: str, row: Row, outcome: Outcome) -> dict[str, Any]:
         "age": row.age,
         "accent": row.accent,
         "language": row.language,
+        "loudness_dbfs": loudness_dbfs(clip) if isinstance(clip, np.ndarray) else None,
     }
     if outcome.error is not None:
         line["error"] = outcome.error
     return line
+
+
+def loudness_dbfs(clip: Clip) -> float | None:
+    """The RMS level in dB below full scale, to a tenth; digital silence has none."""
+    power = float(np.mean(np.square(clip, dtype=np.float64))) if len(clip) else 0.0
+    return round(10 * math.log10(power), 1) if power > 0 else None
 
 
 class Predictions:
@@ -509,7 +517,8 @@ class Runner:
         batch_size = self.batch_size or listener.recogniser.batch_size
         for batch in ahead(read_batches(config, wanted, batch_size, self.batch_seconds)):
             outcomes = listener.hear(batch)
-            predictions.add([line_of(config.name, *pair) for pair in zip(batch.rows, outcomes, strict=True)])
+            heard = zip(batch.rows, outcomes, batch.clips, strict=True)
+            predictions.add([line_of(config.name, *each) for each in heard])
             advance(sum(row.duration for row in batch.rows))
 
     def _check_data(self, config: Config) -> None:

@@ -46,6 +46,7 @@ _LINE = {
     "age": text(100, null=True),
     "accent": text(300, null=True),
     "language": text(10, null=True),
+    "loudness_dbfs": number(-200, 10, null=True),
     "error": text(2_000),
 }
 _LINE_NEEDS = ("id", "audio_filepath", "duration", "time", "text", "pred_text")

@@ -6,11 +6,13 @@ A content security policy forbids every request and every script but ours, which
 from __future__ import annotations
 
 import hashlib
+import json
 from base64 import b64encode
 from importlib.resources import files
 from pathlib import Path
 
 from srb.builders.audio import replacing
+from srb.builders.errors import UserError
 from srb.report import sections
 from srb.report.cards import cards
 from srb.report.gather import Report
@@ -19,13 +21,20 @@ from srb.report.html import Html, join, tag
 _TEMPLATE = files("srb.report") / "template"
 
 
-def write(report: Report, path: str | Path, title: str = "Speech Robust Bench") -> Path:
-    """Write the page and return where it is."""
+def write(report: Report, path: str | Path, title: str = "Speech Robust Bench") -> tuple[Path, Path]:
+    """Write the page, and beside it the report cards as JSON; return where they are."""
     path = Path(path)
+    if path.suffix == ".json":
+        raise UserError(
+            f"--out {path}: the report is a page, name it .html; its report cards go to {path} by themselves"
+        )
     path.parent.mkdir(parents=True, exist_ok=True)
-    with replacing(path) as part:
-        part.write_text(page(report, title), encoding="utf-8")
-    return path
+    cards_path = path.with_suffix(".json")
+    data = json.dumps({model.name: model.cards for model in report.models}, indent=1, ensure_ascii=False)
+    for where, text in ((path, page(report, title)), (cards_path, data)):
+        with replacing(where) as part:
+            part.write_text(text, encoding="utf-8")
+    return path, cards_path
 
 
 def page(report: Report, title: str) -> str:

@@ -25,6 +25,7 @@ NOISY = [
     "go to roam now and then and then and then",
 ]
 PEOPLE = {"gender": ["female", "male", "female", "male"], "speaker": ["a", "b", "a", "b"]}
+LEVELS = {"loudness_dbfs": [-22.5, -22.5, -41.0, None]}
 
 
 def aligned(said, heard):
@@ -122,7 +123,7 @@ def test_bursts_are_runs_of_inserted_words():
 
 def test_bins_spread_and_speakers():
     counts = zeros([10, 10, 10, 10], [0, 1, 2, 9])
-    rows = conditions.by_bins(counts, [1.0, 3.0, 4.0, math.nan], (2, 5))
+    rows = conditions.by_bins(counts, np.array([1.0, 3.0, 4.0, math.nan]), (2, 5))
     assert [(r["bin"], r["clips"], r["wer"]) for r in rows] == [("< 2", 1, 0.0), ("2 to 5", 2, 15.0)]
     assert conditions.spread(counts)["p50"] == 15
     assert conditions.spread(counts)["without_error"] == 0.25
@@ -132,8 +133,9 @@ def test_bins_spread_and_speakers():
 
 
 def test_speech_rate_is_reference_words_by_seconds():
-    found = conditions.bins_of(zeros([10, 10], [1, 3]), [5.0, 2.0])
+    found = conditions.bins_of(zeros([10, 10], [1, 3]), [5.0, 2.0], [None, None])
     assert [row["bin"] for row in found["words_per_s"]] == ["2 to 2.5", ">= 3.5"]
+    assert "loudness_dbfs" not in found
 
 
 # --- disparity -------------------------------------------------------------------------------------------------------
@@ -175,7 +177,7 @@ def test_languages_side_by_side():
 @pytest.fixture
 def folder(write_run):
     heard = {"en-x_clean": SAID, "en-x_aeq_noise_sev1": NOISY, "en-x_silence": ["thank you", "", "thank you", None]}
-    return write_run("m", heard, SAID, **PEOPLE)
+    return write_run("m", heard, SAID, **PEOPLE, **LEVELS)
 
 
 def test_the_card_of_a_run(folder):
@@ -185,6 +187,11 @@ def test_the_card_of_a_run(folder):
     assert made["hard"]["hallucination"]["examples"][0]["text"] == "and then and then and then"
     assert made["hard"]["kinds"]["numbers"] == {"said": 1, "missed": 1, "rate": 100}
     assert made["hard"]["groups"]["gender"]["worst"] == "male"
+    levels = made["hard"]["conditions"]["loudness_dbfs"]
+    assert [(row["bin"], row["clips"], row["wer"]) for row in levels] == [
+        ("< -40", 1, 100),
+        ("-25 to -20", 2, 500 / 11),
+    ]
     assert made["reject"]["clips_with_words"] == 2
     assert made["reject"]["words_per_minute"] == pytest.approx(4 / (8 / 60))
     assert made["reject"]["phrases"] == [["thank you", 2]]
@@ -243,3 +250,8 @@ def test_the_card_is_within_the_report(folder, tmp_path, capsys):
     text = page.read_text("utf-8")
     assert 'id="cards"' in text
     assert "Words missed" in text
+    assert "WER by loudness, dBFS" in text
+    data = json.loads(page.with_suffix(".json").read_text("utf-8"))
+    assert data["m"]["en"]["hard"] == card(open_run(folder), "en")["hard"]
+    assert main(["report", str(folder), "--out", str(tmp_path / "report.json")]) == 2
+    assert "name it .html" in capsys.readouterr().err

@@ -60,3 +60,12 @@ def test_distance_is_rapidfuzz_over_the_longer_transcript(one, other):
 def test_a_failed_clip_has_no_words_and_a_language_without_spaces_is_counted_in_characters():
     assert Vocabulary().encode([None, "A b."]).lengths.tolist() == [0, 2]
     assert Vocabulary.of("zh").encode(["你好 吗"]).lengths.tolist() == [3]
+
+
+@settings(deadline=None)
+@given(st.lists(st.none() | st.text() | st.text(" a-Σς\u0301é.İ\u2003\x1c\u200b")))
+def test_words_are_those_of_the_normaliser(texts):
+    vocabulary = Vocabulary()
+    coded = vocabulary.encode(texts)
+    heard = [[vocabulary.words[number] for number in words] for words in np.split(coded.words, coded.starts[1:-1])]
+    assert heard[: len(texts)] == [scoring.normalise(text or "").split() for text in texts]

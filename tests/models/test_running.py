@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 import standin
 from small_configs import tone, write_config
@@ -40,6 +41,8 @@ def test_one_line_per_clip_in_the_order_of_the_data(tones: Path, out: Path) -> N
         assert got[3]["text"] == "reference 3"
         assert got[3]["audio_filepath"] == f"{config}/clip-0003.flac"
         assert got[3]["duration"] == pytest.approx(len(tone(3)) / 16_000)
+        level = 10 * np.log10(np.mean(np.square(tone(3), dtype=float)))
+        assert got[3]["loudness_dbfs"] == pytest.approx(level, abs=0.06)
         assert (got[3]["speaker"], got[3]["gender"], got[3]["age"]) == ("speaker-1", "female", None)
         assert all(line["time"] >= 0 and "error" not in line for line in got)
 
