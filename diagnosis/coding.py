@@ -97,24 +97,22 @@ class Vocabulary:
 
     def encode(self, texts: Sequence[str | None] | pa.ChunkedArray) -> Coded:
         """Normalise and number the words of each text; a clip that failed (None) has none."""
+        column = texts if isinstance(texts, pa.ChunkedArray) else pa.chunked_array([texts], pa.string())
         if self.normaliser not in BY_WORD:
             normal = NORMALISERS[self.normaliser][0]
-            texts = [normal(text) if text else "" for text in texts]
-        column = texts if isinstance(texts, pa.ChunkedArray) else pa.chunked_array([texts], pa.string())
+            column = pa.chunked_array([[normal(text or "") for text in column.to_pylist()]], pa.string())
         split = pc.utf8_split_whitespace(column.combine_chunks().fill_null(""))
         written = split.values.dictionary_encode()
-        units = [self._units(word) for word in written.dictionary.to_pylist()]
-        sizes = np.array([len(one) for one in units], dtype=np.int64)
-        numbers = np.array([number for one in units for number in one], dtype=np.int32)
-        word = written.indices.to_numpy()
-        ends = np.concatenate([[0], np.cumsum(sizes[word])])
-        first = (np.cumsum(sizes) - sizes)[word] - ends[:-1]
-        return Coded(numbers[np.repeat(first, sizes[word]) + np.arange(ends[-1])], ends[split.offsets.to_numpy()])
+        units = pa.array([self._units(word) for word in written.dictionary.to_pylist()], pa.list_(pa.int32()))
+        numbers = units.take(written.indices)
+        starts = numbers.offsets.to_numpy()[split.offsets.to_numpy()]
+        return Coded(numbers.values.to_numpy(), starts.astype(np.int64))
 
     def _units(self, word: str) -> list[int]:
         """The numbers of a word as written: mostly one; none for "--", and one a character where these are the unit."""
         if word not in self.seen:
-            words = NORMALISERS[self.normaliser][0](word).split()
+            normal = NORMALISERS[self.normaliser][0] if self.normaliser in BY_WORD else str
+            words = normal(word).split()
             self.seen[word] = [self.numbers[unit] for unit in (words if self.unit == "word" else "".join(words))]
         return self.seen[word]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import jiwer
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from rapidfuzz.distance import Levenshtein
@@ -69,3 +70,11 @@ def test_words_are_those_of_the_normaliser(texts):
     coded = vocabulary.encode(texts)
     heard = [[vocabulary.words[number] for number in words] for words in np.split(coded.words, coded.starts[1:-1])]
     assert heard[: len(texts)] == [scoring.normalise(text or "").split() for text in texts]
+
+
+@pytest.mark.parametrize("normaliser", scoring.NORMALISERS)
+def test_every_normaliser_gives_its_own_words(normaliser):
+    text = " Mr. Smith's twenty-one -- (um) colours [noise], it's £5 "
+    vocabulary = Vocabulary(normaliser)
+    coded = vocabulary.encode(["", text])
+    assert [vocabulary.words[number] for number in coded.words] == scoring.normalise(text, normaliser).split()
