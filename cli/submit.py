@@ -19,6 +19,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--licence", help="the model's licence")
     parser.add_argument("--url", help="where to read about the model (https)")
     parser.add_argument("--training-data", metavar="TEXT", help="what it was trained on, in a few words")
+    parser.add_argument("--parquet", action="store_true", help="send the predictions packed, a fraction of the size")
     parser.add_argument("--dry-run", action="store_true", help="make and check the submission, send nothing")
 
 
@@ -42,7 +43,7 @@ def run(args: argparse.Namespace) -> int:
         "training_data": args.training_data,
     }
     out = Path(args.out) if args.out else Path("submissions") / (args.name or open_run(args.folder).model)
-    made = submission.make(args.folder, out, model)
+    made = submission.make(args.folder, out, model, parquet=args.parquet)
     verdict = verify(made, truth.load(args.data))
     if not verdict.accepted:
         for reason in verdict.reasons:

@@ -1,4 +1,5 @@
 """Reads files that a stranger sent: what is not plain JSON or JSONL of a modest size is refused, with the reason.
+(Parquet is unpacked to JSONL first, by `packed`.)
 
 Nothing is unpacked, imported or executed, and nothing is followed: a submission is one flat folder of plain files whose
 names are known beforehand. JSON is read without the extensions of Python's reader (NaN, repeated keys) and within
@@ -26,6 +27,7 @@ LINE_BYTES = 100_000
 FILES = 2_000
 DEPTH = 12
 DOCUMENTS = ("submission.json", "run.json", "results.json")
+PREDICTIONS = (".jsonl", ".parquet")
 
 
 class Refused(ValueError):
@@ -49,26 +51,31 @@ def survey(folder: Path) -> tuple[list[str], list[str]]:
             problems.append(f"{shown(name)}: not a plain file")
         elif reason := _name_problem(name):
             problems.append(f"{shown(name)}: {reason}")
-        elif about.st_size > (limit := JSONL_BYTES if name.endswith(".jsonl") else JSON_BYTES):
+        elif about.st_size > (limit := JSON_BYTES if name in DOCUMENTS else JSONL_BYTES):
             problems.append(f"{name}: {about.st_size} bytes; the limit is {limit}")
-        elif name.endswith(".jsonl"):
-            configs.append(name.removesuffix(".jsonl"))
+        elif name not in DOCUMENTS:
+            configs.append(_config(name))
         total += about.st_size
     if total > TOTAL_BYTES:
         problems.append(f"{total} bytes in all; the limit is {TOTAL_BYTES}")
     problems += [f"{name}: missing" for name in DOCUMENTS if not (folder / name).is_file()]
+    problems += [f"{name}: has predictions twice, .jsonl and .parquet" for name in configs if configs.count(name) > 1]
     if not configs and not problems:
         problems.append("no predictions (<config>.jsonl)")
     return configs, problems
 
 
+def _config(name: str) -> str:
+    return name.removesuffix(".jsonl").removesuffix(".parquet")
+
+
 def _name_problem(name: str) -> str | None:
     if name in DOCUMENTS:
         return None
-    if not name.endswith(".jsonl"):
-        return "only JSON and JSONL are taken: submission.json, run.json, results.json and <config>.jsonl"
+    if not name.endswith(PREDICTIONS):
+        return "only JSON, JSONL and parquet are taken: submission.json, run.json, results.json and <config>.jsonl"
     try:
-        parse(name.removesuffix(".jsonl"))
+        parse(_config(name))
     except UserError:
         return "is not named after a config"
     return None

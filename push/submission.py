@@ -1,8 +1,9 @@
 """A submission: a run folder's predictions and results, with hashes and what the leaderboard says about the model.
 
-One flat folder: `<config>.jsonl`, `run.json`, `results.json` as docs/formats.md has them, and `submission.json`:
-`schema`, `model` (name, id, params_m, licence, url, training_data), `benchmark_version`, `software`, `reproduce` (the
-command), and `files`: name -> sha256 and size.
+One flat folder: `<config>.jsonl` (or `.parquet`, the same packed), `run.json`, `results.json` as docs/formats.md has
+them, and `submission.json`: `schema`, `model` (name, id, params_m, licence, url, training_data), `benchmark_version`,
+`software`, `reproduce` (the command), and `files`: name -> sha256 and size. Hashes and scores in `run.json` and
+`results.json` are of the `.jsonl`, packed or not.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from srb.builders.errors import UserError
 from srb.builders.seeding import BENCHMARK_VERSION
 from srb.metrics import results
 from srb.metrics.runs import open_run
+from srb.push import packed
 
 SCHEMA = 1
 NAME = "submission.json"
@@ -35,7 +37,7 @@ def file_facts(path: Path) -> Json:
         return {"sha256": hashlib.file_digest(file, "sha256").hexdigest(), "size": path.stat().st_size}
 
 
-def make(run_folder: str | Path, out: Path, model: Json, configs: Iterable[str] = ()) -> Path:
+def make(run_folder: str | Path, out: Path, model: Json, configs: Iterable[str] = (), parquet: bool = False) -> Path:
     """Write the submission of a run into a new folder; scores are computed anew with the leaderboard's options."""
     run = open_run(run_folder)
     chosen = sorted(configs) or list(run.configs)
@@ -54,6 +56,9 @@ def make(run_folder: str | Path, out: Path, model: Json, configs: Iterable[str] 
     about["model"] = name
     _write(out / "run.json", about)
     _write(out / results.NAME, results.results(open_run(out)))
+    if parquet:
+        for config in chosen:
+            packed.pack(out / f"{config}.jsonl")
     files = {path.name: file_facts(path) for path in sorted(out.iterdir())}
     _write(
         out / NAME,

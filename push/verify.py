@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from importlib import metadata
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import SimpleNamespace
 from typing import Any
 
@@ -20,7 +21,7 @@ from srb.builders.errors import UserError
 from srb.metrics import results
 from srb.metrics.aggregate import ADVERSARIAL
 from srb.metrics.runs import Run
-from srb.push import strict, submission
+from srb.push import packed, strict, submission
 from srb.push.strict import Refused, number, shape, shown, text
 from srb.push.truth import Expected, people_digest, rows_digest
 
@@ -68,6 +69,7 @@ class Verdict:
     results: Json | None = None
     facts: Json | None = None
     run: Run | None = None
+    scratch: TemporaryDirectory | None = None  # what was unpacked, for as long as `run` is read
 
     @property
     def accepted(self) -> bool:
@@ -95,6 +97,8 @@ def verify(folder: str | Path, truth: Mapping[str, Expected]) -> Verdict:
         _check_submission(verdict, folder, documents)
     if verdict.accepted:
         _check_coverage(verdict, configs, truth)
+    if verdict.accepted:
+        folder = _unpacked(verdict, folder, configs, truth)
     entries: dict[str, Json] = {}
     errors: dict[str, str] = {}
     if verdict.accepted:
@@ -175,6 +179,20 @@ def _check_coverage(verdict: Verdict, configs: list[str], truth: Mapping[str, Ex
         wanted = expected.language in languages and expected.category not in ADVERSARIAL
         if wanted and name not in configs:
             verdict.refuse(f"{name}: missing; a submission has every config of its languages")
+
+
+def _unpacked(verdict: Verdict, folder: Path, configs: list[str], truth: Mapping[str, Expected]) -> Path:
+    """A folder with a `.jsonl` of every config: the submission itself if it has no parquet."""
+    rows = {config: truth[config].rows for config in configs if (folder / f"{config}{packed.SUFFIX}").exists()}
+    if not rows:
+        return folder
+    verdict.scratch = TemporaryDirectory(prefix="srb-")
+    out = Path(verdict.scratch.name)
+    for config in set(configs) - set(rows):
+        (out / f"{config}.jsonl").symlink_to((folder / f"{config}.jsonl").absolute())
+    for config, reason in packed.unpack(folder.absolute(), out, rows).items():
+        verdict.refuse(f"{config}{packed.SUFFIX}: {reason}")
+    return out
 
 
 def _check_predictions(folder: Path, config: str, expected: Expected, errors: dict[str, str]) -> Json:

@@ -268,7 +268,7 @@ BAD = {
     ),
     "a zip bomb": (
         lambda f: _zip_bomb(f / "predictions.zip"),
-        "predictions.zip: only JSON and JSONL are taken",
+        "predictions.zip: only JSON, JSONL and parquet are taken",
     ),
     "a compressed file under a plain name": (
         lambda f: (f / f"{NOISE}.jsonl").write_bytes(zlib.compress(b"\0" * 1_000_000)),
@@ -276,9 +276,12 @@ BAD = {
     ),
     "a pickle": (
         lambda f: (f / "results.pkl").write_bytes(pickle.dumps({"wer": 0})),
-        "results.pkl: only JSON and JSONL are taken",
+        "results.pkl: only JSON, JSONL and parquet are taken",
     ),
-    "code": (lambda f: (f / "conftest.py").write_text("import os"), "conftest.py: only JSON and JSONL are taken"),
+    "code": (
+        lambda f: (f / "conftest.py").write_text("import os"),
+        "conftest.py: only JSON, JSONL and parquet are taken",
+    ),
     "a hidden file": (lambda f: (f / ".gitattributes").write_text("*"), ".gitattributes: only JSON"),
     "a subfolder": (lambda f: (f / "more").mkdir(), "more: not a plain file"),
     "a pipe": (lambda f: os.mkfifo(f / "en_echo_sev1.jsonl"), "en_echo_sev1.jsonl: not a plain file"),
