@@ -2,9 +2,8 @@
 
 A config is made from a corpus and sometimes from a bank of noises or rooms; the terms of each hold for what is made
 from it. No derivatives (ND) means that it must stay here; an unknown licence means the same until somebody knows it;
-share-alike (SA) goes with the data. The corpora's licences are in the manifests; those of the banks are the data sets'
-own: MUSAN and RIRS_NOISES as OpenSLR 17 and 28 state them, ESC-50 and WHAM! from their pages, MS-SNSD's noises from
-DEMAND (CC BY-SA) and Freesound (CC0).
+share-alike (SA) goes with the data, and cannot be met together with non-commercial (NC). The corpora's licences are in
+the manifests, those of the banks are here; docs/push.md says where each was read.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from typing import Any
 
 BANKS = {
     "built-in bank (synthesised)": "Apache-2.0",
-    "MS-SNSD": "CC-BY-SA-3.0",
+    "MS-SNSD": "CC-BY-SA-3.0",  # its noises are from DEMAND, and CC0 ones from Freesound
     "ESC-50": "CC-BY-NC-3.0",
     "MUSAN (OpenSLR 17)": "CC-BY-4.0",
     "RIRS_NOISES (OpenSLR 28)": "Apache-2.0",
@@ -55,6 +54,10 @@ class Terms:
                 return f"the licence of {source} is unknown"
             if no_derivatives(licence):
                 return f"{source} is {licence}, which forbids publishing what is made from it"
+        closed = [licence for licence in self.licences if _has("NC", licence)]
+        free = [licence for licence in self.share_alike if licence not in closed]
+        if closed and free:
+            return f"it is made from {free[0]} and {closed[0]}, which cannot both be kept"
         if self.forbids_derivatives:
             return f"{next(iter(self.sources))} forbids publishing what is made from it"
         return None
@@ -66,7 +69,7 @@ class Terms:
     @property
     def share_alike(self) -> list[str]:
         """The licences under which the config itself must be shared."""
-        return [licence for licence in self.licences if re.search(r"\bSA\b", licence, re.IGNORECASE)]
+        return [licence for licence in self.licences if _has("SA", licence)]
 
 
 def terms(manifest: Mapping[str, Any], rows: Iterable[str] = (), banks: Mapping[str, str] | None = None) -> Terms:
@@ -99,7 +102,11 @@ def is_unknown(licence: str) -> bool:
 
 def no_derivatives(licence: str) -> bool:
     """`CC-BY-NC-ND-3.0` and its kind."""
-    return bool(re.search(r"\bND\b|NoDeriv", licence, re.IGNORECASE))
+    return _has("ND", licence) or "noderiv" in licence.lower()
+
+
+def _has(clause: str, licence: str) -> bool:
+    return bool(re.search(rf"\b{clause}\b", licence, re.IGNORECASE))
 
 
 def hub_licence(licences: Iterable[str]) -> str | list[str]:

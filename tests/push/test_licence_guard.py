@@ -74,3 +74,19 @@ def test_the_hubs_names_of_licences(licences, said):
 def test_a_corpus_that_forbids_it_in_another_way():
     corpus = {"title": "Mine", "licence": "CC-BY-4.0", "derivatives_allowed": False}
     assert "forbids" in (terms({"config": "x", "corpus": corpus}).refusal() or "")
+
+
+@pytest.mark.parametrize(
+    ("corpus", "bank", "refused"),
+    [
+        ("CC-BY-SA-4.0", "ESC-50", "CC-BY-SA-4.0 and CC-BY-NC-3.0, which cannot both be kept"),
+        ("CC-BY-NC-4.0", "MS-SNSD", "CC-BY-SA-3.0 and CC-BY-NC-4.0, which cannot both be kept"),
+        ("CC-BY-NC-SA-4.0", None, None),  # one licence that asks for both
+        ("CC-BY-4.0", "WHAM!", None),
+        ("CC-BY-4.0", "a bank that nobody named", "the licence of a bank that nobody named is unknown"),
+    ],
+)
+def test_terms_that_exclude_each_other(corpus, bank, refused):
+    about = {"title": "Mine", "licence": corpus, "derivatives_allowed": True}
+    assert (terms({"config": "x", "corpus": about, "bank": bank}).refusal() or "").endswith(refused or "")
+    assert bool(refused) == bool(terms({"config": "x", "corpus": about, "bank": bank}).refusal())
