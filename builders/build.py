@@ -25,6 +25,7 @@ from srb.builders.corpora.base import BytesAudio
 from srb.builders.engines import Engine
 from srb.builders.errors import UserError
 from srb.builders.plan import Job, Sources, clips
+from srb.builders.public import without_folders
 from srb.builders.rows import content_digest
 from srb.builders.scenarios import SCENARIOS
 from srb.builders.seeding import BENCHMARK_VERSION
@@ -222,7 +223,7 @@ def _finish(config: _Config, corpus: Corpus, shards: int, problems: list[Problem
             "derivatives_allowed": corpus.derivatives_allowed,
             "note": corpus.info.note,
         },
-        "skipped": [str(problem) for problem in problems],
+        "skipped": [str(problem).replace(f"{corpus.source}/", "") for problem in problems],
         "fingerprint": config.fingerprint,
     }
     finish(config.partial, config.place, shards, about)
@@ -246,7 +247,7 @@ def finish(partial: Path, place: Path, shards: int, about: dict[str, Any], libra
         "versions": {name: metadata.version(name) for name in (*LIBRARIES, *libraries)},
     }
     with replacing(partial / MANIFEST) as part:
-        part.write_text(json.dumps(manifest, indent=1))
+        part.write_text(without_folders(json.dumps(manifest, indent=1)))
     _move(partial, place)
 
 

@@ -1,8 +1,9 @@
 """The card and `eval.yaml` of the published data set: the built folder's card, with the terms of every source.
 
-`eval.yaml` is what makes a dataset on the Hub a benchmark: its tasks, one per config, are what `.eval_results` in a
-model repository name (huggingface.co/docs/hub/eval-results). No `evaluation_framework` is named: scores come from
-`srb score`.
+`eval.yaml` is what makes a dataset on the Hub a benchmark: name, description, and tasks with `id`, `config` and `split`,
+which `.eval_results` in a model repository name (huggingface/hub-docs, docs/hub/eval-results.md). No
+`evaluation_framework` is named: the Hub validates the file and knows the names in huggingface.js,
+packages/tasks/src/eval.ts, where this project is not; scores come from `srb score`.
 """
 
 from __future__ import annotations
@@ -58,9 +59,12 @@ def eval_yaml(manifests: Sequence[Manifest]) -> str:
     """The benchmark's tasks: WER on each config, and the mean NWERD of each language."""
     import yaml
 
-    languages = sorted({manifest["language"] for manifest in manifests})
-    tasks = [{"id": f"{language}_nwerd", "split": "test"} for language in languages]
-    tasks += [{"id": m["config"], "config": m["config"], "split": "test"} for m in manifests]
+    configs = [manifest["config"] for manifest in manifests]
+    first: dict[str, str] = {}  # a mean is over all configs of a language; a task names one, so its clean one
+    for manifest in sorted(manifests, key=lambda manifest: manifest["scenario"] != "clean"):
+        first.setdefault(f"{manifest['language']}_nwerd", manifest["config"])
+    named = [*sorted(first.items()), *((config, config) for config in configs)]
+    tasks = [{"id": task, "config": config, "split": "test"} for task, config in named]
     about = {
         "name": TITLE,
         "description": "Word error rate of speech recognisers under noise, rooms, effects, accents and attacks. A task "

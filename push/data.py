@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from srb.builders.errors import UserError
+from srb.builders.public import without_folders
 from srb.push import truth
 from srb.push.card import dataset_card, eval_yaml
 from srb.push.hub import Hub, Remote
@@ -91,6 +92,8 @@ def _manifest(path: Path) -> Manifest:
         raise UserError(f"{path}: not JSON ({error}); build the config again") from None
     if made.get("config") != path.parent.name:
         raise UserError(f"{path}: is the manifest of '{made.get('config')}'; a config's folder has its name")
+    if without_folders(json.dumps(made)) != json.dumps(made):
+        raise UserError(f"{path}: names folders of this machine; remove {path.parent} and build the config again")
     for name in made["files"]:
         if not (path.parent / name).is_file():
             raise UserError(f"{path.parent / name}: missing, though the manifest names it; build the config again")

@@ -1,7 +1,8 @@
 """`srb push results`: the scores of a run, in the model's own repository, by pull request.
 
 Two forms: `.eval_results/srb.yaml`, which the Hub shows on the model's page and on the benchmark's (one entry per task
-of the dataset's `eval.yaml`), and the older `model-index` of the model card. What the card says otherwise stays.
+of the dataset's `eval.yaml`; huggingface/hub-docs, docs/hub/eval-results.md), and the older `model-index` of the model
+card (modelcard.md there). Both are written by `huggingface_hub`. What the card says otherwise stays.
 """
 
 from __future__ import annotations

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from srb.builders.errors import UserError
+from srb.builders.public import without_folders
 from srb.builders.seeding import BENCHMARK_VERSION
 from srb.metrics import results
 from srb.metrics.runs import open_run
@@ -42,6 +43,7 @@ def make(run_folder: str | Path, out: Path, model: Json, configs: Iterable[str] 
     run = open_run(run_folder)
     chosen = sorted(configs) or list(run.configs)
     about = {**run.about, "configs": {c: run.about.get("configs", {}).get(c) for c in chosen}}
+    about = json.loads(without_folders(json.dumps(about)))
     name = model.get("name") or run.model
     if not re.fullmatch(MODEL_NAME, name):
         raise UserError(f"'{name}': a model's name here has letters, digits and ._+- only; give another with --name")

@@ -81,6 +81,19 @@ print(json.dumps([files, rows]))
     assert {path: file.data for path, file in repo.files.items() if "/" in path} == local_files(folder)
 
 
+def test_the_benchmarks_tasks_have_what_the_hub_asks_for(hub, srb, built):
+    """The keys are those of the example in the Hub's documentation (docs/hub/eval-results.md)."""
+    srb("push", "data", "--repo", REPO, "--data", built(["en_noise_sev3", "en_clean", "es_echo_sev1"]))
+    made = yaml.safe_load(hub.repo(REPO).files["eval.yaml"].data)
+    assert set(made) == {"name", "description", "tasks"}
+    assert {frozenset(task) for task in made["tasks"]} == {frozenset({"id", "config", "split"})}
+    tasks = {task["id"]: task["config"] for task in made["tasks"]}
+    assert len(tasks) == len(made["tasks"])
+    assert set(tasks.values()) == set(listed(hub.repo(REPO)))
+    assert tasks["en_nwerd"] == "en_clean"
+    assert tasks["es_nwerd"] == "es_echo_sev1"
+
+
 def test_a_dry_run_says_what_goes_where_and_sends_nothing(hub, srb, built):
     folder = built(["en_clean", "en_noise_sev3"])
     done = srb("push", "data", "--repo", REPO, "--data", folder, "--dry-run", token=None)
