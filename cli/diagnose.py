@@ -25,7 +25,7 @@ def run(args: argparse.Namespace) -> None:
     from srb.builders.errors import UserError
     from srb.builders.names import parse
     from srb.diagnosis.disparity import languages
-    from srb.diagnosis.reportcard import card
+    from srb.diagnosis.reportcard import aligned, card
     from srb.diagnosis.words import read_frequencies, read_names
     from srb.metrics.results import load
     from srb.metrics.runs import open_run
@@ -36,9 +36,7 @@ def run(args: argparse.Namespace) -> None:
         raise UserError(f"{args.folder} has nothing in '{args.language}'; it has {', '.join(there)}")
     cards = {
         language: card(
-            one,
-            language,
-            normaliser=args.normaliser,
+            aligned(one, language, args.normaliser),
             minimum=args.minimum,
             frequency=read_frequencies(args.frequencies, args.normaliser) if args.frequencies else None,
             names=read_names(args.names, args.normaliser) if args.names else None,

@@ -30,7 +30,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seed", type=int, default=0, help="of the bootstrap")
     parser.add_argument("--validate", metavar="MODEL", help="speak lost and kept words to this recogniser, in noise")
     parser.add_argument("--tts", default="flite", help="the voice of --validate: flite or espeak (default: flite)")
-    parser.add_argument("--snr", type=float, default=2.0, metavar="DB", help="the noise of --validate (default: 2)")
+    parser.add_argument(
+        "--snr", nargs="+", type=float, default=[10, 6, 2], metavar="DB", help="of the noise of --validate (10 6 2)"
+    )
     parser.add_argument("--json", action="store_true", help="everything, for programs")
 
 
@@ -72,24 +74,23 @@ def _validate(args: argparse.Namespace, run: Any) -> Json:
     from srb.builders.audio import RATE
     from srb.builders.names import parse
     from srb.diagnosis.gather import clip_sets
-    from srb.diagnosis.validate import validate, voices, words_to_test
+    from srb.diagnosis.validate import p_value, validate, voices, words_to_test
     from srb.models.interface import open_model
 
     heard = next(clip_sets([run]))
     language = parse(heard.clips.clean).language
     strong, weak = words_to_test(heard, run.model, "aeq_noise", args.omega)
     speak, recogniser = voices(args.tts, language), open_model(args.validate)
+
+    def transcribe(clip):
+        return recogniser.transcribe([clip], RATE, language)[0]
+
+    made: Json = {"model": args.validate, "tts": args.tts, "robust": strong, "non_robust": weak, "levels": []}
     try:
-        made: Json = {"model": args.validate, "snr_db": args.snr, "tts": args.tts}
-        for kind, words in (("robust", strong), ("non_robust", weak)):
-            outcome = validate(
-                words,
-                speak,
-                lambda clip: recogniser.transcribe([clip], RATE, language)[0],
-                snr_db=args.snr,
-                seed=args.seed,
-            )
-            made[kind] = {"words": words, "sentences": outcome.sentences, "errors": outcome.errors}
+        for snr_db in args.snr:
+            kept, lost = (validate(words, speak, transcribe, snr_db=snr_db, seed=args.seed) for words in (strong, weak))
+            level = {"snr_db": snr_db, "sentences": kept.sentences, "p_value": p_value(kept, lost)}
+            made["levels"].append({**level, "robust_missing": kept.errors, "non_robust_missing": lost.errors})
     finally:
         recogniser.close()
     return made
@@ -122,16 +123,18 @@ def _show(found: Json) -> None:
     _show_words(found, console)
     _show_rates(found, console)
     if "validation" in found:
-        made = found["validation"]
-        console.print(f"\n[bold]spoken by {made['tts']} in noise at {made['snr_db']:g} dB to {made['model']}[/]")
-        for kind in ("robust", "non_robust"):
-            one = made[kind]
-            console.print(
-                f"  {kind.replace('_', '-')} words: {one['errors']} of {one['sentences']} missing "
-                f"({', '.join(one['words'])})",
-                soft_wrap=True,
-                markup=False,
-            )
+        _show_validation(found["validation"], console)
+
+
+def _show_validation(made: Json, console) -> None:
+    title = f"\nsentences spoken by {made['tts']} of which {made['model']} missed the word"
+    table = _table(title, "SNR, dB", "of", "robust", "non-robust", "p")
+    for row in made["levels"]:
+        cells = (row["sentences"], row["robust_missing"], row["non_robust_missing"])
+        table.add_row(f"{row['snr_db']:g}", *map(str, cells), f"{row['p_value']:.3f}")
+    console.print(table)
+    for kind in ("robust", "non_robust"):
+        console.print(f"  {kind.replace('_', '-')}: {', '.join(made[kind])}", soft_wrap=True, markup=False)
 
 
 def _table(title: str, *columns: str):

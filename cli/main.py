@@ -35,6 +35,8 @@ COMMANDS = {
     "leaderboard": "show verified results, as a page in the browser",
     "metrics": "install the metrics for evaluate.load by name, or export one as a Space",
 }
+# The commands that take up what an earlier, interrupted one has finished; the others are done in seconds.
+RESUMING = {"demo", "build", "quality", "run", "attack", "push"}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -54,7 +56,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"srb {args.command}: {mistake}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
-        print(f"srb {args.command}: interrupted; run the same command again to go on", file=sys.stderr)
+        again = "to go on" if args.command in RESUMING else "to start over"
+        print(f"srb {args.command}: interrupted; run the same command again {again}", file=sys.stderr)
         return 130
     except BrokenPipeError:  # `srb ls | head`
         sys.stderr.close()

@@ -33,6 +33,8 @@ def run(args: argparse.Namespace) -> None:
     if args.all:
         _all(args, table, banks)
         return
+    if Path(args.output).resolve() == Path(args.input).resolve():
+        raise UserError(f"{args.output} is the recording itself; give OUT another name")
     scenario = _find(args, table)
     clip = _read(args.input)
     report = _one(args, scenario, args.severity, clip, banks, Path(args.output))

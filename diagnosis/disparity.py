@@ -9,7 +9,9 @@ Better Benchmarks for Speech Recognition?", Section 4.1.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
+from itertools import compress
 from typing import Any
 
 import numpy as np
@@ -19,7 +21,7 @@ from srb.diagnosis.gather import Measured
 from srb.metrics.aggregate import MEASURES
 from srb.metrics.bootstrap import interval, weights
 from srb.metrics.groups import disparity, log2_ratio
-from srb.metrics.runs import Predictions, Run
+from srb.metrics.runs import Predictions
 from srb.metrics.scoring import Counts
 
 Json = dict[str, Any]
@@ -44,22 +46,27 @@ def group_disparity(
 
 
 def lwerr_table(
-    run: Run, *, one: str = "female", other: str = "male", replicates: int = 1000, seed: int = 0
+    counted: Iterable[tuple[Predictions, Counts]],
+    *,
+    one: str = "female",
+    other: str = "male",
+    replicates: int = 1000,
+    seed: int = 0,
 ) -> list[Json]:
-    """LWERR of a run for every data set: by category (Fig. 7), and by category and severity, with intervals.
+    """LWERR of configs with speech: by data set and category (Fig. 7), and by severity too, with intervals.
 
     Rows without clips of both groups are not there. A positive value means that the first group has more errors.
     """
     cells: dict[tuple[str, str, int | None], list[tuple[Predictions, Counts]]] = {}
-    for config in run.configs:
-        heard = run.read(config)
-        name, category = parse(config), heard.entry.get("category") or parse(config).scenario
-        if category == "reject" or not {one, other} <= set(heard.column("gender")):
+    for heard, counts in counted:
+        name = parse(heard.config)
+        if not {one, other} <= set(heard.column("gender")):
             continue
         corpus = f"{name.language} {heard.entry.get('corpus') or name.corpus}"
-        pair = heard, heard.count().counts
         for severity in {None, name.severity or None}:
-            cells.setdefault((corpus, category, severity), []).append(pair)
+            cells.setdefault((corpus, heard.entry.get("category") or name.scenario, severity), []).append(
+                (heard, counts)
+            )
     made = []
     for (corpus, category, severity), members in cells.items():
         rates = [float(np.mean([_rate(c, h, group) for h, c in members])) for group in (one, other)]
@@ -93,13 +100,17 @@ def _lwerr_draws(
         rates = []
         for heard, counts in members:
             mine = np.array([label == group for label in heard.column("gender")])
-            ids = [clip for clip, kept in zip(heard.column("id"), mine, strict=True) if kept]
-            drawn = weights(ids, replicates=replicates, seed=seed)
+            drawn = _weights(tuple(compress(heard.column("id"), mine)), replicates, seed)
             part = counts.take(mine)
             rates.append((drawn @ part.errors) / np.maximum(drawn @ part.lengths, 1))
         totals.append(np.mean(rates, axis=0))
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.log2(totals[0] / totals[1])
+
+
+@lru_cache(maxsize=16)  # the same clips come back with every config of a data set
+def _weights(ids: tuple[str, ...], replicates: int, seed: int) -> np.ndarray:
+    return weights(ids, replicates=replicates, seed=seed)
 
 
 def languages(results: Json) -> Json:

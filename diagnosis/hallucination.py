@@ -50,6 +50,8 @@ def loops(heard: Coded) -> list[Span]:
         same = np.zeros(len(words), dtype=bool)
         same[period:] = (words[period:] == words[:-period]) & (owner[period:] == owner[:-period])
         repeats = REPEATS_OF_A_WORD if period == 1 else REPEATS
+        if np.count_nonzero(same) < (repeats - 1) * period:
+            continue
         for clip, start, length in _runs(same, owner):
             first, total = start - period, length + period
             if total >= repeats * period and not taken[first : first + total].all():
@@ -60,8 +62,9 @@ def loops(heard: Coded) -> list[Span]:
 
 def invented_loops(alignment: Alignment) -> list[Span]:
     """The loops of transcripts whose reference has none of the same period."""
-    said = {(span.clip, span.period) for span in loops(alignment.reference)}
-    return [span for span in loops(alignment.heard) if (span.clip, span.period) not in said]
+    heard = loops(alignment.heard)
+    said = {(span.clip, span.period) for span in loops(alignment.reference)} if heard else set()
+    return [span for span in heard if (span.clip, span.period) not in said]
 
 
 def _runs(mask: np.ndarray, owner: np.ndarray) -> list[tuple[int, int, int]]:

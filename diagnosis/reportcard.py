@@ -16,7 +16,7 @@ import numpy as np
 from srb.builders.errors import UserError
 from srb.builders.names import parse
 from srb.diagnosis import conditions, hallucination, words
-from srb.diagnosis.coding import Alignment, Vocabulary, align
+from srb.diagnosis.coding import Alignment, Coded, Vocabulary, align
 from srb.diagnosis.disparity import lwerr_table
 from srb.metrics.groups import disparity, with_intersections
 from srb.metrics.results import REJECT
@@ -48,47 +48,69 @@ class _Part:
         return Counts(*(np.concatenate([none, *(getattr(c, name) for c in self.counts)]) for name in names))
 
 
+@dataclass(frozen=True)
+class Aligned:
+    """All that a run heard in one language, in one vocabulary; what has speech is aligned with what was said."""
+
+    run: Run
+    language: str
+    vocabulary: Vocabulary
+    speech: list[tuple[Predictions, Alignment]]
+    reject: list[tuple[Predictions, Coded]]
+
+
+def aligned(run: Run, language: str, normaliser: str = "srb-paper-1") -> Aligned:
+    """Read the configs of a language, each once."""
+    made = Aligned(run, language, Vocabulary.of(language, normaliser), [], [])
+    encode = made.vocabulary.encode
+    texts: list[str] = []
+    said = encode(texts)
+    for config in (c for c in run.configs if parse(c).language == language):
+        read = run.read(config)
+        heard = encode(read.column("pred_text"))
+        if read.entry.get("category") == REJECT:
+            made.reject.append((read, heard))
+        else:
+            if read.column("text") != texts:  # mostly those of the config before
+                texts = read.column("text")
+                said = encode(texts)
+            made.speech.append((read, align(said, heard)))
+    if not made.speech:
+        raise UserError(f"{run.folder} has no config with speech in '{language}'")
+    return made
+
+
 def card(
-    run: Run,
-    language: str,
+    heard: Aligned,
     *,
-    normaliser: str = "srb-paper-1",
     minimum: int = MINIMUM,
     frequency: Mapping[str, int] | None = None,
     names: set[str] | None = None,
     replicates: int = 200,
 ) -> Json:
     """The card of a run in one language."""
-    read = [run.read(config) for config in run.configs if parse(config).language == language]
-    speech = [one for one in read if one.entry.get("category") != REJECT]
-    if not speech:
-        raise UserError(f"{run.folder} has no config with speech in '{language}'")
-    vocabulary = Vocabulary.of(language, normaliser)
-    said = {(one.config.split("_")[0], line["id"]): line["text"] for one in speech for line in one.lines}
-    coded = vocabulary.encode(list(said.values()))
-    heard = {
-        one.config: (vocabulary.encode(one.column("text")), vocabulary.encode(one.column("pred_text"))) for one in read
-    }
-    spelled = vocabulary.words
+    said = {(one.config.split("_")[0], line["id"]): line["text"] for one, _ in heard.speech for line in one.lines}
+    texts = list(said.values())
+    coded = heard.vocabulary.encode(texts)
+    spelled = heard.vocabulary.words
     if frequency is None:
         counted = np.bincount(coded.words, minlength=len(spelled))
         frequency = {word: int(n) for word, n in zip(spelled, counted, strict=True) if n}
-    kinds = words.kinds(spelled, list(said.values()), language, frequency, names)
+    kinds = words.kinds(spelled, texts, heard.language, frequency, names)
     parts = {"clean": _Part(), "hard": _Part()}
-    for one in speech:
-        part = parts["clean" if parse(one.config).scenario == "clean" else "hard"]
-        _add(part, one, align(*heard[one.config]), kinds, spelled)
+    for one, alignment in heard.speech:
+        _add(parts["clean" if one.clean else "hard"], one, alignment, kinds, spelled)
     return {
         "schema": SCHEMA,
-        "model": run.model,
-        "language": language,
-        "unit": vocabulary.unit,
-        "normaliser": normaliser,
-        "configs": {"clean": sum(parse(o.config).scenario == "clean" for o in speech), "speech": len(speech)},
+        "model": heard.run.model,
+        "language": heard.language,
+        "unit": heard.vocabulary.unit,
+        "normaliser": heard.vocabulary.normaliser,
+        "configs": {"clean": len(parts["clean"].counts), "speech": len(heard.speech)},
         **{name: _part(part, minimum) for name, part in parts.items() if part.counts},
         "unknown": dict(kinds.unknown),
-        "reject": _reject([one for one in read if one not in speech], heard, spelled),
-        "lwerr": [r for r in lwerr_table(run, replicates=replicates) if r["corpus"].split()[0] == language],
+        "reject": _reject(heard.reject, spelled),
+        "lwerr": lwerr_table(((one, alignment.counts) for one, alignment in heard.speech), replicates=replicates),
     }
 
 
@@ -171,14 +193,13 @@ def _disparity(counts: Counts, labels: Sequence[str | None], ids: Sequence[str],
     return {**found, **finite, "too_small": small}
 
 
-def _reject(read: Sequence[Predictions], heard: Mapping[str, Any], spelled: Sequence[str]) -> Json | None:
+def _reject(heard: Sequence[tuple[Predictions, Coded]], spelled: Sequence[str]) -> Json | None:
     """What was heard where nobody speaks: any word is invented."""
-    if not read:
+    if not heard:
         return None
     made: Json = {"clips": 0, "clips_with_words": 0, "words": 0, "loops": 0, "minutes": 0.0, "phrases": []}
     said: Counter[str] = Counter()
-    for one in read:
-        coded = heard[one.config][1]
+    for one, coded in heard:
         made["clips"] += len(coded)
         made["clips_with_words"] += int((coded.lengths > 0).sum())
         made["words"] += len(coded.words)

@@ -1,8 +1,9 @@
 """Do the words that the localiser calls non-robust really fail more? AequeVox's RQ3, with speech synthesis offline.
 
 Sentences with a robust or a non-robust word each come from a small grammar, a synthetic voice speaks them, noise is
-added at 2 dB (the most that AequeVox uses), and it is counted how often the word is missing from what the recogniser
-writes. The paper's grammars are made by hand for its words; here any word can stand in the frame.
+added, and it is counted how often the word is missing from what the recogniser writes. AequeVox does so at 2 dB, its
+loudest noise. Where a small recogniser misses nearly every word of a plain voice, nothing can be told apart. The
+paper's grammars are made by hand for its words; here any word can stand in the frame.
 """
 
 from __future__ import annotations
@@ -19,7 +20,6 @@ from srb.diagnosis.gather import Heard
 from srb.diagnosis.localise import OMEGA, Faults, localise
 from srb.metrics.scoring import normalise
 
-SNR_DB = 2.0
 SENTENCES = 50
 GRAMMAR: dict[str, tuple[str, ...]] = {
     "sentence": (
@@ -88,7 +88,7 @@ def validate(
     transcribe: Callable[[Samples], str],
     *,
     count: int = SENTENCES,
-    snr_db: float = SNR_DB,
+    snr_db: float,
     seed: int = 0,
 ) -> Outcome:
     """Speak sentences with the words, add white noise, and count the transcripts in which the word is missing."""
@@ -100,6 +100,20 @@ def validate(
         noisy = gaussian(speak(sentence, place), RATE, snr_db, rng)
         errors += normalise(word) not in normalise(transcribe(np.clip(noisy, -1, 1).astype(np.float32))).split()
     return Outcome(tuple(words), count, errors)
+
+
+def p_value(robust: Outcome, non_robust: Outcome) -> float:
+    """How easily chance alone would make the non-robust words fail so much more often (Fisher's exact test).
+
+    Fisher's own example, four cups of eight told right three times:
+
+    >>> round(p_value(Outcome((), 4, 1), Outcome((), 4, 3)), 3)
+    0.243
+    """
+    from scipy.stats import fisher_exact
+
+    table = [[one.errors, one.sentences - one.errors] for one in (non_robust, robust)]
+    return float(fisher_exact(table, alternative="greater").pvalue)
 
 
 def voices(engine: str, language: str = "en") -> Callable[[str, int], Samples]:

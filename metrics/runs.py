@@ -35,6 +35,11 @@ class Predictions:
         """How many clips failed."""
         return sum(line.get("pred_text") is None for line in self.lines)
 
+    @property
+    def clean(self) -> bool:
+        """Whether this is clean speech."""
+        return parse(self.config).scenario == "clean"
+
     def column(self, name: str) -> list[Any]:
         """One value of every line."""
         return [line.get(name) for line in self.lines]

@@ -9,12 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from srb.builders.errors import UserError
-from srb.builders.names import parse
-from srb.diagnosis.reportcard import card
-from srb.metrics.results import REJECT, Json, check_comparable, load
+from srb.diagnosis.reportcard import aligned, card
+from srb.metrics.results import Json, check_comparable, load
 from srb.metrics.runs import open_run
 from srb.report.metadata import About
-from srb.report.words import Study, spelled_with_spaces, study
+from srb.report.words import Study, study
 
 Key = tuple[str, str]  # config, clip
 
@@ -88,8 +87,8 @@ def gather(
     models = []
     for index, i in enumerate(order):
         about = meta.get(names[i]) or meta.get(results[i]["model"]) or About()
-        studies = _studies(folders[i], results[i], max(embed, 6))
-        models.append(Model(index, names[i], results[i], studies, about, _cards(folders[i], results[i])))
+        studies, cards = _look(folders[i], results[i], max(embed, 6))
+        models.append(Model(index, names[i], results[i], studies, about, cards))
         advance()
     return Report(models, _audio(models, data, embed) if data and embed else {})
 
@@ -105,26 +104,16 @@ def _mean_average(made: Json) -> float:
     return sum(values) / len(values) if values else float("inf")
 
 
-def _studies(folder: str | Path, made: Json, clips: int) -> dict[str, Study]:
+def _look(folder: str | Path, made: Json, clips: int) -> tuple[dict[str, Study], dict[str, Json]]:
+    """The words and clips, and the system report card, of every language that has clips with speech."""
     run = open_run(folder)
-    studies = {}
-    for language in made["languages"]:
-        configs = [c for c in run.configs if parse(c).language == language and spelled_with_spaces(language)]
-        heard = [run.read(config) for config in configs]
-        heard = [one for one in heard if one.entry.get("category") != REJECT]
-        studies[language] = study(heard, made["options"]["normaliser"], most_clips=clips)
-    return studies
-
-
-def _cards(folder: str | Path, made: Json) -> dict[str, Json]:
-    """The system report card of every language that has clips with speech."""
-    run = open_run(folder)
-    spoken = {entry["language"] for entry in made["configs"].values()}
-    return {
-        language: card(run, language, normaliser=made["options"]["normaliser"])
-        for language in made["languages"]
-        if language in spoken
-    }
+    studies, cards = {}, {}
+    for language in sorted({entry["language"] for entry in made["configs"].values()}):
+        heard = aligned(run, language, made["options"]["normaliser"])
+        if heard.vocabulary.unit == "word":
+            studies[language] = study(heard, most_clips=clips)
+        cards[language] = card(heard)
+    return studies, cards
 
 
 def _audio(models: Sequence[Model], where: str, most: int) -> dict[Key, str]:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 
+import numpy as np
 from rapidfuzz.distance import Levenshtein
 
 from srb.builders.names import parse
-from srb.metrics.runs import Predictions
-from srb.metrics.scoring import default_unit, normalise
+from srb.diagnosis.reportcard import Aligned
+from srb.metrics.results import Json
+from srb.metrics.scoring import normalise
 
 Words = Sequence[str]
 
@@ -34,21 +36,16 @@ def diff(said: Words, heard: Words) -> list[Edit]:
     return [Edit(o.tag, tuple(said[o.src_start : o.src_end]), tuple(heard[o.dest_start : o.dest_end])) for o in codes]
 
 
-@dataclass
+@dataclass(frozen=True)
 class Word:
     """How one word of the references fared."""
 
     word: str
-    said: int = 0
-    missed: int = 0
-    clean_said: int = 0
-    clean_missed: int = 0
-    heard_as: Counter[str] = field(default_factory=Counter)
-
-    @property
-    def excess(self) -> float:
-        """Times it was missed beyond what its rate on clean speech would give."""
-        return self.missed - self.said * (self.clean_missed / self.clean_said if self.clean_said else 0.0)
+    said: int
+    missed: int
+    clean_said: int
+    clean_missed: int
+    heard_as: Counter[str]
 
 
 @dataclass(frozen=True)
@@ -74,81 +71,85 @@ class Study:
     clips: list[Clip]
 
 
-def study(heard: Sequence[Predictions], normaliser: str, most_words: int = 12, most_clips: int = 6) -> Study:
-    """The worst words and clips of the configs of one language, which is written with spaces."""
-    clean = {
-        one.config: {line["id"]: _edits(line, normaliser) for line in one.lines} for one in heard if _is_clean(one)
-    }
-    words: dict[str, Word] = {}
-    inserted: Counter[str] = Counter()
-    clips: list[Clip] = []
-    for config in clean.values():
-        for edits in config.values():
-            _count(edits, words, Counter(), clean=True)
-    for one in heard:
-        if _is_clean(one):
-            continue
-        originals = clean.get(one.entry.get("source") or "", {})
-        for line in one.lines:
-            edits = _edits(line, normaliser)
-            _count(edits, words, inserted, clean=False)
-            clips.append(_clip(one.config, line, edits, originals.get(line["id"])))
-    ranked = sorted(words.values(), key=lambda word: (-word.excess, word.word))
-    chosen = [word for word in ranked if word.missed > 1][:most_words]
-    return Study(chosen, inserted.most_common(most_words), list(_varied(clips, most_clips)))
+def study(heard: Aligned, most_words: int = 12, most_clips: int = 6) -> Study:
+    """The worst words and clips of one language, which is written with spaces."""
+    spelled = heard.vocabulary.words
+    return Study(
+        _worst_words(heard, spelled, most_words), _inserted(heard, spelled, most_words), _worst_clips(heard, most_clips)
+    )
 
 
-def _is_clean(one: Predictions) -> bool:
-    return parse(one.config).scenario == "clean"
+def _worst_words(heard: Aligned, spelled: Sequence[str], most: int) -> list[Word]:
+    """The words that were missed most often beyond what their rate on clean speech would give."""
+    size = len(spelled)
+    said, missed, clean_said, clean_missed = np.zeros((4, size), dtype=np.int64)
+    confused = []
+    for one, alignment in heard.speech:
+        words, became = alignment.reference.words, alignment.became
+        wrong = became != words
+        (clean_said if one.clean else said)[:] += np.bincount(words, minlength=size)
+        (clean_missed if one.clean else missed)[:] += np.bincount(words[wrong], minlength=size)
+        if not one.clean:
+            confused.append(np.stack([words, became])[:, wrong & (became >= 0)])
+    excess = missed - said * clean_missed / np.maximum(clean_said, 1)
+    ranked = sorted(np.flatnonzero(missed > 1).tolist(), key=lambda word: (-excess[word], spelled[word]))
+    pairs = np.concatenate(confused, axis=1) if confused else np.zeros((2, 0), dtype=np.int64)
+    return [
+        Word(
+            spelled[word],
+            said=int(said[word]),
+            missed=int(missed[word]),
+            clean_said=int(clean_said[word]),
+            clean_missed=int(clean_missed[word]),
+            heard_as=Counter(spelled[other] for other in pairs[1, pairs[0] == word]),
+        )
+        for word in ranked[:most]
+    ]
 
 
-def spelled_with_spaces(language: str) -> bool:
-    """Whether a language can be looked at word by word."""
-    return default_unit(language) == "word"
+def _inserted(heard: Aligned, spelled: Sequence[str], most: int) -> list[tuple[str, int]]:
+    """The words that were heard in hard conditions and stand for nothing, the most frequent first."""
+    found: Counter[str] = Counter()
+    for one, alignment in heard.speech:
+        if not one.clean:
+            found.update(spelled[word] for word in alignment.heard.words[alignment.inserted])
+    return found.most_common(most)
 
 
-def _edits(line: dict, normaliser: str) -> list[Edit]:
-    return diff(normalise(line["text"], normaliser).split(), normalise(line.get("pred_text") or "", normaliser).split())
-
-
-def _count(edits: Sequence[Edit], words: dict[str, Word], inserted: Counter[str], *, clean: bool) -> None:
-    for edit in edits:
-        for position, text in enumerate(edit.said):
-            word = words.setdefault(text, Word(text))
-            wrong = edit.kind != "equal"
-            if clean:
-                word.clean_said += 1
-                word.clean_missed += wrong
-            else:
-                word.said += 1
-                word.missed += wrong
-                if edit.kind == "replace":
-                    word.heard_as[edit.heard[position]] += 1
-        if edit.kind == "insert":
-            inserted.update(edit.heard)
-
-
-def _errors(edits: Sequence[Edit]) -> int:
-    return sum(max(len(edit.said), len(edit.heard)) for edit in edits if edit.kind != "equal")
-
-
-def _clip(config: str, line: dict, edits: list[Edit], clean: list[Edit] | None) -> Clip:
-    words = sum(len(edit.said) for edit in edits)
-    failed = line.get("pred_text") is None
-    return Clip(config, line["id"], edits, clean, _errors(edits), _errors(clean or []), words, failed)
-
-
-def _varied(clips: Sequence[Clip], most: int) -> Iterator[Clip]:
+def _worst_clips(heard: Aligned, most: int) -> list[Clip]:
     """The clips that lost most against their originals, one of each scenario and of each source clip."""
-    scenarios: set[str] = set()
-    ids: set[str] = set()
-    ranked = sorted(clips, key=lambda c: (-(c.errors - c.clean_errors) / max(c.words, 1), c.config, c.id))
-    for clip in ranked:
-        scenario = parse(clip.config).scenario
-        if scenario in scenarios or clip.id in ids or clip.errors <= clip.clean_errors:
+    normaliser = heard.vocabulary.normaliser
+    originals = {
+        one.config: dict(
+            zip(one.column("id"), zip(one.lines, alignment.counts.errors.tolist(), strict=True), strict=True)
+        )
+        for one, alignment in heard.speech
+        if one.clean
+    }
+    ranked = []
+    for one, alignment in heard.speech:
+        if one.clean:
             continue
-        scenarios.add(scenario)
-        ids.add(clip.id)
-        yield clip
-        if len(scenarios) == most:
-            return
+        known = originals.get(one.entry.get("source") or "", {})
+        counts = alignment.counts
+        before = np.array([known.get(clip, (None, 0))[1] for clip in one.column("id")])
+        loss = (counts.errors - before) / np.maximum(counts.lengths, 1)
+        for place in np.argsort(-loss, kind="stable")[:most].tolist():  # so many at most have a clip that is taken
+            line, errors, words = one.lines[place], int(counts.errors[place]), int(counts.lengths[place])
+            if loss[place] > 0:
+                original = known.get(line["id"], (None, 0))
+                ranked.append((-loss[place], one.config, line["id"], errors, words, line, original))
+    made: list[Clip] = []
+    scenarios: set[str] = set()
+    for _, config, clip, errors, words, line, (clean, clean_errors) in sorted(ranked, key=lambda entry: entry[:3]):
+        scenario = parse(config).scenario
+        if len(made) < most and scenario not in scenarios and clip not in {one.id for one in made}:
+            scenarios.add(scenario)
+            edits, clean_edits = _edits(line, normaliser), _edits(clean, normaliser) if clean else None
+            failed = line.get("pred_text") is None
+            made.append(Clip(config, clip, edits, clean_edits, errors, clean_errors, words, failed))
+    return made
+
+
+def _edits(line: Json, normaliser: str) -> list[Edit]:
+    return diff(normalise(line["text"], normaliser).split(), normalise(line.get("pred_text") or "", normaliser).split())

@@ -109,6 +109,15 @@ def test_all_writes_every_scenario_and_a_page(tmp_path, wav, capsys):
     assert page.count("<audio") == page.count("data:image/png") == len(expected)
 
 
+def test_an_interrupted_gallery_starts_over_and_says_so(tmp_path, wav, monkeypatch, capsys):
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("srb.builders.apply.apply", interrupt)
+    assert main(["perturb", str(wav), "--all", str(tmp_path / "all")]) == 130
+    assert "again to start over" in capsys.readouterr().err
+
+
 def test_mistakes_get_one_line(tmp_path, wav, capsys):
     out = tmp_path / "out.wav"
     assert "did you mean echo" in fails(capsys, "perturb", wav, out, "--scenario", "ecko", "--severity", 1)
@@ -116,6 +125,7 @@ def test_mistakes_get_one_line(tmp_path, wav, capsys):
     assert "needs --severity" in fails(capsys, "perturb", wav, out, "--scenario", "echo")
     assert "either OUT and --scenario" in fails(capsys, "perturb", wav)
     assert "no such file" in fails(capsys, "perturb", tmp_path / "x.wav", out, "--scenario", "mulaw")
+    assert "is the recording itself" in fails(capsys, "perturb", wav, wav, "--scenario", "mulaw")
     assert "unknown ending" in fails(capsys, "perturb", wav, tmp_path / "out.xyz", "--scenario", "mulaw")
     for bad in (tmp_path / "no" / "out.wav", wav / "out.wav", tmp_path / f"{'x' * 300}.wav"):
         assert "cannot be written" in fails(capsys, "perturb", wav, bad, "--scenario", "mulaw")

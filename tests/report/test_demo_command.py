@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 
 from srb.builders.scenarios import SCENARIOS
@@ -54,3 +60,43 @@ def test_a_step_that_fails_ends_it(quick, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(demo, "MODELS", {"none": "no-such-adapter"})
     assert main(["demo", "--out", str(tmp_path)]) == 2
     assert "no-such-adapter" in capsys.readouterr().err
+
+
+PROGRAM = """
+import sys
+from srb.cli import demo
+from srb.cli.main import main
+demo.CLIPS, demo.SCENARIOS = 2, ("gaussian", "gain")
+demo.MODELS = dict.fromkeys(("one", "two"), "python:test_demo_command:mortal?batch_size=1")
+sys.exit(main(["demo", "--out", sys.argv[1]]))
+"""
+
+
+def mortal(clips, rate, language):
+    """Notes that it was asked, and the tenth time takes the whole process with it."""
+    notes = Path(os.environ["NOTES"])
+    with notes.open("a") as file:
+        file.write("asked\n")
+    if notes.read_text().count("asked") == 10:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return [""] * len(clips)
+
+
+def test_killed_midway_it_goes_on_where_it_was(tmp_path):
+    def start() -> subprocess.CompletedProcess:
+        paths = os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])
+        known = {**os.environ, "NOTES": str(tmp_path / "notes"), "PYTHONPATH": paths}
+        command = [sys.executable, "-c", PROGRAM, str(tmp_path / "demo")]
+        return subprocess.run(command, env=known, capture_output=True, text=True, timeout=120, check=False)
+
+    assert start().returncode == -signal.SIGKILL
+    finished = {path: path.stat().st_mtime_ns for path in tmp_path.glob("demo/runs/one/*.jsonl")}
+    assert len(finished) == 4  # of seven configs; the kill came in the fifth
+    again = start()
+    assert again.returncode == 0, again.stderr
+    assert "0 configs built, 7 already there" in again.stdout
+    assert finished == {path: path.stat().st_mtime_ns for path in finished}
+    # Two models, seven configs of two clips: each clip was heard once, and once more the one that the kill was in.
+    assert (tmp_path / "notes").read_text().count("asked") == 2 * 7 * 2 + 1
+    assert len((tmp_path / "demo/runs/one/en-demo_gain_sev4.jsonl").read_text().splitlines()) == 2
+    assert (tmp_path / "demo/report.html").is_file()
