@@ -1,6 +1,6 @@
 """The card and `eval.yaml` of the published data set: the built folder's card, with the terms of every source.
 
-`eval.yaml` is what makes a dataset on the Hub a benchmark: name, description, and tasks with `id`, `config` and `split`,
+`eval.yaml` is what makes a dataset on the Hub a benchmark: name, description, and tasks with `id`, `config`, `split`,
 which `.eval_results` in a model repository name (huggingface/hub-docs, docs/hub/eval-results.md). No
 `evaluation_framework` is named: the Hub validates the file and knows the names in huggingface.js,
 packages/tasks/src/eval.ts, where this project is not; scores come from `srb score`.

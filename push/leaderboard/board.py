@@ -102,7 +102,7 @@ class Board:
 
     @cached_property
     def languages(self) -> list[str]:
-        found = {language for entry in self.entries for language in entry.made["languages"]}
+        found = {language for entry in self.entries for language in entry.made["languages"]} or {"en"}
         return sorted(found, key=lambda language: (language != "en", language))
 
     def categories(self, language: str) -> list[str]:

@@ -14,10 +14,10 @@ HUB = "https://huggingface.co/"
 
 def _cell(score: Score | None, best: bool = False) -> Html:
     if not score:
-        return tag("td", "–", class_="n", data_sort="")
+        return tag("td", "–", data_sort="")
     span = f"{fixed(score[1])} to {fixed(score[2])}" if len(score) > 2 else None
     text = tag("b", fixed(score[0])) if best else fixed(score[0])
-    return tag("td", text, class_="n", data_sort=score[0], title=span and f"95 % interval {span}")
+    return tag("td", text, data_sort=score[0], title=span)
 
 
 def _table(heads: Sequence[Html], rows: Sequence[Html], class_: str = "") -> Html:
@@ -54,24 +54,28 @@ def ranking(rows: Sequence[Row], chosen: Sequence[str] = ()) -> Html:
         _head("Model", number=False),
         tag("th", "Average", scope="col", tabindex=0, title=average, class_="n", aria_sort="ascending"),
         _head("Clean", "word error rate on clean speech, %"),
-        *(_head(title(c), f"{c}: {'WERD' if c in ADVERSARIAL or c not in PAPER else 'NWERD'}") for c in categories),
+        *(_head(title(c), f"{_measure(c)}; at a cell, its 95 % interval") for c in categories),
         _head("Size", "millions of parameters"),
         tag("th", "", scope="col"),
     ]
     body = [
         tag(
             "tr",
-            tag("td", place, class_="n"),
+            tag("td", place, data_sort=place),
             tag("th", _model_link(row.entry.name), scope="row"),
             _cell(row.score, _is(row.score, best[0])),
             _cell([row.clean] if row.clean is not None else None),
             [_cell(row.cells[c], _is(row.cells[c], best[i])) for i, c in enumerate(categories, 1)],
-            tag("td", _size(row.entry.params_m), class_="n", data_sort=row.entry.params_m or ""),
+            tag("td", _size(row.entry.params_m), data_sort=row.entry.params_m or ""),
             tag("td", _links(row.entry), class_="links"),
         )
         for place, row in enumerate(rows, 1)
     ]
     return _table(heads, body, "ranking")
+
+
+def _measure(category: str) -> str:
+    return "NWERD" if category in PAPER else "WERD"
 
 
 def _model_link(name: str) -> Html:
@@ -225,9 +229,9 @@ def comparison(differences: Sequence[Difference]) -> Html:
             tag("td", row.a),
             tag("td", row.b),
             tag("td", row.measure.upper()),
-            [tag("td", fixed(v), class_="n", data_sort=v) for v in (row.value_a, row.value_b, row.difference)],
-            tag("td", f"{row.interval[0]:+.1f} to {row.interval[1]:+.1f}", class_="n", data_sort=row.interval[0]),
-            tag("td", f"{row.p:.3f}", class_="n", data_sort=row.p),
+            [tag("td", fixed(v), data_sort=v) for v in (row.value_a, row.value_b, row.difference)],
+            tag("td", f"{row.interval[0]:+.1f} to {row.interval[1]:+.1f}", data_sort=row.interval[0]),
+            tag("td", f"{row.p:.3f}", data_sort=row.p),
             tag("td", tag("b", winner) if (winner := row.better()) else "cannot be told apart"),
         )
         for row in order
@@ -255,7 +259,7 @@ def published(language: str) -> Html:
         tag(
             "tr",
             tag("th", row.model, scope="row"),
-            tag("td", _size(row.params_m), class_="n", data_sort=row.params_m or ""),
+            tag("td", _size(row.params_m), data_sort=row.params_m or ""),
             cell(row.clean),
             cell(row.average),
             [cell(row.cells[name]) for name in names],

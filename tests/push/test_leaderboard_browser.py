@@ -31,12 +31,11 @@ def _serve(command, cwd):
     process = subprocess.Popen(
         [*command, "--port", str(port)], cwd=cwd, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
-    url = f"http://127.0.0.1:{port}/"
     until = time.monotonic() + 90
     while True:
-        try:
-            urllib.request.urlopen(url, timeout=5).close()
-            return process, url
+        try:  # the port alone: the first page is for the browser to ask for
+            socket.create_connection(("127.0.0.1", port), timeout=5).close()
+            return process, f"http://127.0.0.1:{port}/"
         except OSError:
             assert time.monotonic() < until
             assert process.poll() is None, "the leaderboard does not start"
@@ -60,17 +59,42 @@ def page(url):
 
 
 def _load(page, url):
+    """Until the app stands."""
     page.open(url)
-    page.wait(f"{ROWS}.length >= 200")
-    return page.eval("performance.now()") / 1000
+    page.wait(f"{ROWS}.length >= 200 && !document.querySelector('#early')")
 
 
-def test_it_is_there_in_under_two_seconds(page, url):
-    # The machine may be busy with other tests: the best of several loads tells what the page itself costs.
-    for _ in range(8):
-        if _load(page, url) < 2:
+def _tab(page, name):
+    page.eval(f"[...document.querySelectorAll('button[role=tab]')].find(b => b.textContent.trim() == {name!r}).click()")
+
+
+def test_it_is_there_in_under_two_seconds(url):
+    """By the clock until the ranking is painted, by the page's own computing time until all of the app stands.
+
+    In a new browser each time, and the server's very first page is among them. A busy machine is given three attempts.
+    """
+    painted, computed = [], []
+    for _ in range(3):
+        with Browser() as fresh:
+            fresh.size(1280, 860)
+            fresh.call("Performance.enable", timeDomain="threadTicks")
+            _load(fresh, url)
+            painted.append(fresh.eval("performance.getEntriesByName('first-contentful-paint')[0].startTime") / 1000)
+            metrics = fresh.call("Performance.getMetrics")["metrics"]
+            computed.append(next(one["value"] for one in metrics if one["name"] == "TaskDuration"))
+        if min(painted) < 2 and min(computed) < 2:
             return
-    pytest.fail("every one of 8 loads took 2 s or more")
+    pytest.fail(f"seconds until it was painted: {painted}, of computing: {computed}")
+
+
+def test_the_first_page_has_the_ranking_before_any_script_runs(url):
+    with urllib.request.urlopen(url) as answer:
+        text = answer.read().decode()
+    body = text[text.index("<body") :]
+    assert body.index('<table class="sortable ranking">') < body.index("<script")
+    assert body.count("<tr>", 0, body.index("<script")) == 41  # the head and forty models
+    with urllib.request.urlopen(url + "?model=recogniser-001") as answer:
+        assert b'id="early"' not in answer.read()
 
 
 def test_it_sorts_at_a_click(page, url):
@@ -97,6 +121,25 @@ def test_it_finds_and_filters(page, url):
     page.wait(f"{ROWS}.length == 10")
 
 
+def test_it_filters_by_language(page, url):
+    _load(page, url)
+    page.eval("document.querySelector('input[aria-label=Language]').focus()")
+    page.wait(
+        "[...document.querySelectorAll('ul[role=listbox] li')].some(one => one.textContent.trim().endsWith('es'))"
+    )
+    page.eval(
+        "[...document.querySelectorAll('ul[role=listbox] li')].find(one => one.textContent.trim().endsWith('es'))"
+        ".dispatchEvent(new MouseEvent('mousedown', {bubbles: true}))"
+    )
+    page.wait(f"{ROWS}.length == 50")  # every fourth model was run in Spanish
+    heads = page.eval("[...document.querySelectorAll('.srb table.ranking thead th')].map(head => head.textContent)")
+    assert heads == ["#", "Model", "Average", "Clean", "White noise", "Size", ""]
+    _tab(page, "Model")
+    page.wait("document.querySelectorAll('.srb table.heat tbody tr').length == 1")
+    _tab(page, "As published")
+    page.wait("document.querySelectorAll('.srb table.published tbody tr').length > 1")
+
+
 def test_a_row_leads_to_its_model(page, url):
     _load(page, url)
     name = page.eval(FIRST)
@@ -110,10 +153,9 @@ def test_a_row_leads_to_its_model(page, url):
 
 def test_two_models_are_compared_and_the_papers_rows_are_apart(page, url):
     _load(page, url)
-    click = "[...document.querySelectorAll('button[role=tab]')].find(b => b.textContent.trim() == '{}').click()"
-    page.eval(click.format("Compare"))
+    _tab(page, "Compare")
     page.wait("[...document.querySelectorAll('.srb th')].some(h => h.textContent == 'p (Holm)')")
-    page.eval(click.format("As published"))
+    _tab(page, "As published")
     page.wait("document.querySelectorAll('.srb table.published tbody tr').length > 5")
     assert "whisper-large-v2" not in page.eval("document.querySelector('.srb table.ranking')?.textContent ?? ''")
 
@@ -147,7 +189,7 @@ def test_the_exported_space_stands_alone(folder, tmp_path):
         "import sys; sys.path[:0] = ['.', sys.argv[1]]\n"
         "import srb.push.leaderboard.app as app\n"
         "assert app.__file__.startswith(sys.argv[2]), app.__file__\n"
-        "made = app.make('verified'); print('made', len(made.blocks) > 10)"
+        "made = app.make(app.boards.load('verified')); print('made', len(made.blocks) > 10)"
     )
     packages = str(Path(gradio.__file__).parents[1])
     done = subprocess.run(

@@ -98,6 +98,18 @@ def test_filters(tmp_path):
         made.find("nobody")
 
 
+def test_a_language_has_its_own_models_and_categories(tmp_path):
+    made = board.load(write_models(tmp_path / "verified", models=20, configs=60))
+    assert made.languages == ["en", "es"]
+    assert {row.entry.name for row in made.rows("es")} == {f"recogniser-{n:03d}" for n in range(0, 20, 4)}
+    assert made.categories("es") == ["noise_white"]
+    assert list(board.grid(made.find("recogniser-004"), "es")) == ["noise_white"]
+    assert "was not run in this language" in views.model(made.find("recogniser-001"), "es")
+    pair = [made.find("recogniser-000"), made.find("recogniser-004")]
+    assert {row.name for row in board.compare(pair, "es")} == {"noise_white", "overall"}
+    assert board.compare([made.find("recogniser-000"), made.find("recogniser-001")], "es") == []
+
+
 def test_two_hundred_models_are_read_and_drawn_in_under_two_seconds(tmp_path):
     folder = write_models(tmp_path / "verified", models=200, configs=114)
     best = min(_seconds(folder) for _ in range(3))
@@ -108,7 +120,7 @@ def _seconds(folder):
     begin = time.perf_counter()
     made = board.load(folder)
     assert len(made.entries) == 200
-    assert len(made.entries[0].made["configs"]) == 114
+    assert len(made.entries[1].made["configs"]) == 114
     views.ranking(made.rows("en"))
     return time.perf_counter() - begin
 
