@@ -14,6 +14,8 @@ from srb.push.leaderboard import early, views
 from srb.report.html import Html, tag
 
 FOLDER = Path(__file__).parent
+# In the head, because Gradio lets the style sheet reach only what is inside of this.
+PHONE = "@media (max-width: 640px) { .gradio-container .main { padding: 10px !important; } }"
 TITLE = "Speech Robust Bench"
 LEAD = (
     "How much accuracy does a speech recogniser lose when the world is not clean? <b>NWERD</b> is the word error rate "
@@ -128,7 +130,7 @@ def launch(folder: str | Path, **how: Any) -> Any:
     """Serve the app."""
     board = boards.load(folder)
     css = (FOLDER / "style.css").read_text("utf-8")
-    head = f"<script>{(FOLDER / 'script.js').read_text('utf-8')}</script>"
+    head = f"<style>{PHONE}</style><script>{(FOLDER / 'script.js').read_text('utf-8')}</script>"
     first = early.fragment(css, HEADER, _framed(views.ranking(board.rows(board.languages[0]))))
     middleware = [Middleware(early.Early, html=first)]
     fonts = ("system-ui", "sans-serif"), ("ui-monospace", "monospace")  # none to fetch
