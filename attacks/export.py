@@ -25,9 +25,10 @@ import pyarrow.parquet as pq
 from srb.attacks.clips import Clip, batches, snr_db
 from srb.attacks.loop import Attack, Attacked
 from srb.builders.audio import RATE, encode_flac, replacing
-from srb.builders.build import MANIFEST, finish
+from srb.builders.build import finish
 from srb.builders.card import write_card
 from srb.builders.errors import UserError
+from srb.builders.manifests import MANIFEST, read_manifest
 from srb.builders.names import ConfigName, parse
 from srb.builders.rows import SCHEMA, row_digest
 from srb.builders.scenarios import SCENARIOS
@@ -123,9 +124,8 @@ class _Export:
 
     def already(self, overwrite: bool) -> Made | None:
         """The config if it is complete; one that was made otherwise stays unless it may be overwritten."""
-        manifest = self.place / MANIFEST
-        if manifest.exists():
-            found = json.loads(manifest.read_text())
+        if (self.place / MANIFEST).exists():
+            found = read_manifest(self.place)
             if found["fingerprint"] == self.fingerprint:
                 return Made(str(self.name), found["rows"], found["attack"]["success"], True, [])
             if not overwrite:

@@ -7,12 +7,13 @@ that nothing half-made is ever visible and a killed build goes on at the shards 
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import os
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from importlib import metadata
 from pathlib import Path
 from typing import Any, Literal
@@ -24,17 +25,17 @@ from srb.builders.corpora import Corpus, Problem, Utterance
 from srb.builders.corpora.base import BytesAudio
 from srb.builders.engines import Engine
 from srb.builders.errors import UserError
+from srb.builders.manifests import MANIFEST, read_manifest
 from srb.builders.plan import Job, Sources, clips
 from srb.builders.public import without_folders
 from srb.builders.rows import content_digest
 from srb.builders.scenarios import SCENARIOS
 from srb.builders.seeding import BENCHMARK_VERSION
-from srb.builders.shards import Shard, check, shard_name, split, write_shard
+from srb.builders.shards import Shard, check, decoded, shard_name, split, write_shard
 from srb.builders.workplace import held
 
 OnError = Literal["stop", "skip"]
 Progress = Callable[[str, int], Callable[[int], None]]  # (what, how many) -> advance by n
-MANIFEST = "manifest.json"
 LIBRARIES = ("speech-robust-bench", "numpy", "scipy", "numba", "soundfile", "soxr", "pyarrow")
 CLIPS_PER_CHECK = 50
 MOST_OPEN_FILES = 200
@@ -80,22 +81,23 @@ def build(
     banks: Banks,
     limit: int | None = None,
     tts: str | None = None,
-    workers: int = 1,
     on_error: OnError = "stop",
     overwrite: bool = False,
     report: Callable[[Problem], None] = lambda problem: None,
 ) -> Built:
     """Build the configs of `jobs` into `out`, or finish a build that was cut off."""
     built = Built()
+    decoded.cache_clear()  # the files may have changed since another build in this process
     with held(out):
         _partial(out).mkdir(exist_ok=True)
         for selection in dict.fromkeys(job.selection for job in jobs):
             group = [job for job in jobs if job.selection == selection]
             corpus, listed = clips(selection, sources, limit, tts)
             utterances, problems = _usable(corpus, listed, out, engine, progress)
-            built.problems += problems
             for problem in problems:
-                report(problem)
+                if problem not in built.problems:  # the same clips may serve two groups
+                    report(problem)
+                    built.problems.append(problem)
             if not utterances:
                 raise UserError(f"{corpus.source}: holds no clips that can be used")
             if problems and on_error == "stop":
@@ -103,13 +105,14 @@ def build(
                     f"{corpus.source}: {len(problems)} of the clips cannot be used (named above); mend them, "
                     "or leave them out with --on-error skip"
                 )
-            configs = [_Config(job, out, _inputs(job, corpus, utterances, banks)) for job in group]
+            listing = _listing(utterances)
+            configs = [_Config(job, out, _inputs(job, corpus, [listing, len(utterances)], banks)) for job in group]
             todo = [config for config in configs if not _is_done(config, overwrite)]
             built.reused += [str(config.job.name) for config in configs if config not in todo]
             for config in todo:
                 config.partial.mkdir(exist_ok=True)
             shards = split(utterances)
-            tasks = list(_tasks(todo, shards, banks, workers))
+            tasks = list(_tasks(todo, shards, banks, engine.workers))
             engine.map(write_shard, tasks, progress(f"building {corpus.name}", sum(task.rows for task in tasks)))
             for config in todo:
                 _finish(config, corpus, len(shards), problems)
@@ -119,9 +122,9 @@ def build(
     return built
 
 
-def manifests(out: Path) -> dict[str, dict[str, Any]]:
-    """The manifests of the complete configs in a folder, by config name."""
-    return {path.parent.name: json.loads(path.read_text()) for path in sorted(out.glob(f"*/{MANIFEST}"))}
+@cache
+def _version(library: str) -> str:
+    return metadata.version(library)  # parses a file each time
 
 
 def _partial(out: Path) -> Path:
@@ -161,28 +164,27 @@ def _state(audio: Any) -> str:
     return file_state(path) if path else ""
 
 
-def _inputs(job: Job, corpus: Corpus, utterances: Sequence[Utterance], banks: Banks) -> dict[str, Any]:
+def _inputs(job: Job, corpus: Corpus, clips: list[str | int], banks: Banks) -> dict[str, Any]:
     """Everything that a config's content depends on, as far as it can change between two runs."""
     scenario = job.scenario
     return {
         "benchmark_version": BENCHMARK_VERSION,
-        "software": metadata.version("speech-robust-bench"),
+        "software": _version("speech-robust-bench"),
         "config": str(job.name),
         "value": scenario.value(job.severity),
         "transform": None if scenario.name in SCENARIOS else repr(scenario.function),
         "bank": banks.describe(scenario.bank) if scenario.bank else None,
         "recordings": banks.fingerprint(scenario.bank) if scenario.bank else None,
         "corpus": corpus.name,
-        "clips": [_listing(utterances), len(utterances)],
+        "clips": clips,
     }
 
 
 def _is_done(config: _Config, overwrite: bool) -> bool:
     """Whether the config is complete; one that was built from something else stays unless it may be overwritten."""
-    manifest = config.place / MANIFEST
-    if not manifest.exists():
+    if not (config.place / MANIFEST).exists():
         return False
-    same = json.loads(manifest.read_text())["fingerprint"] == config.fingerprint
+    same = read_manifest(config.place)["fingerprint"] == config.fingerprint
     if not same and not overwrite:
         raise UserError(f"{config.place}: was built from other clips or settings; --overwrite builds it anew")
     return same
@@ -192,14 +194,17 @@ def _tasks(todo: list[_Config], shards: list[tuple[Utterance, ...]], banks: Bank
     """The shards that are still missing; in a small corpus the configs are dealt out so that every worker has some."""
     deals = -(-len(todo) // MOST_OPEN_FILES)
     if workers > 1:
-        deals = max(deals, -(-4 * workers // len(shards)))
+        deals = max(deals, -(-12 * workers // len(shards)))
     for index, utterances in enumerate(shards):
         name = shard_name(index, len(shards))
         missing = [config for config in todo if not (config.partial / name).exists()]
-        for deal in range(deals):
-            chosen = tuple((config.job, config.partial / name) for config in missing[deal::deals])
-            if chosen:
-                yield Shard(utterances, chosen, banks)
+        # The severities of a scenario stay together, if there are scenarios enough, because they share work.
+        hands = [list(group) for _, group in itertools.groupby(missing, key=lambda config: config.job.scenario.name)]
+        if len(hands) < deals:
+            hands = [[config] for config in missing]
+        for deal in range(min(deals, len(hands))):
+            chosen = [(config.job, config.partial / name) for hand in hands[deal::deals] for config in hand]
+            yield Shard(utterances, tuple(chosen), banks)
 
 
 def _finish(config: _Config, corpus: Corpus, shards: int, problems: list[Problem]) -> None:
@@ -244,7 +249,7 @@ def finish(partial: Path, place: Path, shards: int, about: dict[str, Any], libra
         "seconds": sum(row["duration"] for row in rows),
         "clipped": sum(row["clipped"] for row in rows),
         "files": names,
-        "versions": {name: metadata.version(name) for name in (*LIBRARIES, *libraries)},
+        "versions": {name: _version(name) for name in (*LIBRARIES, *libraries)},
     }
     with replacing(partial / MANIFEST) as part:
         part.write_text(without_folders(json.dumps(manifest, indent=1)))

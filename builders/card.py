@@ -6,11 +6,11 @@ has no `dataset_info`: with hundreds of configs that makes loading several times
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 from srb.builders.audio import replacing
+from srb.builders.manifests import manifests
 from srb.builders.scenarios import CATEGORIES, SCENARIOS
 
 TITLE = "Speech Robust Bench"
@@ -25,7 +25,7 @@ SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_
 
 def write_card(out: Path) -> None:
     """Write the card of the configs that are complete in `out`."""
-    found = [json.loads(path.read_text()) for path in sorted(out.glob("*/manifest.json"))]
+    found = list(manifests(out).values())
     if found:
         with replacing(out / "README.md") as part:
             part.write_text(make_card(found), encoding="utf-8")

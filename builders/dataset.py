@@ -8,7 +8,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,8 +19,9 @@ import pyarrow.parquet as pq
 
 from srb.builders.banks import Banks
 from srb.builders.corpora import Utterance
+from srb.builders.manifests import read_manifest
 from srb.builders.plan import DEMO, available, clips, job_named
-from srb.builders.rows import ROWS_PER_GROUP, SCHEMA, make_table
+from srb.builders.rows import ROWS_PER_GROUP, SCHEMA, make_tables
 from srb.builders.seeding import BENCHMARK_VERSION
 
 FEATURES = datasets.Features.from_arrow_schema(SCHEMA)
@@ -63,7 +63,7 @@ class SpeechRobustBench(datasets.ArrowBasedBuilder):
         job = job_named(self.config.name)
         banks = Banks(self.config.noise_dir, self.config.rir_dir)
         for index, group in enumerate(groups):
-            yield index, make_table(job, [(item, item.load()) for item in group], banks)
+            yield index, make_tables([job], [(item, item.load()) for item in group], banks)[0]
 
 
 class _Built(datasets.ArrowBasedBuilder):
@@ -88,7 +88,7 @@ class _Built(datasets.ArrowBasedBuilder):
 
 def to_cache(folder: Path, config: str) -> None:
     """Put a built config into the datasets cache under the bare name `srb`."""
-    manifest = json.loads((folder / config / "manifest.json").read_text())
+    manifest = read_manifest(folder / config)
     files = tuple(str(folder.resolve() / config / name) for name in manifest["files"])
     # The hash tells editions apart; without it changed data would hide behind what the cache already has.
     edition = hashlib.sha256(f"{manifest['content_sha256']} {pq.read_schema(files[0]).names}".encode()).hexdigest()

@@ -13,6 +13,7 @@ import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
+from multiprocessing.context import BaseContext
 from typing import Any, Literal, Protocol
 
 from srb.builders.errors import UserError
@@ -23,6 +24,8 @@ POLL_S = 0.2
 
 class Engine(Protocol):
     """Something that can work through a list, reporting progress as it goes."""
+
+    workers: int  # how many items it works on at a time
 
     def map(self, work: Work, items: Sequence[Any], tick: Callable[[int], None]) -> list[Any]: ...
 
@@ -40,6 +43,8 @@ def open_engine(name: Literal["local", "ray"], workers: int, address: str | None
 class Inline:
     """This process: the simplest thing that works, and the easiest to debug."""
 
+    workers = 1
+
     def map(self, work: Work, items: Sequence[Any], tick: Callable[[int], None]) -> list[Any]:
         return [work(item, tick) for item in items]
 
@@ -48,10 +53,11 @@ class Inline:
 
 
 class Processes:
-    """Local processes, started afresh so that no thread or lock is inherited."""
+    """Local processes, forked from one that has loaded what they need and started no thread."""
 
     def __init__(self, workers: int) -> None:
-        context = multiprocessing.get_context("spawn")
+        context = _forking() or multiprocessing.get_context("spawn")
+        self.workers = workers
         self._done = context.Value("q", 0)
         self._pool = ProcessPoolExecutor(workers, context, _start_worker, (self._done,))
 
@@ -82,6 +88,18 @@ class Processes:
         self._pool.shutdown(cancel_futures=True)
 
 
+def _forking() -> BaseContext | None:
+    """Where the system can fork: have the process to fork from start loading, while this one reads the corpus."""
+    if "forkserver" not in multiprocessing.get_all_start_methods():
+        return None
+    from multiprocessing import forkserver
+
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["srb.builders.warm"])
+    forkserver.ensure_running()
+    return context
+
+
 class Ray:
     """A Ray cluster: the one at `address`, or one started on this machine."""
 
@@ -97,6 +115,7 @@ class Ray:
                 ray.init(address, log_to_driver=False, include_dashboard=None if address else False)
             except (ConnectionError, RuntimeError, ValueError) as error:
                 raise UserError(f"no Ray cluster at {address} ({error})") from None
+        self.workers = max(1, int(ray.cluster_resources().get("CPU", 1)))
 
     def map(self, work: Work, items: Sequence[Any], tick: Callable[[int], None]) -> list[Any]:
         remote = self._ray.remote(_on_ray)

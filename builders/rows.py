@@ -48,9 +48,28 @@ def _schema() -> pa.Schema:
 SCHEMA = _schema()
 
 
-def make_table(job: Job, clips: Sequence[tuple[Utterance, Samples]], banks: Banks) -> pa.Table:
-    """The rows of one config for some clips."""
-    return pa.Table.from_pylist([make_row(job, utterance, samples, banks) for utterance, samples in clips], SCHEMA)
+def make_tables(jobs: Sequence[Job], clips: Sequence[tuple[Utterance, Samples]], banks: Banks) -> list[pa.Table]:
+    """The rows of some configs for some clips. All severities of a clip in turn: they may share what it takes."""
+    rows = [[make_row(job, utterance, samples, banks) for job in jobs] for utterance, samples in clips]
+    return [_table(config) for config in zip(*rows, strict=True)]
+
+
+def _table(rows: Sequence[dict]) -> pa.Table:
+    """Rows as columns; the audio, which is nearly all there is, is copied once."""
+    encoded = [row["audio"]["bytes"] for row in rows]
+    ends = np.cumsum([0, *map(len, encoded)], dtype=np.int32)
+    buffers = [None, pa.py_buffer(ends), pa.py_buffer(b"".join(encoded))]
+    audio = [
+        pa.Array.from_buffers(pa.binary(), len(rows), buffers),
+        pa.array([row["audio"]["path"] for row in rows], pa.string()),
+    ]
+    columns = [
+        pa.StructArray.from_arrays(audio, fields=list(field.type))
+        if field.name == "audio"
+        else pa.array([row[field.name] for row in rows], field.type)
+        for field in SCHEMA
+    ]
+    return pa.Table.from_arrays(columns, schema=SCHEMA)
 
 
 def make_row(job: Job, utterance: Utterance, samples: Samples, banks: Banks) -> dict:

@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-from srb.builders.audio import replacing
+from srb.builders.audio import Samples, replacing
 from srb.builders.banks import Banks
+from srb.builders.banks.recording import frozen
 from srb.builders.corpora import Problem, Utterance
 from srb.builders.errors import UserError
 from srb.builders.plan import Job
-from srb.builders.rows import ROWS_PER_GROUP, SCHEMA, make_table
+from srb.builders.rows import ROWS_PER_GROUP, SCHEMA, make_tables
+
+if TYPE_CHECKING:
+    from pyarrow import Table
+    from pyarrow.parquet import ParquetWriter
 
 ROWS_PER_SHARD = 200
 # FLAC does not compress any further, the other columns do.
@@ -58,11 +65,29 @@ def write_shard(shard: Shard, tick: Callable[[int], None]) -> None:
                 part, SCHEMA, compression=COMPRESSION, use_dictionary=False, write_statistics=False
             )
             writers.append((job, stack.enter_context(writer)))
+        # The disk is written to while the next rows are made.
+        background = stack.enter_context(ThreadPoolExecutor(1))
+        written: Future = background.submit(int)
         for start in range(0, len(shard.utterances), ROWS_PER_GROUP):
-            clips = [(item, item.load()) for item in shard.utterances[start : start + ROWS_PER_GROUP]]
-            for job, writer in writers:
-                writer.write_table(make_table(job, clips, shard.banks))
-                tick(len(clips))
+            clips = decoded(shard.utterances[start : start + ROWS_PER_GROUP])
+            for _, group in itertools.groupby(writers, key=lambda pair: pair[0].scenario.name):
+                jobs, files = zip(*group, strict=True)
+                tables = make_tables(jobs, clips, shard.banks)
+                written.result()
+                written = background.submit(_write, files, tables)
+                tick(len(jobs) * len(clips))
+        written.result()
+
+
+@lru_cache(maxsize=-(-ROWS_PER_SHARD // ROWS_PER_GROUP))
+def decoded(utterances: tuple[Utterance, ...]) -> list[tuple[Utterance, Samples]]:
+    """Clips with their samples. Those of the last shard are kept: it may come again, for other configs."""
+    return [(item, frozen(item.load())) for item in utterances]
+
+
+def _write(files: Sequence[ParquetWriter], tables: Sequence[Table]) -> None:
+    for file, table in zip(files, tables, strict=True):
+        file.write_table(table)
 
 
 def check(utterances: Sequence[Utterance], tick: Callable[[int], None]) -> list[Problem | None]:

@@ -66,7 +66,6 @@ def run(args: argparse.Namespace) -> None:
                 banks=Banks(args.noise_dir, args.rir_dir),
                 limit=args.limit,
                 tts=args.tts,
-                workers=args.workers,
                 on_error=args.on_error,
                 overwrite=args.overwrite,
                 report=lambda problem: print(problem, file=sys.stderr),

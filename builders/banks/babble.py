@@ -23,19 +23,10 @@ def babble(clip: Samples, rng: np.random.Generator) -> Samples:
     out = np.zeros(len(clip), dtype=np.float32)
     if not len(clip):
         return out
+    from srb.builders.perturb.kernels import add_talker
+
     for talker, ((up, down), offset) in enumerate(zip(speeds, offsets, strict=True)):
         voice = clip[::-1] if talker == backwards else clip
-        out += _at_speed(voice, up, down, int(offset * len(clip)))
+        weights = (np.arange(down) / down).astype(np.float32)
+        add_talker(out, np.ascontiguousarray(voice, dtype=np.float32), weights, up, int(offset * len(clip)))
     return out
-
-
-def _at_speed(samples: Samples, up: int, down: int, offset: int) -> Samples:
-    """The clip read round and round from an offset, `up` samples for every `down` that come out, on straight lines."""
-    rounds = -(-len(samples) // down)
-    around = np.resize(np.concatenate([samples[offset:], samples[:offset]]), (rounds + 1) * up + 1)
-    out = np.empty((rounds, down), dtype=np.float32)
-    for phase in range(down):
-        whole, rest = divmod(phase * up, down)
-        left, right = around[whole::up][:rounds], around[whole + 1 :: up][:rounds]
-        out[:, phase] = left + np.float32(rest / down) * (right - left)
-    return out.reshape(-1)[: len(samples)]

@@ -199,8 +199,28 @@ def overlap_frames(hops, frames, window):
     hop = hops.shape[1]
     for t in range(frames.shape[0]):
         for part in range(frames.shape[1] // hop):
+            stretch = slice(part * hop, (part + 1) * hop)
+            target, frame, weight = hops[t + part], frames[t, stretch], window[stretch]
             for i in range(hop):
-                hops[t + part, i] += frames[t, part * hop + i] * window[part * hop + i]
+                target[i] += frame[i] * weight[i]
+
+
+@_compiled(types.void(_clip_out, _clip_in, _clip_in, types.int64, types.int64))
+def add_talker(out, clip, weights, up, offset):
+    """Add the clip, read round and round from an offset, `up` samples for every `len(weights)`, on straight lines."""
+    count, down = np.uint64(len(clip)), len(weights)
+    left, rest = np.uint64(offset), 0
+    for i in range(len(out)):
+        right = left + np.uint64(1)
+        if right == count:
+            right = np.uint64(0)
+        out[i] += clip[left] + weights[rest] * (clip[right] - clip[left])
+        rest += up
+        while rest >= down:
+            rest -= down
+            left += np.uint64(1)
+            if left == count:
+                left = np.uint64(0)
 
 
 @_compiled(types.float64(_clip_in))

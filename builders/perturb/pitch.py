@@ -5,6 +5,7 @@ Hann window of 512 samples, hop of 128, centred frames with reflected edges.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
 import numpy as np
@@ -14,7 +15,9 @@ from srb.builders.perturb.resample import sinc_resample
 
 N_FFT = 512
 HOP = N_FFT // 4
-BLOCK = 256  # frames
+BLOCK = 256  # frames: few enough to stay in the cache of any CPU
+LONGEST_KEPT = 60 * 16_000  # samples, of which the analysis takes 24 bytes each
+Block = tuple[np.ndarray, np.ndarray, np.ndarray]  # magnitudes, first frame's phasors, phase steps
 
 
 def pitch(samples: Samples, rate: int, semitones: float, rng: np.random.Generator) -> Samples:
@@ -25,29 +28,48 @@ def pitch(samples: Samples, rate: int, semitones: float, rng: np.random.Generato
 
 
 def _stretch(samples: Samples, pace: float) -> Samples:
-    """Phase vocoder: `pace` times as fast at the same pitch. Works in blocks, which stay in the cache of any CPU."""
+    """Phase vocoder: `pace` times as fast at the same pitch."""
     from scipy import fft
 
     from srb.builders.perturb.kernels import overlap_frames, vocode
 
-    # A clip too short to reflect at its edges is surrounded with silence instead.
-    padded = np.pad(samples, N_FFT // 2, mode="reflect" if len(samples) > N_FFT // 2 else "constant")
-    frames = np.lib.stride_tricks.sliding_window_view(padded, N_FFT)[::HOP]
-    at = np.arange(0, len(frames), pace)
+    at = np.arange(0, len(samples) // HOP + 1, pace)
     whole = np.floor(at).astype(np.int64)
     fractions = (at - whole).astype(np.float32)
     hops = np.zeros((len(at) + 3, HOP), dtype=np.float32)
     phase = None
-    for start in range(0, len(at), BLOCK):
-        block = slice(start, start + BLOCK)
-        first = whole[start]
-        spectrum = fft.rfft(frames[first : whole[block][-1] + 2] * _window(), axis=1)
-        size, unit, (step_re, step_im) = _polar(spectrum)
-        phase = np.ascontiguousarray(unit[:, 0]) if phase is None else phase
-        stretched = np.empty((len(at[block]), spectrum.shape[1]), dtype=np.complex64)
-        vocode(stretched.view(np.float32), size, step_re, step_im, whole[block] - first, fractions[block], phase)
-        overlap_frames(hops[start:], fft.irfft(stretched, axis=1), _window())
+    for number, (size, first, step) in enumerate(_analysis(samples)):
+        start = number * BLOCK
+        block = slice(*np.searchsorted(whole, (start, start + BLOCK)))
+        phase = first.copy() if phase is None else phase
+        stretched = np.empty((len(at[block]), size.shape[1]), dtype=np.complex64)
+        vocode(stretched.view(np.float32), size, step[0], step[1], whole[block] - start, fractions[block], phase)
+        overlap_frames(hops[block.start :], fft.irfft(stretched, axis=1), _window())
     return _normalised(hops)[N_FFT // 2 :][: round(len(samples) / pace)]
+
+
+def _analysis(samples: Samples) -> Iterable[Block]:
+    """What the vocoder needs of each block of frames. That of a read-only clip is kept: its next severity follows."""
+    global _last
+    if samples.flags.writeable or len(samples) > LONGEST_KEPT:
+        return _blocks(samples)
+    if _last[0] is not samples:
+        _last = samples, list(_blocks(samples))
+    return _last[1]
+
+
+_last: tuple[Samples | None, list[Block]] = (None, [])
+
+
+def _blocks(samples: Samples) -> Iterator[Block]:
+    from scipy import fft
+
+    # A clip too short to reflect at its edges is surrounded with silence instead.
+    padded = np.pad(samples, N_FFT // 2, mode="reflect" if len(samples) > N_FFT // 2 else "constant")
+    frames = np.lib.stride_tricks.sliding_window_view(padded, N_FFT)[::HOP]
+    for start in range(0, len(frames), BLOCK):
+        size, unit, step = _polar(fft.rfft(frames[start : start + BLOCK + 1] * _window(), axis=1))
+        yield size, np.ascontiguousarray(unit[:, 0]), step
 
 
 def _polar(spectrum: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -18,8 +18,9 @@ import soundfile
 from speech import speech_like
 
 from srb.builders.audio import RATE
-from srb.builders.build import manifests
+from srb.builders.manifests import manifests
 from srb.builders.rows import SCHEMA, content_digest, row_digest
+from srb.builders.scenarios import perturbations
 from srb.builders.workplace import held
 from srb.cli.main import main
 
@@ -90,6 +91,21 @@ def test_load_dataset_reads_every_config_back(built, monkeypatch, tmp_path):
     streamed = datasets.load_dataset("srb", CONFIGS[1], split="test", streaming=True)
     streamed = streamed.cast_column("audio", datasets.Audio(decode=False))
     assert [row["id"] for row in streamed] == [row["id"] for row in rows(built, CONFIGS[1])]
+
+
+@pytest.mark.slow
+def test_all_simulated_configs_of_the_demo_corpus_load(tmp_path, monkeypatch):
+    import datasets
+
+    out = tmp_path / "srb"
+    assert build(out, "en-demo_*", "--workers", 2, "--limit", 1) == 0
+    made = hashes(out)
+    assert len(made) == 1 + sum(len(scenario.levels) for scenario in perturbations())
+    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "cache")
+    for config, content in made.items():
+        [row] = datasets.load_dataset(str(out), config, split="test").cast_column("audio", datasets.Audio(decode=False))
+        pcm, _ = soundfile.read(io.BytesIO(row["audio"]["bytes"]), dtype="int16")
+        assert content_digest([row_digest(row["id"], row["text"], pcm)]) == content
 
 
 @pytest.mark.parametrize("how", [["--workers", 2], ["--engine", "ray"]], ids=["processes", "ray"])
@@ -268,6 +284,46 @@ def test_what_a_killed_worker_left_is_cleared_away(tmp_path, folder):
     left.touch()
     assert build(tmp_path / "srb", *words) == 0
     assert not left.exists()
+
+
+def test_a_build_that_was_cut_off_makes_only_what_is_missing(tmp_path, folder, monkeypatch):
+    from srb.builders.shards import write_shard
+
+    monkeypatch.setattr("srb.builders.shards.ROWS_PER_SHARD", 1)
+    words = ["en-mine_clean", "en-mine_echo_sev1", "--corpus", f"en-mine={folder}"]
+    written: list[str] = []
+
+    def work(shard, tick, most):
+        if len(written) == most:
+            raise KeyboardInterrupt
+        write_shard(shard, tick)
+        written.append(shard.utterances[0].id)
+
+    monkeypatch.setattr("srb.builders.build.write_shard", lambda shard, tick: work(shard, tick, 3))
+    assert build(tmp_path / "srb", *words) == 130
+    assert not manifests(tmp_path / "srb")
+    monkeypatch.setattr("srb.builders.build.write_shard", lambda shard, tick: work(shard, tick, 9))
+    assert build(tmp_path / "srb", *words) == 0
+    assert written == ["0", "1", "2", "3"]  # the fourth was in flight
+    assert [row["id"] for row in rows(tmp_path / "srb", "en-mine_echo_sev1")] == written
+
+
+def test_a_damaged_manifest_is_named(tmp_path, folder, capsys):
+    words = ["en-mine_clean", "--corpus", f"en-mine={folder}"]
+    assert build(tmp_path / "srb", *words) == 0
+    manifest = tmp_path / "srb" / "en-mine_clean" / "manifest.json"
+    manifest.write_text(manifest.read_text()[:100])
+    assert build(tmp_path / "srb", *words) == 2
+    assert f"{manifest}: is damaged; remove" in capsys.readouterr().err
+
+
+def test_a_clip_that_changes_between_two_builds_is_read_anew(tmp_path, folder):
+    words = ["en-mine_clean", "--corpus", f"en-mine={folder}", "--overwrite"]
+    assert build(tmp_path / "srb", *words) == 0
+    before = hashes(tmp_path / "srb")
+    soundfile.write(folder / "0.flac", speech_like(1, 9), RATE)
+    assert build(tmp_path / "srb", *words) == 0
+    assert hashes(tmp_path / "srb") != before
 
 
 def test_the_bare_name_works_from_any_folder_once_it_is_in_the_cache(built, tmp_path):

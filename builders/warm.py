@@ -1,0 +1,12 @@
+"""What every worker of a build needs, brought in once by the process that they are forked from: see `engines.py`."""
+
+import numpy as np
+
+from srb.builders.banks import Banks, builtin  # noqa: F401  the built-in bank brings SciPy
+from srb.builders.corpora.base import BytesAudio, Utterance
+from srb.builders.plan import job_named
+from srb.builders.rows import make_tables
+
+# A row made for nothing loads Arrow, the FLAC encoder and the kernels that every row takes.
+_clip = Utterance(id="", audio=BytesAudio("", b""), text="", language="en", corpus="")
+make_tables([job_named("en_gain_sev1")], [(_clip, np.zeros(1, dtype=np.float32))], Banks())
