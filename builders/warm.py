@@ -8,5 +8,5 @@ from srb.builders.plan import job_named
 from srb.builders.rows import make_tables
 
 # A row made for nothing loads Arrow, the FLAC encoder and the kernels that every row takes.
-_clip = Utterance(id="", audio=BytesAudio("", b""), text="", language="en", corpus="")
+_clip = Utterance(id="", audio=BytesAudio(b"", ""), text="", language="en", corpus="")
 make_tables([job_named("en_gain_sev1")], [(_clip, np.zeros(1, dtype=np.float32))], Banks())
