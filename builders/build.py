@@ -31,7 +31,7 @@ from srb.builders.public import without_folders
 from srb.builders.rows import content_digest
 from srb.builders.scenarios import SCENARIOS
 from srb.builders.seeding import BENCHMARK_VERSION
-from srb.builders.shards import Shard, check, decoded, shard_name, split, write_shard
+from srb.builders.shards import Shard, check, shard_name, split, write_shard
 from srb.builders.workplace import held
 
 OnError = Literal["stop", "skip"]
@@ -87,7 +87,6 @@ def build(
 ) -> Built:
     """Build the configs of `jobs` into `out`, or finish a build that was cut off."""
     built = Built()
-    decoded.cache_clear()  # the files may have changed since another build in this process
     with held(out):
         _partial(out).mkdir(exist_ok=True)
         for selection in dict.fromkeys(job.selection for job in jobs):

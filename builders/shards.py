@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from srb.builders.audio import Samples, replacing
+from srb.builders.audio import RATE, Samples, file_state, replacing
 from srb.builders.banks import Banks
-from srb.builders.banks.recording import frozen
+from srb.builders.banks.recording import ByteCache, frozen
 from srb.builders.corpora import Problem, Utterance
 from srb.builders.errors import UserError
 from srb.builders.plan import Job
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
     from pyarrow.parquet import ParquetWriter
 
 ROWS_PER_SHARD = 200
+SAMPLES_PER_GROUP = 1000 * RATE  # so that memory does not grow with the length of the clips
 # FLAC does not compress any further, the other columns do.
 COMPRESSION = {name: "zstd" for name in SCHEMA.names if name != "audio"} | {"audio.bytes": "none", "audio.path": "zstd"}
 T = TypeVar("T")
@@ -68,8 +68,7 @@ def write_shard(shard: Shard, tick: Callable[[int], None]) -> None:
         # The disk is written to while the next rows are made.
         background = stack.enter_context(ThreadPoolExecutor(1))
         written: Future = background.submit(int)
-        for start in range(0, len(shard.utterances), ROWS_PER_GROUP):
-            clips = decoded(shard.utterances[start : start + ROWS_PER_GROUP])
+        for clips in batches(shard.utterances):
             for _, group in itertools.groupby(writers, key=lambda pair: pair[0].scenario.name):
                 jobs, files = zip(*group, strict=True)
                 tables = make_tables(jobs, clips, shard.banks)
@@ -79,10 +78,32 @@ def write_shard(shard: Shard, tick: Callable[[int], None]) -> None:
         written.result()
 
 
-@lru_cache(maxsize=-(-ROWS_PER_SHARD // ROWS_PER_GROUP))
-def decoded(utterances: tuple[Utterance, ...]) -> list[tuple[Utterance, Samples]]:
-    """Clips with their samples. Those of the last shard are kept: it may come again, for other configs."""
-    return [(item, frozen(item.load())) for item in utterances]
+def batches(utterances: Iterable[Utterance]) -> Iterator[list[tuple[Utterance, Samples]]]:
+    """The clips with their samples, as many at a time as go into a row group: fewer where they are long."""
+    batch: list[tuple[Utterance, Samples]] = []
+    size = 0
+    for item in utterances:
+        samples = _load(item)
+        if batch and (len(batch) == ROWS_PER_GROUP or size + len(samples) > SAMPLES_PER_GROUP):
+            yield batch
+            batch, size = [], 0
+        batch.append((item, samples))
+        size += len(samples)
+    if batch:
+        yield batch
+
+
+# The clips decoded last: in a small corpus they come again, for other configs.
+_decoded = ByteCache(128 * 2**20)
+
+
+def _load(item: Utterance) -> Samples:
+    key = item, file_state(getattr(item.audio, "path", ""))
+    samples = _decoded.get(key)
+    if samples is None:
+        samples = frozen(item.load())
+        _decoded.put(key, samples)
+    return samples
 
 
 def _write(files: Sequence[ParquetWriter], tables: Sequence[Table]) -> None:

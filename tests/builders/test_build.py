@@ -18,6 +18,7 @@ import soundfile
 from speech import speech_like
 
 from srb.builders.audio import RATE
+from srb.builders.corpora import Utterance
 from srb.builders.manifests import manifests
 from srb.builders.rows import SCHEMA, content_digest, row_digest
 from srb.builders.scenarios import perturbations
@@ -306,6 +307,17 @@ def test_a_build_that_was_cut_off_makes_only_what_is_missing(tmp_path, folder, m
     assert build(tmp_path / "srb", *words) == 0
     assert written == ["0", "1", "2", "3"]  # the fourth was in flight
     assert [row["id"] for row in rows(tmp_path / "srb", "en-mine_echo_sev1")] == written
+
+
+def test_row_groups_hold_a_hundred_clips_or_a_thousand_seconds(monkeypatch):
+    from srb.builders.shards import batches
+
+    monkeypatch.setattr("srb.builders.shards._load", lambda item: np.zeros(int(item.id), np.float32))
+    lengths = [RATE] * 250 + [300 * RATE] * 7 + [2000 * RATE]
+    clips = [Utterance(str(length), None, "", "en") for length in lengths]
+    made = list(batches(clips))
+    assert [clip for batch in made for clip, _ in batch] == clips
+    assert [len(batch) for batch in made] == [100, 100, 53, 3, 1, 1]
 
 
 def test_a_damaged_manifest_is_named(tmp_path, folder, capsys):
