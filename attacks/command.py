@@ -106,16 +106,29 @@ def make_attack(name: str, severity: int, options: Options, perturbation: Any = 
 
 
 def fitted(
-    name: str, severity: int, options: Options, view: Any, dev: list[Clip], tick: Callable[[float], None]
+    name: str, severity: int, options: Options, view: Any, dev: list[Clip], saved: Path, tick: Callable[[float], None]
 ) -> Any:
-    """The perturbation of a universal attack, fitted on dev clips."""
+    """The perturbation of a universal attack, fitted on dev clips and saved; or as it was saved by the same fit."""
     from srb.attacks.language import LanguageFit
-    from srb.attacks.universal import Fit
+    from srb.attacks.universal import Fit, Perturbation, fit_key
 
     snr_db = SCENARIOS[name].value(severity)
+    assert snr_db is not None
+    fit: Fit | LanguageFit
     if name == "universal":
-        return Fit(snr_db, **options.given("epochs", "steps", "hear_every"))(view, dev, tick)
-    return LanguageFit(snr_db, options.target_language, **options.given("epochs"))(view, dev, tick)
+        fit = Fit(snr_db, **options.given("epochs", "steps", "hear_every"))
+    else:
+        fit = LanguageFit(snr_db, options.target_language, **options.given("epochs"))
+    if saved.is_file():
+        found = Perturbation.load(saved)
+        if found.about.get("fit") == fit_key(asdict(fit), view, dev):
+            return found
+    saved.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = saved.with_name(f".{saved.name}")
+    found = fit(view, dev, tick, unfinished)
+    found.save(saved)
+    unfinished.unlink(missing_ok=True)
+    return found
 
 
 def clips_of(config: Config, limit: int | None = None) -> Iterator[Clip]:

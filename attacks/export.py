@@ -11,7 +11,7 @@ import hashlib
 import json
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -48,6 +48,7 @@ class Model:
     spec: str | None = None
     revision: str | None = None
     pads_safely: bool = True
+    how: dict[str, Any] = field(default_factory=dict)  # how gradients were taken, where not as usual
 
 
 @dataclass(frozen=True)
@@ -115,7 +116,7 @@ class _Export:
             "software": metadata.version("speech-robust-bench"),
             "config": str(self.name),
             "attack": attack.describe(),
-            "model": [model.spec, model.revision],
+            "model": [model.spec, model.revision, model.how],
             "clips": [(row.id, row.text) for row in self.rows],
             "source": clean.manifest.get("content_sha256"),
         }
@@ -187,6 +188,7 @@ class _Export:
             "attack": self.attack.name,
             "model": self.model.spec,
             "revision": self.model.revision,
+            **self.model.how,
             **({self.scenario.parameter: self.scenario.value(self.attack.severity)} if self.scenario.parameter else {}),
             **{key: value for key, value in self.attack.describe().items() if value is not None and key != "severity"},
             **one.facts,
@@ -260,6 +262,7 @@ class _Export:
             "attack": {
                 "model": self.model.spec,
                 "revision": self.model.revision,
+                **self.model.how,
                 "success": round(float(np.mean(list(success.values()))), 4),
                 **self.attack.describe(),
             },

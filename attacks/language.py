@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from torch import Tensor
 from srb.attacks.clips import Batch, Bound, Clip, padded, to_float
 from srb.attacks.loop import Attacked, Keeper, concluded, report
 from srb.attacks.pgd import Pgd
-from srb.attacks.universal import Perturbation, Universal, _fold, _tile
+from srb.attacks.universal import Fitting, Perturbation, Universal, _fold, _tile, fit_key
 from srb.attacks.views import View, WhisperView
 from srb.builders.audio import RATE
 from srb.builders.errors import UserError
@@ -125,24 +126,31 @@ class LanguageFit:
     seconds: float = 30.0
 
     def __call__(
-        self, view: View, dev: Sequence[Clip], tick: Callable[[float], None] = lambda success: None
+        self,
+        view: View,
+        dev: Sequence[Clip],
+        tick: Callable[[float], None] = lambda success: None,
+        place: Path | None = None,
     ) -> Perturbation:
-        """Fit on the dev clips; `tick` hears the loss after every epoch."""
+        """Fit on the dev clips; `tick` hears the loss after every epoch, and `place` keeps the state."""
         confused = LanguageView.of(view, self.target)
         radius = float(np.mean([Bound("linf", self.snr_db).radius(clip.samples) for clip in dev]))
-        found = torch.zeros(int(self.seconds * RATE), device=view.device)
-        for _ in range(self.epochs):
+        key = fit_key(asdict(self), view, dev)
+        state = Fitting.begin(int(self.seconds * RATE), view.device, place, key)
+        while state.epoch < self.epochs:
             seen = 0.0
             for clip in dev:
-                wave = torch.from_numpy(clip.samples).to(found)[None]
-                noisy = (wave + _tile(found, wave.shape[1])).clamp(-1, 1)
-                loss, slope = confused.gradient(noisy, Batch(torch.tensor([wave.shape[1]]), [""]))
-                found -= self.learning_rate * radius * _fold(slope[0], len(found)).sign()
-                found.clamp_(-radius, radius)
+                wave = torch.from_numpy(clip.samples).to(state.found)[None]
+                noisy = (wave + _tile(state.found, wave.shape[1])).clamp(-1, 1)
+                size = torch.tensor([wave.shape[1]], device=noisy.device)
+                loss, slope = confused.gradient(noisy, Batch(size, [""]))
+                state.found -= self.learning_rate * radius * _fold(slope[0], len(state.found)).sign()
+                state.found.clamp_(-radius, radius)
                 seen += float(loss[0])
+            state.end_epoch(state.epoch + 1.0, place, key)  # the last epoch counts
             tick(seen / len(dev))
-        about = {**asdict(self), "radius": radius, "dev_clips": len(dev), "model": view.recogniser.name}
-        return Perturbation(found.cpu().numpy(), about)
+        about = {**asdict(self), "radius": radius, "dev_clips": len(dev), "model": view.recogniser.name, "fit": key}
+        return Perturbation(state.found.cpu().numpy(), about)
 
 
 @dataclass(frozen=True)

@@ -2,14 +2,17 @@
 
 For each dev clip in turn: while its transcript is still too near to the clean one, add a signed step that raises the
 loss, to a correction inside its own small ball; then take the correction over. (The paper prints the condition of that
-inner loop the other way round.) The best epoch is kept, and test clips get the perturbation at the SNR.
+inner loop the other way round.) The best epoch is kept, and test clips get the perturbation at the SNR. A fit that was
+interrupted goes on at the epoch it was in.
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +27,7 @@ from srb.builders.audio import RATE, Samples, replacing
 from srb.builders.errors import UserError
 from srb.builders.perturb.noise import fit as tiled
 from srb.builders.seeding import content_id
+from srb.models.interface import PERFORMANCE_OPTIONS
 
 
 @dataclass(frozen=True)
@@ -35,15 +39,11 @@ class Perturbation:
 
     def save(self, path: Path) -> None:
         """To an .npz file."""
-        import json
-
         with replacing(path) as part, part.open("wb") as file:
             np.savez(file, samples=self.samples, about=np.array(json.dumps(self.about)))
 
     @classmethod
     def load(cls, path: Path) -> Perturbation:
-        import json
-
         try:
             with np.load(path) as found:
                 return cls(found["samples"], json.loads(str(found["about"])))
@@ -67,6 +67,46 @@ def refuse_overlap(dev: Iterable[Clip], test: Iterable[Clip]) -> None:
             raise UserError(f"the dev clip '{twin}' is in the test config too ('{clip.id}'); fit on other clips")
 
 
+def fit_key(settings: dict[str, Any], view: View, dev: Iterable[Clip]) -> str:
+    """All that a fitted perturbation depends on, as a digest."""
+    clips = [(clip.id, clip.text, content_id(clip.samples)) for clip in dev]
+    one = view.recogniser
+    options = {key: value for key, value in one.options.items() if key not in PERFORMANCE_OPTIONS}
+    how = [str(view.precision), getattr(view, "draws", None)]  # mixed precision, draws per gradient
+    facts = [settings, one.name, one.revision, options, how, clips]
+    return hashlib.sha256(json.dumps(facts, sort_keys=True, default=str).encode()).hexdigest()[:16]
+
+
+@dataclass
+class Fitting:
+    """A perturbation in the making, kept on disk after every epoch."""
+
+    found: Tensor
+    best: Tensor
+    success: float = -1.0  # of the best
+    epoch: int = 0  # how many are done
+
+    @classmethod
+    def begin(cls, size: int, device: str, place: Path | None, key: str) -> Fitting:
+        """From nothing, or from where a fit of the same key stopped."""
+        if place is not None and place.is_file():
+            with np.load(place) as kept:
+                if str(kept["key"]) == key:
+                    found, best = (torch.from_numpy(kept[name]).to(device) for name in ("found", "best"))
+                    return cls(found, best, float(kept["success"]), int(kept["epoch"]))
+        return cls(torch.zeros(size, device=device), torch.zeros(size, device=device))
+
+    def end_epoch(self, success: float, place: Path | None, key: str) -> None:
+        """Count an epoch, remember the best one so far, and keep both."""
+        self.epoch += 1
+        if success > self.success:
+            self.best, self.success = self.found.clone(), success
+        if place is not None:
+            found, best = (one.cpu().numpy() for one in (self.found, self.best))
+            with replacing(place) as part, part.open("wb") as file:
+                np.savez(file, found=found, best=best, success=self.success, epoch=self.epoch, key=np.array(key))
+
+
 @dataclass(frozen=True)
 class Fit:
     """How a perturbation is fitted; the defaults are those of the authors' runs."""
@@ -82,26 +122,27 @@ class Fit:
     hear_every: int = 1
 
     def __call__(
-        self, view: View, dev: Sequence[Clip], tick: Callable[[float], None] = lambda success: None
+        self,
+        view: View,
+        dev: Sequence[Clip],
+        tick: Callable[[float], None] = lambda success: None,
+        place: Path | None = None,
     ) -> Perturbation:
-        """Fit on the dev clips; `tick` hears the success on them after every epoch."""
-        clean = [view.transcribe([clip.samples], clip.language)[0] for clip in dev]
+        """Fit on the dev clips; `tick` hears the success on them after every epoch, and `place` keeps the state."""
+        clean = _heard(view, [clip.samples for clip in dev], dev)
         usable = [index for index, text in enumerate(clean) if text]  # no transcript, nothing to get away from
         texts = {index: own_words(view, [dev[index]], [clean[index]])[0] for index in usable}
         radius = float(np.mean([Bound("linf", self.snr_db).radius(clip.samples) for clip in dev]))
-        found = torch.zeros(int(self.seconds * RATE), device=view.device)
-        best, best_success = found, -1.0
-        for _ in range(self.epochs):
+        key = fit_key(asdict(self), view, dev)
+        state = Fitting.begin(int(self.seconds * RATE), view.device, place, key)
+        while state.epoch < self.epochs and state.success < self.enough:
             for index in usable:
-                self._learn(view, dev[index], texts[index], clean[index], found, radius)
-            success = self._success(view, dev, clean, usable, found)
+                self._learn(view, dev[index], texts[index], clean[index], state.found, radius)
+            success = self._success(view, [dev[i] for i in usable], [clean[i] for i in usable], state.found)
+            state.end_epoch(success, place, key)
             tick(success)
-            if success > best_success:
-                best, best_success = found.clone(), success
-            if success >= self.enough:
-                break
-        about = {**asdict(self), "radius": radius, "dev_clips": len(dev), "dev_success": round(best_success, 4)}
-        return Perturbation(best.cpu().numpy(), about | {"model": view.recogniser.name})
+        about = {**asdict(self), "radius": radius, "dev_clips": len(dev), "dev_success": round(state.success, 4)}
+        return Perturbation(state.best.cpu().numpy(), about | {"model": view.recogniser.name, "fit": key})
 
     def _learn(self, view: View, clip: Clip, text: str, clean: str, found: Tensor, radius: float) -> None:
         """Let one clip change the perturbation, in place."""
@@ -125,13 +166,21 @@ class Fit:
         heard = view.transcribe([noisy.cpu().numpy()], clip.language)
         return float(character_errors([clean], heard)[0])
 
-    def _success(self, view: View, dev: Sequence[Clip], clean: list[str], usable: list[int], found: Tensor) -> float:
-        fooled = 0
-        for index in usable:
-            wave = torch.from_numpy(dev[index].samples).to(found)
-            noisy = (wave + _tile(found, len(wave))).clamp(-1, 1)
-            fooled += self._cer(view, noisy, dev[index], clean[index]) >= self.cer
-        return fooled / max(1, len(usable))
+    def _success(self, view: View, dev: Sequence[Clip], clean: list[str], found: Tensor) -> float:
+        waves = [torch.from_numpy(clip.samples).to(found) for clip in dev]
+        noisy = [(wave + _tile(found, len(wave))).clamp(-1, 1).cpu().numpy() for wave in waves]
+        return float(np.mean(character_errors(clean, _heard(view, noisy, dev)) >= self.cer)) if dev else 0.0
+
+
+def _heard(view: View, signals: Sequence[np.ndarray], clips: Sequence[Clip]) -> list[str]:
+    """The transcripts, as many at a time as the recogniser likes."""
+    heard: list[str] = []
+    size = view.recogniser.batch_size
+    for language, group in groupby(zip(signals, clips, strict=True), key=lambda pair: pair[1].language):
+        waves = [wave for wave, _ in group]
+        for start in range(0, len(waves), size):
+            heard += view.transcribe(waves[start : start + size], language)
+    return heard
 
 
 def _tile(signal: Tensor, size: int) -> Tensor:
@@ -159,11 +208,12 @@ class Universal:
 
     def run(self, view: View, clips: list[Clip]) -> list[Attacked]:
         before = view.transcribe([clip.samples for clip in clips], clips[0].language)
-        pcms = [self.bound.store(clip.samples, self._at_snr(clip)) for clip in clips]
+        pcms = [self.stored(clip) for clip in clips]
         after = view.transcribe([pcm.astype(np.float32) / 32768 for pcm in pcms], clips[0].language)
         facts = report(clips, before, after)
         return concluded(self, view, clips, pcms, own_words(view, clips, before), facts, [0] * len(clips))
 
-    def _at_snr(self, clip: Clip) -> Samples:
+    def stored(self, clip: Clip) -> np.ndarray:
+        """The 16-bit samples of a clip with the perturbation at the SNR."""
         noise = tiled(self.perturbation.samples, len(clip.samples))
-        return noise * (self.bound.radius(clip.samples) / max(norm2(noise), 1e-30))
+        return self.bound.store(clip.samples, noise * (self.bound.radius(clip.samples) / max(norm2(noise), 1e-30)))

@@ -184,7 +184,9 @@ def _model(args: argparse.Namespace, specs: list[str], target: Any) -> Any:
     one = target.recogniser if isinstance(target, View) else target
     name = args.name or "-".join(parse_spec(spec).folder for spec in specs)
     safe = target.pads_safely if isinstance(target, View) else True
-    return Model(name, " + ".join(specs), one.revision, safe)
+    how = {"eot": args.eot, "precision": args.precision, "compiled": args.compile or None}
+    given = {key: value for key, value in how.items() if value is not None}
+    return Model(name, " + ".join(specs), one.revision, safe, given)
 
 
 def _perturbation(args: argparse.Namespace, severity: int, options: Any, view: Any, clean: Any, bar: Any) -> Any:
@@ -209,11 +211,14 @@ def _perturbation(args: argparse.Namespace, severity: int, options: Any, view: A
 
     label = f"{args.attack}_sev{severity}" if severity else args.attack
     saved = Path(args.out) / "perturbations" / f"{label}-{args.name or parse_spec(args.model[0]).folder}.npz"
-    saved.parent.mkdir(parents=True, exist_ok=True)
     task = bar.add_task(f"fitting {label} on {len(dev)} clips", total=None)
-    found = fitted(args.attack, severity, options, view, dev, lambda success: bar.advance(task))
+
+    def tick(success: float) -> None:
+        what = "success" if args.attack == "universal" else "loss"
+        bar.update(task, description=f"fitting {label} on {len(dev)} clips, {what} {success:.2f}", advance=1)
+
+    found = fitted(args.attack, severity, options, view, dev, saved, tick)
     bar.remove_task(task)
-    found.save(saved)
     return found
 
 
@@ -230,7 +235,8 @@ def _transfer(args: argparse.Namespace, clean: Any, severities: list[int]) -> in
             "'transfer' fits on --proxy models and scores on --model ones; give both, each as often as needed"
         )
     models = {parse_spec(spec).folder: open_model(spec, device=args.device) for spec in args.model}
-    made: dict[int, dict[str, Any]] = {severity: {} for severity in severities}
+    # What a model gets wrong by itself is nobody's success: the clean clips are the first column.
+    made: dict[int, dict[str, Any]] = {severity: {"clean": ([], clean)} for severity in severities}
     for proxy in args.proxy:
         specs = [spec.strip() for spec in proxy.split(" + ")]
         view, names = _attack(args, clean, severities, specs)

@@ -174,9 +174,15 @@ def test_pocketsphinx_has_no_gradients(tone_data, capsys) -> None:  # noqa: F811
 
 def test_universal_is_fitted_saved_and_used_again(tone_data, capsys) -> None:  # noqa: F811
     words = ["universal", "--model", "python:small:Ctc", "--severity", "4", "--name", "toy", "--quiet"]
-    assert attack(tone_data, *words, "--dev", "en-toned_clean", "--epochs", "2", "--steps", "5") == 0
+    fitting = [*words, "--dev", "en-toned_clean", "--epochs", "2", "--steps", "5"]
+    assert attack(tone_data, *fitting) == 0
     saved = tone_data / "perturbations" / "universal_sev4-toy.npz"
     assert saved.is_file()
+    assert [path.name for path in saved.parent.iterdir()] == [saved.name]  # nothing unfinished is left
+    made = saved.stat().st_mtime_ns
+    assert attack(tone_data, *fitting) == 0
+    assert saved.stat().st_mtime_ns == made  # the same fit is not fitted again
+    assert "already there" in capsys.readouterr().out
     first = rows_of(tone_data, "en-tones_universal_sev4-toy")
     assert all(row["snr_db"] >= 10 for row in first)
     assert attack(tone_data, *words, "--perturbation", str(saved), "--overwrite") == 0
@@ -201,6 +207,8 @@ def test_transfer_prints_a_matrix_with_related_pairs_marked(tone_data, capsys) -
     said = capsys.readouterr().out
     cells = json.loads((tone_data / "transfer_sev4.json").read_text())
     assert {(cell["model"], cell["proxy"]): cell["related"] for cell in cells} == {
+        ("small-Ctc", "clean"): None,
+        ("small-Seq2Seq", "clean"): None,
         ("small-Ctc", "small-Ctc"): "same",
         ("small-Seq2Seq", "small-Ctc"): None,
         ("small-Ctc", "small-Ctc + small-OtherCtc"): "same",
@@ -208,6 +216,8 @@ def test_transfer_prints_a_matrix_with_related_pairs_marked(tone_data, capsys) -
     }
     assert "small-Seq2Seq" in said
     assert "=" in said
+    success = {(cell["model"], cell["proxy"]): cell["success"] for cell in cells}
+    assert success["small-Ctc", "clean"] < success["small-Ctc", "small-Ctc"]
 
 
 @pytest.mark.slow

@@ -5,6 +5,7 @@ Small models with random weights; Whisper tiny.en with OpenAI's where it is inst
 
 from __future__ import annotations
 
+import functools
 import json
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from tone_config import one_thread  # noqa: E402, F401
 from srb.attacks.clips import Batch, Bound, Clip, padded  # noqa: E402
 from srb.attacks.language import Language, LanguageFit, LanguageUniversal, LanguageView  # noqa: E402
 from srb.attacks.pgd import Pgd  # noqa: E402
+from srb.attacks.universal import Perturbation  # noqa: E402
 from srb.attacks.views import View, open_view  # noqa: E402
 from srb.builders.errors import UserError  # noqa: E402
 from srb.models.interface import open_model  # noqa: E402
@@ -116,7 +118,7 @@ def speecht5_folder(place: Path) -> Path:
 
 
 def whisper_folder(place: Path) -> Path:
-    """A multilingual Whisper of three languages."""
+    """A multilingual Whisper of three languages, which hears 2 s at a time."""
     torch.manual_seed(4)
     words = ("startoftranscript", "en", "es", "sr", "transcribe", "translate", "notimestamps")
     special = [f"<|{word}|>" for word in words]
@@ -125,11 +127,12 @@ def whisper_folder(place: Path) -> Path:
     )
     tokenizer.add_special_tokens({"additional_special_tokens": special})
     number = tokenizer.convert_tokens_to_ids
-    transformers.WhisperFeatureExtractor(feature_size=20).save_pretrained(place)
+    transformers.WhisperFeatureExtractor(feature_size=20, chunk_length=2).save_pretrained(place)
     tokenizer.save_pretrained(place)
     config = transformers.WhisperConfig(
         vocab_size=len(tokenizer),
         num_mel_bins=20,
+        max_source_positions=100,
         d_model=16,
         encoder_layers=1,
         decoder_layers=1,
@@ -232,6 +235,33 @@ def test_transcripts_are_written_as_the_model_writes(tmp_path) -> None:
         view.fit(" ... ")
 
 
+def slopes_agree(view: View, plain: View, clips: list[Clip]) -> float:
+    """The least cosine between the gradients of two views."""
+    waves, lengths = padded([clip.samples for clip in clips])
+    batch = Batch(lengths, [plain.fit(clip.text) for clip in clips], "en")
+    ours, theirs = (one.gradient(waves, batch)[1].float() for one in (view, plain))
+    return float(torch.cosine_similarity(ours, theirs).min())
+
+
+def test_mixed_precision_keeps_the_direction_and_the_bound(tmp_path, clips) -> None:
+    spec = f"hf:{ctc_folder(tmp_path, 'Wav2Vec2', **LAYER)}?device=cpu"
+    mixed = open_view(open_model(spec), precision=torch.bfloat16)
+    assert 0.9 < slopes_agree(mixed, open_view(open_model(spec)), clips[1:]) < 1 - 1e-6  # near, but not the same sums
+    bound = Bound(snr_db=20)
+    for one in Pgd(bound, 3, steps=5, hear_every=0).run(mixed, clips[1:]):
+        assert one.facts["loss_after"] > one.facts["loss_before"]
+        assert bound.holds(one.clip.samples, one.pcm)
+
+
+def test_a_compiled_model_has_the_gradients_of_the_plain_one(tmp_path, clips, monkeypatch) -> None:
+    # traced and differentiated as always, but not handed to the C++ compiler, which takes minutes
+    monkeypatch.setattr(torch, "compile", functools.partial(torch.compile, backend="aot_eager"))
+    spec = f"hf:{ctc_folder(tmp_path, 'Wav2Vec2', **LAYER)}?device=cpu"
+    compiled = open_view(open_model(spec))
+    compiled.compile()
+    assert slopes_agree(compiled, open_view(open_model(spec)), clips[1:]) > 1 - 1e-5
+
+
 @pytest.fixture(scope="module")
 def small_whisper(tmp_path_factory) -> Path:
     return whisper_folder(tmp_path_factory.mktemp("whisper"))
@@ -297,6 +327,60 @@ def test_language_confusion_lowers_the_loss_of_the_language_per_clip_and_for_all
         LanguageView.of(whisper_view(small_whisper, None), "sr")
     with pytest.raises(UserError, match="knows no language 'xx'"):
         LanguageView.of(view, "xx")
+
+
+HERTZ = {"en": 600, "es": 1500, "sr": 3000}
+
+
+def spoken(language: str, seed: int) -> Clip:
+    """Half a second or more in a language of which only the pitch is known."""
+    rng = np.random.default_rng(seed)
+    t = np.arange(int(RATE * rng.uniform(0.5, 0.9))) / RATE
+    wave = 0.2 * np.sin(2 * np.pi * HERTZ[language] * rng.uniform(0.9, 1.1) * t) * np.abs(np.sin(12 * t))
+    return Clip(f"{language}{seed}", (wave + 0.02 * rng.standard_normal(len(t))).astype(np.float32), "a", None, "x")
+
+
+@pytest.fixture(scope="module")
+def polyglot(small_whisper) -> View:
+    """The small Whisper, after it has learnt to tell its three languages apart."""
+    view = whisper_view(small_whisper, "auto")
+    view.model.requires_grad_(True)
+    optimiser = torch.optim.Adam(view.model.parameters(), 0.005)
+    learner, codes = LanguageView.of(view, "en"), torch.arange(3).repeat(4)
+    for step in range(30):
+        waves, lengths = padded(
+            [spoken(list(HERTZ)[code], 100 + 12 * step + i).samples for i, code in enumerate(codes)]
+        )
+        optimiser.zero_grad()
+        torch.nn.functional.cross_entropy(learner._scores(waves, Batch(lengths, [""] * 12)), codes).backward()
+        optimiser.step()
+    view.model.requires_grad_(False)
+    return view
+
+
+def test_language_confusion_makes_english_serbian(polyglot) -> None:
+    clips = [spoken("en", seed) for seed in range(6)]
+    attack = Language(Bound(snr_db=25), "sr")
+    found = attack.run(polyglot, clips)
+    assert [one.facts["language_before"] for one in found] == ["en"] * 6
+    assert sum(one.facts["language_after"] == "sr" for one in found) >= 5
+    noise = [clip.samples + attack.bound.draw(clip.samples, np.random.default_rng(1)) for clip in clips]
+    assert LanguageView.of(polyglot, "sr").detect(noise) == ["en"] * 6
+
+
+def test_one_perturbation_makes_held_out_english_serbian(polyglot, tmp_path) -> None:
+    dev, test = [spoken("en", seed) for seed in range(10, 14)], [spoken("en", seed) for seed in range(6)]
+    settings = {"epochs": 6, "learning_rate": 0.1, "seconds": 1.0}
+    seen: list[float] = []
+    fit = LanguageFit(10, "sr", **settings)(polyglot, dev, seen.append, tmp_path / "fit.npz")
+    assert seen[-1] < seen[0]
+    noise = Perturbation(np.random.default_rng(0).permutation(fit.samples), fit.about)
+    found, random = (LanguageUniversal(Bound(snr_db=6), one).run(polyglot, test) for one in (fit, noise))
+    assert [one.facts["language_before"] for one in found] == ["en"] * 6
+    assert sum(one.facts["language_after"] == "sr" for one in found) >= 5
+    assert [one.facts["language_after"] for one in random] == ["en"] * 6
+    LanguageFit(10, "sr", **settings)(polyglot, dev, seen.append, tmp_path / "fit.npz")
+    assert len(seen) == 6  # it was done already
 
 
 @pytest.fixture(scope="module")

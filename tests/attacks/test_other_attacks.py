@@ -58,6 +58,27 @@ def test_universal_beats_a_random_perturbation_of_its_norm_on_held_out_clips(vie
         assert min(reached) >= 10
 
 
+def test_an_interrupted_fit_goes_on_where_it_stopped(view, tmp_path) -> None:
+    dev = [clip_of(seed) for seed in range(200, 204)]
+    settings = {"epochs": 4, "steps": 3, "learning_rate": 0.002, "seconds": 0.5, "cer": 3.0}  # never reached
+    fit, place = Fit(10, **settings), tmp_path / "fit.npz"
+    whole = fit(view, dev)
+    seen: list[float] = []
+
+    def interrupt(success: float) -> None:
+        seen.append(success)
+        if len(seen) == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        fit(view, dev, interrupt, place)
+    again = fit(view, dev, seen.append, place)
+    assert len(seen) == 4  # two epochs before, two after
+    assert np.array_equal(again.samples, whole.samples)
+    Fit(20, **settings)(view, dev, seen.append, place)  # another fit does not go on from it
+    assert len(seen) == 8
+
+
 def test_dev_clips_in_the_test_set_are_refused_by_id_and_by_sound() -> None:
     dev, test = [clip_of(1)], [clip_of(2), clip_of(1)]
     with pytest.raises(UserError, match="'clip-001' is in the test config too"):
