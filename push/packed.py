@@ -17,13 +17,12 @@ from pathlib import Path
 from typing import Any
 
 from srb.builders.errors import UserError
-from srb.push.strict import JSONL_BYTES, LINE_BYTES, TOTAL_BYTES, Refused, shown
+from srb.push.strict import JSONL_BYTES, LINE, LINE_BYTES, LINE_NEEDS, TOTAL_BYTES, Refused, shown
 
 SUFFIX = ".parquet"
-# The keys of a line, in the order of docs/formats.md; `error` is left out of a line that has none.
-NUMBERS = ("duration", "time")
-COLUMNS = ("id", "audio_filepath", *NUMBERS, "text", "pred_text", "speaker", "gender", "age", "accent", "language")
-OPTIONAL = "error"
+# A column for each key of a line; `error` alone is left out of a line in which it is null.
+NUMBERS = tuple(key for key, check in LINE.items() if check("") == "must be a number")
+ERROR = "error"
 CODECS = ("UNCOMPRESSED", "SNAPPY", "GZIP", "ZSTD")
 FOOTER_BYTES = 200_000
 BATCH_ROWS = 100
@@ -36,10 +35,10 @@ def pack(path: Path) -> Path:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    names = (*COLUMNS, OPTIONAL)
-    schema = pa.schema([(name, pa.float64() if name in NUMBERS else pa.string()) for name in names])
     data = path.read_bytes()
     rows = [json.loads(line) for line in data.splitlines()]
+    names = [name for name in LINE if any(name in row for row in rows)]
+    schema = pa.schema([(name, pa.float64() if name in NUMBERS else pa.string()) for name in names])
     target = path.with_name(path.name.removesuffix(".jsonl") + SUFFIX)
     try:
         pq.write_table(pa.Table.from_pylist(rows, schema), target, compression="zstd", store_schema=False)
@@ -96,11 +95,11 @@ def _check_columns(metadata: Any) -> None:
             raise Refused(f"column '{shown(column.path)}' is nested")
         found[column.name] = (column.physical_type, str(column.logical_type))
     for name in found:
-        if name not in (*COLUMNS, OPTIONAL):
+        if name not in LINE:
             raise Refused(f"has an unknown column '{shown(name)}'")
     if len(found) != metadata.num_columns:
         raise Refused("a column occurs twice")
-    for name in COLUMNS:
+    for name in LINE_NEEDS:
         if name not in found:
             raise Refused(f"lacks the column '{name}'")
     for name, kind in found.items():
@@ -123,9 +122,7 @@ def _check_sizes(metadata: Any, most_rows: int) -> None:
 
 
 def _line(row: dict[str, Any]) -> bytes:
-    made = {name: row[name] for name in COLUMNS}
-    if row.get(OPTIONAL) is not None:
-        made[OPTIONAL] = row[OPTIONAL]
+    made = {name: row[name] for name in LINE if name in row and (name != ERROR or row[name] is not None)}
     data = json.dumps(made, ensure_ascii=False).encode() + b"\n"
     if len(data) > LINE_BYTES:
         raise Refused(f"a row of {len(data)} bytes; the limit is {LINE_BYTES}")

@@ -216,3 +216,22 @@ def shape(value: Any, checks: dict[str, Check], needed: tuple[str, ...], what: s
             raise Refused(f"{what} has an unknown key '{shown(key)}'")
         if reason := checks[key](inner):
             raise Refused(f"{what}: '{key}' {reason}")
+
+
+# A line of predictions, in the order in which `srb run` writes its keys (docs/formats.md).
+LINE = {
+    "id": text(300, empty=False),
+    "audio_filepath": text(500),
+    "duration": number(0, 36_000),
+    "time": number(0, 86_400),
+    "text": text(20_000),
+    "pred_text": text(20_000, null=True),
+    "speaker": text(200, null=True),
+    "gender": text(100, null=True),
+    "age": text(100, null=True),
+    "accent": text(300, null=True),
+    "language": text(10, null=True),
+    "loudness_dbfs": number(-200, 10, null=True),
+    "error": text(2_000),
+}
+LINE_NEEDS = ("id", "audio_filepath", "duration", "time", "text", "pred_text")

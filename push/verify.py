@@ -34,23 +34,6 @@ SAME_ERRORS = 20  # so many wrong transcripts that are the same to the letter ar
 MOST_REASONS = 50
 Json = dict[str, Any]
 
-_SHA = r"[0-9a-f]{64}"
-_LINE = {
-    "id": text(300, empty=False),
-    "audio_filepath": text(500),
-    "duration": number(0, 36_000),
-    "time": number(0, 86_400),
-    "text": text(20_000),
-    "pred_text": text(20_000, null=True),
-    "speaker": text(200, null=True),
-    "gender": text(100, null=True),
-    "age": text(100, null=True),
-    "accent": text(300, null=True),
-    "language": text(10, null=True),
-    "loudness_dbfs": number(-200, 10, null=True),
-    "error": text(2_000),
-}
-_LINE_NEEDS = ("id", "audio_filepath", "duration", "time", "text", "pred_text")
 _MODEL = {
     "name": text(80, submission.MODEL_NAME),
     "id": text(140, r"[\w.-]+/[\w.-]+", null=True),
@@ -202,7 +185,7 @@ def _check_predictions(folder: Path, config: str, expected: Expected, errors: di
     seen: set[str] = set()
     for line in strict.read_lines(path):
         where = f"line {len(lines) + 1}"
-        shape(line, _LINE, _LINE_NEEDS, where)
+        shape(line, strict.LINE, strict.LINE_NEEDS, where)
         if line["id"] in seen:
             raise Refused(f"{where}: the id '{shown(line['id'])}' occurs twice")
         seen.add(line["id"])

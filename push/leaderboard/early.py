@@ -1,7 +1,7 @@
 """The top of the ranking in the page itself, seen while Gradio starts, which takes a browser one to two seconds.
 
 An ASGI middleware puts a fragment of HTML behind `<body>` of the first page; a script in it takes it away as soon as
-the app has drawn the same table. A page that was asked for with a query (`?model=`) is left as it is.
+the app has drawn the same table. The page of one model (`?model=`) is left as it is.
 """
 
 from __future__ import annotations
@@ -22,7 +22,9 @@ _SCRIPT = """<script>(() => {
 
 
 def fragment(css: str, header: str, table: str) -> bytes:
-    """What is shown first: the header, room for the filters, and some rows of the table."""
+    """What is shown first: the header, room for the filters, and some rows of the table; nothing without a table."""
+    if "<table" not in table:
+        return b""
     rows = table.split("</tr>")
     end = rows[-1]  # what closes the table and all around it
     made = "</tr>".join([*rows[: ROWS + 1], end] if len(rows) > ROWS + 1 else rows)
@@ -37,7 +39,8 @@ class Early:
         self.html = html
 
     async def __call__(self, scope: Message, receive: Any, send: Callable[[Message], Awaitable[None]]) -> None:
-        if scope["type"] != "http" or scope["path"] != "/" or scope["method"] != "GET" or scope["query_string"]:
+        first = scope["type"] == "http" and scope["method"] == "GET" and scope["path"] == "/"
+        if not first or b"model=" in scope["query_string"]:
             await self.app(scope, receive, send)
             return
         start: Message = {}

@@ -16,7 +16,7 @@ from srb.builders.errors import UserError
 from srb.metrics import compare as pairs
 from srb.metrics.aggregate import ADVERSARIAL, CATEGORIES
 from srb.metrics.runs import open_run
-from srb.push.leaderboard import board, views
+from srb.push.leaderboard import board, early, views
 
 CONFIGS = ["en_clean", "en_noise_sev1", "en_noise_sev3", "en_gaussian_sev2", "en_rir_sev2", "en_silence"]
 
@@ -123,6 +123,10 @@ def _seconds(folder):
     assert len(made.entries[1].made["configs"]) == 114
     views.ranking(made.rows("en"))
     return time.perf_counter() - begin
+
+
+def test_a_leaderboard_without_models_has_no_early_rows():
+    assert early.fragment("", "", views.ranking([])) == b""
 
 
 def test_the_papers_rows_stand_as_published():

@@ -14,7 +14,7 @@ from built_data import make_built
 from fake_runs import make_run
 
 from srb.builders.errors import UserError
-from srb.push import packed, submission, truth, verified
+from srb.push import packed, strict, submission, truth, verified
 from srb.push.verify import verify
 
 NOISE = "en_noise_sev3"
@@ -93,7 +93,7 @@ def extension(path):
 def decompression_bomb(path):
     """A quarter of a gigabyte of zeros in some kilobytes, as the footer says too."""
     zeros = pa.array([b"\0" * 50_000_000] * 5, pa.binary()).cast(TEXT)
-    rows = {name: pa.nulls(5, NUMBER if name in packed.NUMBERS else TEXT) for name in packed.COLUMNS}
+    rows = {name: pa.nulls(5, NUMBER if name in packed.NUMBERS else TEXT) for name in strict.LINE_NEEDS}
     write(path, pa.table({**rows, "pred_text": zeros}), compression="zstd", use_dictionary=False)
     assert path.stat().st_size < 100_000
 
