@@ -99,7 +99,7 @@ class Fitting:
     def end_epoch(self, success: float, place: Path | None, key: str) -> None:
         """Count an epoch, remember the best one so far, and keep both."""
         self.epoch += 1
-        if success > self.success:
+        if success >= self.success:  # of two equal ones the later has learnt more
             self.best, self.success = self.found.clone(), success
         if place is not None:
             found, best = (one.cpu().numpy() for one in (self.found, self.best))

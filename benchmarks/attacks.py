@@ -189,7 +189,7 @@ def universal(count: int, steps: int, threads: int, out: Path) -> None:
     dev, test = found[:8], found[8:]
     configs = [config_of(test, "prompts", out), "--dev", config_of(dev, "dev", out)]
     spec, data = f"hf:{default_folder()}?batch_size=4&device=cpu", str(out / "srb")
-    words = ["--severity", str(severity), "--epochs", "2", "--steps", str(steps), "--hear-every", str(steps)]
+    words = ["--severity", str(severity), "--epochs", "3", "--steps", str(steps), "--hear-every", str(steps)]
     words += ["--data", data, "--out", data, "--name", "whisper", "--threads", str(threads)]
     start = time.process_time()
     run("attack", "universal", "--model", spec, "--config", *configs, *words)

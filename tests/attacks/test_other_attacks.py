@@ -74,6 +74,8 @@ def test_an_interrupted_fit_goes_on_where_it_stopped(view, tmp_path) -> None:
         fit(view, dev, interrupt, place)
     again = fit(view, dev, seen.append, place)
     assert len(seen) == 4  # two epochs before, two after
+    assert max(seen) == 0  # so the last epoch counts: every one took more steps away from the clips
+    assert np.abs(again.samples).max() > np.abs(Fit(10, **settings | {"epochs": 1})(view, dev).samples).max()
     assert np.array_equal(again.samples, whole.samples)
     Fit(20, **settings)(view, dev, seen.append, place)  # another fit does not go on from it
     assert len(seen) == 8
