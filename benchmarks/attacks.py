@@ -151,8 +151,9 @@ def config_of(clips: list[Clip], name: str, out: Path) -> str:
     corpus.mkdir(parents=True, exist_ok=True)
     for clip in clips:
         stem = corpus / clip.id.replace("/", "-")
-        soundfile.write(f"{stem}.flac", clip.samples, RATE)
-        stem.with_suffix(".txt").write_text(clip.text)
+        if not stem.with_suffix(".txt").is_file():  # a file written anew is another file to `srb build`
+            soundfile.write(f"{stem}.flac", clip.samples, RATE)
+            stem.with_suffix(".txt").write_text(clip.text)
     run("build", f"en-{name}_clean", "--corpus", f"en-{name}={corpus}", "--out", str(out / "srb"))
     return f"en-{name}_clean"
 
