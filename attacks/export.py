@@ -127,7 +127,7 @@ class _Export:
         """The config if it is complete; one that was made otherwise stays unless it may be overwritten."""
         if (self.place / MANIFEST).exists():
             found = read_manifest(self.place)
-            if found["fingerprint"] == self.fingerprint:
+            if found.get("fingerprint") == self.fingerprint:
                 return Made(str(self.name), found["rows"], found["attack"]["success"], True, [])
             if not overwrite:
                 raise UserError(f"{self.place}: was made with other clips or settings; --overwrite makes it anew")

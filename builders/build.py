@@ -183,7 +183,7 @@ def _is_done(config: _Config, overwrite: bool) -> bool:
     """Whether the config is complete; one that was built from something else stays unless it may be overwritten."""
     if not (config.place / MANIFEST).exists():
         return False
-    same = read_manifest(config.place)["fingerprint"] == config.fingerprint
+    same = read_manifest(config.place).get("fingerprint") == config.fingerprint
     if not same and not overwrite:
         raise UserError(f"{config.place}: was built from other clips or settings; --overwrite builds it anew")
     return same

@@ -16,7 +16,7 @@ def read_manifest(config: Path) -> dict[str, Any]:
     path = config / MANIFEST
     try:
         manifest = json.loads(path.read_text(encoding="utf-8"))
-        manifest["fingerprint"], manifest["content_sha256"], manifest["files"]
+        manifest["config"]
     except (OSError, ValueError, KeyError, TypeError):
         raise UserError(f"{path}: is damaged; remove {config} and build it again") from None
     return manifest

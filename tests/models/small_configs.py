@@ -51,6 +51,7 @@ def write_config(
     place.mkdir(parents=True)
     pq.write_table(pa.table(columns), place / "test-00000-of-00001.parquet", row_group_size=rows_per_group)
     manifest = {
+        "config": name,
         "content_sha256": f"{len(name):064x}",
         "category": "noise (env)",
         "rows": count,
