@@ -13,6 +13,8 @@ import pytest
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
+from small_models import moonshine_folder, speecht5_folder  # noqa: E402
+
 from srb.builders.errors import UserError  # noqa: E402
 from srb.models.interface import open_model  # noqa: E402
 from srb.models.whisper_weights import byte_letters, default_folder, halves  # noqa: E402
@@ -252,65 +254,9 @@ def test_shortest_clips_do_not_crash(tmp_path) -> None:
     assert len(recogniser.transcribe([np.zeros(0, np.float32), np.zeros(10, np.float32)], RATE, "en")) == 2
 
 
-def moonshine_folder(place: Path) -> Path:
-    torch.manual_seed(2)
-    from tokenizers import Tokenizer, models
-
-    letters = {letter: index for index, letter in enumerate(["<unk>", "<s>", "</s>", *"abcdefghijklmnopqrstuvwxyz "])}
-    backend = Tokenizer(models.WordLevel(letters, unk_token="<unk>"))
-    tokenizer = transformers.PreTrainedTokenizerFast(
-        tokenizer_object=backend, unk_token="<unk>", bos_token="<s>", eos_token="</s>", pad_token="</s>"
-    )
-    extractor = transformers.Wav2Vec2FeatureExtractor(return_attention_mask=True, do_normalize=False)
-    transformers.Wav2Vec2Processor(extractor, tokenizer).save_pretrained(place)
-    config = transformers.MoonshineConfig(
-        vocab_size=len(letters),
-        hidden_size=32,
-        intermediate_size=64,
-        encoder_num_hidden_layers=1,
-        decoder_num_hidden_layers=1,
-        encoder_num_attention_heads=2,
-        decoder_num_attention_heads=2,
-        initializer_range=0.5,
-    )
-    transformers.MoonshineForConditionalGeneration(config).save_pretrained(place)
-    return place
-
-
-def speecht5_folder(place: Path) -> Path:
-    sentencepiece = pytest.importorskip("sentencepiece")
-    torch.manual_seed(3)
-    text = place / "text.txt"
-    text.write_text("\n".join(["the quick brown fox jumps over the lazy dog", "it was the best of times"] * 20))
-    sentencepiece.SentencePieceTrainer.train(
-        input=str(text), model_prefix=str(place / "spm"), model_type="char", vocab_size=32, pad_id=1, unk_id=3,
-        bos_id=0, eos_id=2, minloglevel=2,
-    )  # fmt: skip
-    tokenizer = transformers.SpeechT5Tokenizer(str(place / "spm.model"))
-    extractor = transformers.SpeechT5FeatureExtractor(return_attention_mask=True)
-    transformers.SpeechT5Processor(extractor, tokenizer).save_pretrained(place)
-    config = transformers.SpeechT5Config(
-        vocab_size=len(tokenizer),
-        hidden_size=32,
-        encoder_layers=1,
-        decoder_layers=1,
-        encoder_attention_heads=2,
-        decoder_attention_heads=2,
-        encoder_ffn_dim=64,
-        decoder_ffn_dim=64,
-        conv_dim=(16,) * 7,
-        num_conv_pos_embeddings=16,
-        num_conv_pos_embedding_groups=4,
-        initializer_range=0.5,
-        pad_token_id=1,
-    )
-    transformers.SpeechT5ForSpeechToText(config).save_pretrained(place)
-    return place
-
-
 @pytest.mark.parametrize("make", [moonshine_folder, speecht5_folder])
 def test_seq2seq_in_any_batch_is_transformers_by_hand(tmp_path, utterances, make) -> None:
-    folder = make(tmp_path)
+    folder = make(tmp_path, initializer_range=0.5)
     processor = transformers.AutoProcessor.from_pretrained(folder)
     model = transformers.AutoModelForSpeechSeq2Seq.from_pretrained(folder).eval()
     per_s = 6.5 if make is moonshine_folder else 25
