@@ -246,7 +246,7 @@ def line_of(config: str, row: Row, outcome: Outcome, clip: Clip | Exception | No
 
 def loudness_dbfs(clip: Clip) -> float | None:
     """The RMS level in dB below full scale, to a tenth; digital silence has none."""
-    power = float(np.mean(np.square(clip, dtype=np.float64))) if len(clip) else 0.0
+    power = float(np.dot(clip, clip)) / len(clip) if len(clip) else 0.0
     return round(10 * math.log10(power), 1) if power > 0 else None
 
 
