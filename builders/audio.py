@@ -13,6 +13,7 @@ import numpy as np
 from srb.builders.errors import UserError
 
 RATE = 16_000
+Decoded = tuple[np.ndarray, int]  # float32, frames x channels, and their rate
 Samples = np.ndarray  # mono float32, in [-1, 1] unless a scenario has just pushed it outside
 
 
@@ -30,31 +31,55 @@ def read(
     Channels are averaged, or only channel 0 kept (`mix=False`). With `start_s` or `end_s` only that stretch is read, by
     seeking: corpora of meetings are cut from hours of audio.
     """
-    import soundfile
-
     name = name or ("<bytes>" if isinstance(source, bytes) else os.fspath(source))
     if not isinstance(source, bytes) and not Path(source).is_file():
         raise UserError(f"{name}: no such file")
+    whole = _whole_flac(source) if isinstance(source, bytes) and not start_s and end_s is None else None
+    samples, source_rate = whole or _any_format(source, name, start_s, end_s)
+    mono = samples.mean(axis=1) if mix and samples.shape[1] > 1 else samples[:, 0]
+    return resample(np.ascontiguousarray(mono, dtype=np.float32), source_rate, rate)
+
+
+def _any_format(source: str | os.PathLike | bytes, name: str, start_s: float, end_s: float | None) -> Decoded:
+    """Whatever libsndfile knows, or a stretch of it."""
+    import soundfile
+
     try:
         with soundfile.SoundFile(io.BytesIO(source) if isinstance(source, bytes) else source) as file:
-            source_rate = file.samplerate
-            start = round(start_s * source_rate)
+            start = round(start_s * file.samplerate)
             if start and start >= file.frames:
-                raise UserError(f"{name}: {start_s:.2f} s lies beyond its end at {file.frames / source_rate:.2f} s")
+                raise UserError(f"{name}: {start_s:.2f} s lies beyond its end at {file.frames / file.samplerate:.2f} s")
             if start:
                 file.seek(start)
-            frames = -1 if end_s is None else max(round(end_s * source_rate) - start, 0)
+            frames = -1 if end_s is None else max(round(end_s * file.samplerate) - start, 0)
             samples = file.read(frames, dtype="float32", always_2d=True)
-            if len(samples) < frames - source_rate // 10:  # a tenth of a second is rounding; more is missing speech
-                raise UserError(f"{name}: {end_s:.2f} s lies beyond its end at {file.frames / source_rate:.2f} s")
+            if len(samples) < frames - file.samplerate // 10:  # a tenth of a second is rounding; more is missing speech
+                raise UserError(f"{name}: {end_s:.2f} s lies beyond its end at {file.frames / file.samplerate:.2f} s")
+            source_rate = file.samplerate
     except soundfile.LibsndfileError as error:
         raise UserError(f"{name}: cannot be decoded as audio ({str(error.error_string).rstrip('.')})") from None
     except UnicodeEncodeError:  # libsndfile wants a name in UTF-8
         raise UserError(f"{name}: its name is not UTF-8; rename it") from None
-    mono = samples.mean(axis=1) if mix and samples.shape[1] > 1 else samples[:, 0]
-    if not np.isfinite(mono).all():
+    if not np.isfinite(samples).all():
         raise UserError(f"{name}: holds NaN or infinite samples; re-export it as 16-bit PCM")
-    return resample(np.ascontiguousarray(mono, dtype=np.float32), source_rate, rate)
+    return samples, source_rate
+
+
+def _whole_flac(data: bytes) -> Decoded | None:
+    """The samples that libsndfile gives, in half its time; None where it has to decide: no FLAC, or a damaged one."""
+    try:
+        import miniaudio
+    except ImportError:  # there is no wheel for every machine
+        return None
+    if not data.startswith(b"fLaC"):
+        return None
+    try:
+        sound = miniaudio.flac_read_f32(data)
+        if sound.num_frames != miniaudio.flac_get_info(data).num_frames:  # it leaves out what it cannot decode
+            return None
+    except miniaudio.DecodeError:
+        return None
+    return np.frombuffer(sound.samples, dtype=np.float32).reshape(-1, sound.nchannels), sound.sample_rate
 
 
 def resample(samples: Samples, source_rate: int, rate: int) -> Samples:
