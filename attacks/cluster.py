@@ -37,8 +37,10 @@ class Workers:
             raise UserError('--engine ray needs Ray: pip install "speech-robust-bench[ray]"') from None
         if not ray.is_initialized():
             ray.init(address=None, log_to_driver=False, include_dashboard=False, logging_level=logging.ERROR)
-        gpus = int(ray.cluster_resources().get("GPU", 0))
+        cpus, gpus = (int(ray.cluster_resources().get(kind, 0)) for kind in ("CPU", "GPU"))
         number = count or gpus or 1
+        if number > cpus:  # Ray would wait for more for ever
+            raise UserError(f"{number} workers, but the cluster has {cpus} processors: ask for fewer --workers")
         self._ray = ray
         remote = ray.remote(num_cpus=1, num_gpus=1 if gpus >= number else 0)(Worker)
         self._actors: list[Any] = [remote.remote(settings) for _ in range(number)]

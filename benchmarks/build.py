@@ -1,9 +1,12 @@
 """How fast a corpus is built, beside FLAC-encoding the same audio and the one-config-at-a-time way.
 
-    python benchmarks/build.py [--clips 60] [--rounds 3]
+    python benchmarks/build.py [--clips 100] [--rounds 3]
 
-Builds the 100 SRB configs over real speech (Debian's asterisk prompts joined to about 8 s where they are installed, the
-demo corpus otherwise) with one and with two processes. Ratios are taken within one run, of the best of some rounds.
+Builds the 100 SRB configs over real speech (Debian's asterisk prompts cut to 8 s where they are installed, the demo
+corpus otherwise): one process held on one core, two processes on two, and FLAC encoding alone on the same cores.
+A ratio is taken within a round, whose parts follow each other at once, and the median of the rounds counts: the speed
+of a shared machine changes within minutes. A fifth of the corpus is built as well: the difference says what a clip
+costs, the rest is what it takes to start (to load libraries and kernels, to synthesise the built-in noises and rooms).
 """
 
 from __future__ import annotations
@@ -11,17 +14,19 @@ from __future__ import annotations
 import argparse
 import io
 import json
-import math
 import multiprocessing
 import os
 import platform
 import resource
 import shutil
+import statistics
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterable
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -34,6 +39,7 @@ from perturb import clips as speech
 
 SECONDS = 8
 TEST_CLEAN_H = 5.4
+ALL_CORES = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set()
 
 
 def encode_alone(audio: list[bytes]) -> float:
@@ -71,6 +77,12 @@ def config_by_config(corpus: Path, names: list[str]) -> float:
     return time.perf_counter() - start
 
 
+def hold(cores: int) -> None:
+    """Keep this process, and those it starts, on so many cores, where the system can."""
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, sorted(ALL_CORES)[:cores])
+
+
 def build(names: list[str], corpus: Path, out: Path, workers: int) -> float:
     """Seconds that `srb build` takes, from its first import to its last byte."""
     shutil.rmtree(out, ignore_errors=True)
@@ -86,51 +98,81 @@ def built_audio(out: Path) -> list[bytes]:
     return [row["bytes"] for path in paths for row in pq.read_table(path, columns=["audio"])["audio"].to_pylist()]
 
 
+@dataclass
+class Turn:
+    """Seconds of one round with some processes on as many cores."""
+
+    part: float  # of building some of the clips
+    whole: float  # of building all of them
+    encode: float  # of FLAC encoding alone
+
+    def each(self, extra: int) -> float:
+        """Seconds a clip, by what so many more clips took."""
+        return (self.whole - self.part) / extra
+
+
+def turn(names: list[str], part: Path, corpus: Path, out: Path, workers: int) -> Turn:
+    """A build of some clips, of all clips, and FLAC encoding of what came out."""
+    hold(workers)
+    few, all_clips = build(names, part, out, workers), build(names, corpus, out, workers)
+    audio = built_audio(out)
+    with ProcessPoolExecutor(workers, multiprocessing.get_context("spawn")) as pool:
+        encode = max(pool.map(encode_alone, [audio[number::workers] for number in range(workers)]))
+    return Turn(few, all_clips, encode)
+
+
+def middle(values: Iterable[float], form: str) -> str:
+    """The median, and the range that it lies in."""
+    values = sorted(values)
+    return f"{statistics.median(values):{form}} ({values[0]:{form}} to {values[-1]:{form}})"
+
+
 def main() -> int:
     from srb.builders.scenarios import SRB, perturbations
 
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--clips", type=int, default=60)
-    parser.add_argument("--rounds", type=int, default=3, help="of each time the best is taken")
+    parser.add_argument("--clips", type=int, default=100)
+    parser.add_argument("--rounds", type=int, default=3)
     args = parser.parse_args()
     names = [f"en-bench_{s.name}_sev{n}" for s in perturbations() if s.source == SRB for n in s.levels]
-    started, walls, encode = ({1: math.inf, 2: math.inf} for _ in range(3))
+    spoken = speech(args.clips)
+    clips, few = len(spoken), len(spoken) // 5
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        corpus, one, out = folder / "corpus", folder / "one", folder / "out"
-        for number, clip in enumerate(speech(args.clips)):
-            for target in (corpus, one) if not number else (corpus,):
+        corpus, part, out = folder / "corpus", folder / "part", folder / "out"
+        for number, clip in enumerate(spoken):
+            for target in (corpus, part) if number < few else (corpus,):
                 target.mkdir(exist_ok=True)
                 write(target / f"{number:03}.flac", clip[: SECONDS * RATE])
                 (target / f"{number:03}.txt").write_text(f"clip {number}")
-        build(names, corpus, out, 1)  # compiles the kernels
+        build(names, part, out, 1)  # compiles the kernels
+        rounds = [{workers: turn(names, part, corpus, out, workers) for workers in (1, 2)} for _ in range(args.rounds)]
         memory = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
-        for _ in range(args.rounds):
-            for workers in (1, 2):
-                started[workers] = min(started[workers], build(names, one, out, workers))
-                walls[workers] = min(walls[workers], build(names, corpus, out, workers))
-                audio = built_audio(out)
-                with ProcessPoolExecutor(workers, multiprocessing.get_context("spawn")) as pool:
-                    parts = [audio[number::workers] for number in range(workers)]
-                    encode[workers] = min(encode[workers], max(pool.map(encode_alone, parts)))
         hours = sum(json.loads(path.read_text())["seconds"] for path in out.glob("*/manifest.json")) / 3600
         some = names[::10]
-        mapped = config_by_config(corpus, some) * len(names) / len(some)
-    print(f"{len(names)} configs x {args.clips} clips of {SECONDS} s: {hours:.2f} h of audio written")
+        hold(1)
+        mapped = config_by_config(part, some) * len(names) / len(some) / few
+    print(f"{len(names)} configs x {clips} clips of {SECONDS} s: {hours:.2f} h of audio written, {args.rounds} rounds")
+    each = {}
     for workers in (1, 2):
-        wall, alone = walls[workers], encode[workers]
-        steady = (wall - started[workers]) * args.clips / (args.clips - 1)
-        whole = (steady * TEST_CLEAN_H * 3600 / SECONDS / args.clips + started[workers]) / 60
+        turns = [found[workers] for found in rounds]
+        each[workers] = statistics.median(t.each(clips - few) for t in turns)
+        start = statistics.median(t.whole - clips * t.each(clips - few) for t in turns)
+        minutes = (each[workers] * TEST_CLEAN_H * 3600 / SECONDS + start) / 60
         print(
-            f"{workers} process(es): {wall:.1f} s, of which {started[workers]:.1f} s to start; FLAC encoding alone "
-            f"{alone:.1f} s: {alone / wall:.0%} of its throughput, {alone / steady:.0%} once started; "
-            f"LibriSpeech test-clean would take {whole:.0f} min"
+            f"{workers} process(es): {middle((t.whole for t in turns), '.1f')} s, of which {start:.1f} s to start; "
+            f"FLAC encoding alone {middle((t.encode for t in turns), '.1f')} s\n"
+            f"    {middle((t.encode / clips / t.each(clips - few) for t in turns), '.0%')} of its throughput, "
+            f"{middle((t.encode / t.whole for t in turns), '.0%')} with the start; "
+            f"LibriSpeech test-clean would take {minutes:.0f} min"
         )
     print(
-        f"2 processes against 1: {walls[1] / walls[2]:.2f} x, "
-        f"{(walls[1] - started[1]) / (walls[2] - started[2]):.2f} x once started; largest process {memory:.0f} MB"
+        f"2 processes against 1: {middle((r[1].each(1) / r[2].each(1) for r in rounds), '.2f')} x, "
+        f"{middle((r[1].whole / r[2].whole for r in rounds), '.2f')} x with the start "
+        f"(FLAC encoding alone {middle((r[1].encode / r[2].encode for r in rounds), '.2f')} x); "
+        f"largest process {memory:.0f} MB"
     )
-    print(f"Dataset.map, one config at a time: {mapped:.1f} s, {mapped / walls[1]:.1f} x as long as one process here")
+    print(f"Dataset.map, one config at a time: {mapped / each[1]:.1f} x as long a clip as one process here")
     print(f"python {platform.python_version()}, {platform.machine()}, {os.cpu_count()} cores")
     return 0
 

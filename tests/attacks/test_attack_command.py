@@ -20,6 +20,7 @@ from small import clip_of, tones
 from tone_config import one_thread, tone_data, write_clean  # noqa: F401
 
 from srb.builders.audio import read
+from srb.builders.perturb.noise import snr_db
 from srb.cli.main import main
 
 HERE = Path(__file__).parent
@@ -221,12 +222,25 @@ def test_transfer_prints_a_matrix_with_related_pairs_marked(tone_data, capsys) -
 
 
 @pytest.mark.slow
-def test_ray_gives_what_the_local_engine_gives(tone_data, monkeypatch) -> None:  # noqa: F811
+def test_ray_gives_what_the_local_engine_gives(tone_data, monkeypatch, capsys) -> None:  # noqa: F811
     pytest.importorskip("ray")
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(HERE), os.environ.get("PYTHONPATH", "")]))
-    words = ["pgd", "--model", "python:small:Ctc", "--severity", "3", "--limit", "4", *FAST]
+    words = ["pgd", "--model", "python:small:Ctc", "--severity", "3", "--limit", "4", "--batch-size", "2", *FAST]
     assert attack(tone_data, *words, "--name", "local") == 0
-    assert attack(tone_data, *words, "--name", "ray", "--engine", "ray", "--workers", "1") == 0
+    assert attack(tone_data, *words, "--name", "ray", "--engine", "ray", "--workers", "2") == 0
     local, ray = (rows_of(tone_data, f"en-tones_pgd_sev3-{name}") for name in ("local", "ray"))
     for one, other in zip(local, ray, strict=True):
         assert np.abs(read(one["audio"]["bytes"]) - read(other["audio"]["bytes"])).max() < 1e-3
+    assert attack(tone_data, *words, "--name", "many", "--engine", "ray", "--workers", "999") == 2
+    assert "999 workers, but the cluster has" in capsys.readouterr().err
+
+
+def test_mixed_precision_keeps_the_bound_and_is_written_down(tone_data) -> None:  # noqa: F811
+    clean = {row["id"]: read(row["audio"]["bytes"]) for row in rows_of(tone_data, "en-tones_clean")}
+    words = ["pgd", "--model", "python:small:Ctc", "--severity", "3", "--name", "mixed", "--precision", "bfloat16"]
+    assert attack(tone_data, *words, *FAST) == 0
+    rows = rows_of(tone_data, "en-tones_pgd_sev3-mixed")
+    facts = [json.loads(row["parameters"]) for row in rows]
+    assert all((snr_db(clean[row["id"]], read(row["audio"]["bytes"])) or 0) >= 20 for row in rows)
+    assert {one["precision"] for one in facts} == {"bfloat16"}
+    assert np.mean([one["wer_after"] for one in facts]) > np.mean([one["wer_before"] for one in facts])
