@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Iterable
 from pathlib import Path
 
 from srb.cli.options import add_bank_options, add_scenarios_option
@@ -33,12 +34,20 @@ def run(args: argparse.Namespace) -> None:
     if args.all:
         _all(args, table, banks)
         return
-    if Path(args.output).resolve() == Path(args.input).resolve():
-        raise UserError(f"{args.output} is the recording itself; give OUT another name")
+    _keep(args.input, [Path(args.output)], "OUT another name")
     scenario = _find(args, table)
     clip = _read(args.input)
     report = _one(args, scenario, args.severity, clip, banks, Path(args.output))
     print(json.dumps(report) if args.json else _line(report))
+
+
+def _keep(recording: str, outputs: Iterable[Path], instead: str) -> None:
+    """Refuse to write over what is read."""
+    from srb.builders.errors import UserError
+
+    for path in outputs:
+        if path.resolve() == Path(recording).resolve():
+            raise UserError(f"{path} is the recording itself; give {instead}")
 
 
 def _find(args: argparse.Namespace, table: dict):
@@ -95,16 +104,21 @@ def _all(args: argparse.Namespace, table: dict, banks) -> None:
     from srb.cli.progress import progress
 
     folder = Path(args.all)
+    clean = folder / "clean.flac"
+    jobs = {
+        folder / (scenario.name + (f"_sev{severity}" if severity else "") + ".flac"): (scenario, severity)
+        for scenario in perturbations(table)
+        for severity in scenario.levels
+    }
+    _keep(args.input, [clean, *jobs], "--all another folder")
     clip = _read(args.input)
     gallery.make_folder(folder)
-    audio.write(folder / "clean.flac", clip)
-    jobs = [(scenario, severity) for scenario in perturbations(table) for severity in scenario.levels]
+    audio.write(clean, clip)
     reports = []
     with progress() as bar:
         task = bar.add_task("perturbing", total=len(jobs))
-        for scenario, severity in jobs:
-            name = scenario.name + (f"_sev{severity}" if severity else "")
-            reports.append(_one(args, scenario, severity, clip, banks, folder / f"{name}.flac"))
+        for path, (scenario, severity) in jobs.items():
+            reports.append(_one(args, scenario, severity, clip, banks, path))
             bar.advance(task)
     gallery.write_page(folder, args.input, table, reports)
     print(json.dumps(reports) if args.json else f"{len(reports)} clips; open {folder / 'index.html'}")

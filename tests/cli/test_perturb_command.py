@@ -1,6 +1,7 @@
 """`srb ls` and `srb perturb`, as typed."""
 
 import json
+import shutil
 import subprocess
 import sys
 import time
@@ -126,6 +127,11 @@ def test_mistakes_get_one_line(tmp_path, wav, capsys):
     assert "either OUT and --scenario" in fails(capsys, "perturb", wav)
     assert "no such file" in fails(capsys, "perturb", tmp_path / "x.wav", out, "--scenario", "mulaw")
     assert "is the recording itself" in fails(capsys, "perturb", wav, wav, "--scenario", "mulaw")
+    inside = tmp_path / "noise_sev1.flac"
+    shutil.copy(wav, inside)
+    before = inside.read_bytes()
+    assert "is the recording itself" in fails(capsys, "perturb", inside, "--all", tmp_path)
+    assert inside.read_bytes() == before
     assert "unknown ending" in fails(capsys, "perturb", wav, tmp_path / "out.xyz", "--scenario", "mulaw")
     for bad in (tmp_path / "no" / "out.wav", wav / "out.wav", tmp_path / f"{'x' * 300}.wav"):
         assert "cannot be written" in fails(capsys, "perturb", wav, bad, "--scenario", "mulaw")
