@@ -1,7 +1,6 @@
 """`srb ls` and `srb perturb`, as typed."""
 
 import json
-import shutil
 import subprocess
 import sys
 import time
@@ -110,6 +109,15 @@ def test_all_writes_every_scenario_and_a_page(tmp_path, wav, capsys):
     assert page.count("<audio") == page.count("data:image/png") == len(expected)
 
 
+def test_the_recording_itself_is_not_written_over(tmp_path, wav, capsys):
+    assert "is the recording itself" in fails(capsys, "perturb", wav, wav, "--scenario", "mulaw")
+    inside = wav.rename(tmp_path / "noise_sev1.flac")
+    before = inside.read_bytes()
+    assert "is the recording itself" in fails(capsys, "perturb", inside, "--all", tmp_path)
+    assert inside.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [inside]
+
+
 def test_an_interrupted_gallery_starts_over_and_says_so(tmp_path, wav, monkeypatch, capsys):
     def interrupt(*_):
         raise KeyboardInterrupt
@@ -126,12 +134,6 @@ def test_mistakes_get_one_line(tmp_path, wav, capsys):
     assert "needs --severity" in fails(capsys, "perturb", wav, out, "--scenario", "echo")
     assert "either OUT and --scenario" in fails(capsys, "perturb", wav)
     assert "no such file" in fails(capsys, "perturb", tmp_path / "x.wav", out, "--scenario", "mulaw")
-    assert "is the recording itself" in fails(capsys, "perturb", wav, wav, "--scenario", "mulaw")
-    inside = tmp_path / "noise_sev1.flac"
-    shutil.copy(wav, inside)
-    before = inside.read_bytes()
-    assert "is the recording itself" in fails(capsys, "perturb", inside, "--all", tmp_path)
-    assert inside.read_bytes() == before
     assert "unknown ending" in fails(capsys, "perturb", wav, tmp_path / "out.xyz", "--scenario", "mulaw")
     for bad in (tmp_path / "no" / "out.wav", wav / "out.wav", tmp_path / f"{'x' * 300}.wav"):
         assert "cannot be written" in fails(capsys, "perturb", wav, bad, "--scenario", "mulaw")
