@@ -145,9 +145,9 @@ def main() -> int:
                 target.mkdir(exist_ok=True)
                 write(target / f"{number:03}.flac", clip[: SECONDS * RATE])
                 (target / f"{number:03}.txt").write_text(f"clip {number}")
-        build(names, part, out, 1)  # compiles the kernels
-        rounds = [{workers: turn(names, part, corpus, out, workers) for workers in (1, 2)} for _ in range(args.rounds)]
+        build(names, corpus, out, 1)  # compiles the kernels
         memory = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
+        rounds = [{workers: turn(names, part, corpus, out, workers) for workers in (1, 2)} for _ in range(args.rounds)]
         hours = sum(json.loads(path.read_text())["seconds"] for path in out.glob("*/manifest.json")) / 3600
         some = names[::10]
         hold(1)

@@ -31,7 +31,7 @@ def apply(scenario: Scenario, severity: int, samples: Samples, rng: np.random.Ge
     if scenario.function is None:
         raise UserError(f"scenario '{scenario.name}' is made by {scenario.maker}, not by perturbing a clip")
     samples = np.ascontiguousarray(samples, dtype=np.float32)
-    if not np.isfinite(samples).all():
+    if samples.flags.writeable and not np.isfinite(samples).all():  # a read-only one was looked at when it was read
         raise UserError("the clip holds NaN or infinite samples; re-export it as 16-bit PCM")
     if not len(samples):  # nothing to hear: every scenario leaves it empty
         return Perturbed(samples)

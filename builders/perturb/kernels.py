@@ -226,15 +226,15 @@ def add_talker(out, clip, weights, up, offset):
 @_compiled(types.float64(_clip_in))
 def sum_of_squares(samples):
     """Energy, in four fixed lanes: faster than one, and the same bits on every CPU."""
-    a, b, c, d = 0.0, 0.0, 0.0, 0.0
-    for i in range(0, len(samples) - 3, 4):
-        a += float(samples[i]) ** 2
-        b += float(samples[i + 1]) ** 2
-        c += float(samples[i + 2]) ** 2
-        d += float(samples[i + 3]) ** 2
-    for i in range(len(samples) // 4 * 4, len(samples)):
-        a += float(samples[i]) ** 2
-    return (a + b) + (c + d)
+    lanes, rows = np.zeros(4), len(samples) // 4
+    table = samples[: 4 * rows].reshape(rows, 4)
+    for i in range(rows):
+        for lane in range(4):
+            value = float(table[i, lane])
+            lanes[lane] += value * value
+    for i in range(4 * rows, len(samples)):
+        lanes[0] += float(samples[i]) ** 2
+    return (lanes[0] + lanes[1]) + (lanes[2] + lanes[3])
 
 
 @_compiled(types.int64(_clip_out))
