@@ -1,20 +1,24 @@
 """How fast a corpus is built, beside FLAC-encoding the same audio and the one-config-at-a-time way.
 
-    python benchmarks/build.py [--clips 100] [--rounds 3]
+    python benchmarks/build.py [--clips 60] [--rounds 3]
 
 Builds the 100 SRB configs over real speech (Debian's asterisk prompts cut to 8 s where they are installed, the demo
-corpus otherwise): one process held on one core, two processes on two, and FLAC encoding alone on the same cores.
-A ratio is taken within a round, whose parts follow each other at once, and the median of the rounds counts: the speed
-of a shared machine changes within minutes. A fifth of the corpus is built as well: the difference says what a clip
-costs, the rest is what it takes to start (to load libraries and kernels, to synthesise the built-in noises and rooms).
+corpus otherwise). The speed of a shared machine changes within seconds, so what is compared is close together in time:
+
+- FLAC encoding alone (`soundfile.write` to memory) of each batch of rows, right after the build has made them, in the
+  same process on one core. Both are processor time, of all threads and of the system.
+- One process held on one core and two on two, in turn. A fifth of the corpus is built as well: the difference says what
+  a clip costs, the rest is what it takes to start (to load libraries and kernels, to synthesise the built-in bank).
+
+The median of the rounds counts.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import io
 import json
-import multiprocessing
 import os
 import platform
 import resource
@@ -24,15 +28,14 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterable
-from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
-import pyarrow.parquet as pq
+import pyarrow as pa
 import soundfile
 
-from srb.builders.audio import RATE, encode_flac, write
+from srb.builders.audio import RATE, write
 
 sys.path.insert(0, str(Path(__file__).parent))
 from perturb import clips as speech
@@ -42,13 +45,37 @@ TEST_CLEAN_H = 5.4
 ALL_CORES = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set()
 
 
-def encode_alone(audio: list[bytes]) -> float:
-    """Seconds to encode clips that are at hand as 16-bit samples."""
-    pcm = [soundfile.read(io.BytesIO(data), dtype="int16")[0] for data in audio]
-    start = time.perf_counter()
-    for clip in pcm:
-        encode_flac(clip)
-    return time.perf_counter() - start
+def share(names: list[str], part: Path, corpus: Path, out: Path, rounds: int) -> Iterator[float]:
+    """Processor time of FLAC encoding alone, as a share of that of building; once what is loaded once is loaded."""
+    from srb.builders import shards
+    from srb.cli.main import main as srb
+
+    alone = extra = 0.0
+    make_tables = shards.make_tables
+
+    def timed(*args: Any) -> list[pa.Table]:
+        nonlocal alone, extra
+        tables = make_tables(*args)
+        start = time.thread_time()
+        flacs = [flac for table in tables for flac in table["audio"].combine_chunks().field("bytes").to_pylist()]
+        pcm = [soundfile.read(io.BytesIO(flac), dtype="int16")[0] for flac in flacs]
+        begin = time.thread_time()
+        for clip in pcm:
+            soundfile.write(io.BytesIO(), clip, RATE, format="FLAC", subtype="PCM_16")
+        alone += time.thread_time() - begin
+        extra += time.thread_time() - start
+        return tables
+
+    shards.make_tables = timed  # type: ignore[assignment]
+    for source in (part, *[corpus] * rounds):
+        shutil.rmtree(out, ignore_errors=True)
+        alone = extra = 0.0
+        start = time.process_time()
+        with contextlib.redirect_stdout(io.StringIO()):
+            srb(["build", *names, "--corpus", f"en-bench={source}", "--out", str(out)])
+        if source == corpus:
+            yield alone / (time.process_time() - start - extra)
+    shards.make_tables = make_tables
 
 
 def config_by_config(corpus: Path, names: list[str]) -> float:
@@ -92,35 +119,6 @@ def build(names: list[str], corpus: Path, out: Path, workers: int) -> float:
     return time.perf_counter() - start
 
 
-def built_audio(out: Path) -> list[bytes]:
-    """The FLAC files in all configs of a folder."""
-    paths = sorted(out.glob("*/*.parquet"))
-    return [row["bytes"] for path in paths for row in pq.read_table(path, columns=["audio"])["audio"].to_pylist()]
-
-
-@dataclass
-class Turn:
-    """Seconds of one round with some processes on as many cores."""
-
-    part: float  # of building some of the clips
-    whole: float  # of building all of them
-    encode: float  # of FLAC encoding alone
-
-    def each(self, extra: int) -> float:
-        """Seconds a clip, by what so many more clips took."""
-        return (self.whole - self.part) / extra
-
-
-def turn(names: list[str], part: Path, corpus: Path, out: Path, workers: int) -> Turn:
-    """A build of some clips, of all clips, and FLAC encoding of what came out."""
-    hold(workers)
-    few, all_clips = build(names, part, out, workers), build(names, corpus, out, workers)
-    audio = built_audio(out)
-    with ProcessPoolExecutor(workers, multiprocessing.get_context("spawn")) as pool:
-        encode = max(pool.map(encode_alone, [audio[number::workers] for number in range(workers)]))
-    return Turn(few, all_clips, encode)
-
-
 def middle(values: Iterable[float], form: str) -> str:
     """The median, and the range that it lies in."""
     values = sorted(values)
@@ -131,7 +129,7 @@ def main() -> int:
     from srb.builders.scenarios import SRB, perturbations
 
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--clips", type=int, default=100)
+    parser.add_argument("--clips", type=int, default=60)
     parser.add_argument("--rounds", type=int, default=3)
     args = parser.parse_args()
     names = [f"en-bench_{s.name}_sev{n}" for s in perturbations() if s.source == SRB for n in s.levels]
@@ -147,32 +145,35 @@ def main() -> int:
                 (target / f"{number:03}.txt").write_text(f"clip {number}")
         build(names, corpus, out, 1)  # compiles the kernels
         memory = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
-        rounds = [{workers: turn(names, part, corpus, out, workers) for workers in (1, 2)} for _ in range(args.rounds)]
+        rounds: dict[int, list[tuple[float, float]]] = {1: [], 2: []}
+        for _ in range(args.rounds):
+            for workers, times in rounds.items():
+                hold(workers)
+                times.append((build(names, part, out, workers), build(names, corpus, out, workers)))
         hours = sum(json.loads(path.read_text())["seconds"] for path in out.glob("*/manifest.json")) / 3600
-        some = names[::10]
         hold(1)
+        shares = list(share(names, part, corpus, out, args.rounds))
+        some = names[::10]
         mapped = config_by_config(part, some) * len(names) / len(some) / few
-    print(f"{len(names)} configs x {clips} clips of {SECONDS} s: {hours:.2f} h of audio written, {args.rounds} rounds")
-    each = {}
-    for workers in (1, 2):
-        turns = [found[workers] for found in rounds]
-        each[workers] = statistics.median(t.each(clips - few) for t in turns)
-        start = statistics.median(t.whole - clips * t.each(clips - few) for t in turns)
-        minutes = (each[workers] * TEST_CLEAN_H * 3600 / SECONDS + start) / 60
+    print(f"{len(names)} configs x {clips} clips of {SECONDS} s: {hours:.2f} h of audio, {args.rounds} rounds")
+    print(f"{middle(shares, '.0%')} of the throughput of FLAC encoding alone, on one core")
+    each = {workers: [(whole - less) / (clips - few) for less, whole in times] for workers, times in rounds.items()}
+    for workers, times in rounds.items():
+        start = statistics.median(whole - clips * one for (_, whole), one in zip(times, each[workers], strict=True))
+        minutes = (statistics.median(each[workers]) * TEST_CLEAN_H * 3600 / SECONDS + start) / 60
         print(
-            f"{workers} process(es): {middle((t.whole for t in turns), '.1f')} s, of which {start:.1f} s to start; "
-            f"FLAC encoding alone {middle((t.encode for t in turns), '.1f')} s\n"
-            f"    {middle((t.encode / clips / t.each(clips - few) for t in turns), '.0%')} of its throughput, "
-            f"{middle((t.encode / t.whole for t in turns), '.0%')} with the start; "
+            f"{workers} process(es): {middle((whole for _, whole in times), '.1f')} s, {start:.1f} of them to start; "
             f"LibriSpeech test-clean would take {minutes:.0f} min"
         )
     print(
-        f"2 processes against 1: {middle((r[1].each(1) / r[2].each(1) for r in rounds), '.2f')} x, "
-        f"{middle((r[1].whole / r[2].whole for r in rounds), '.2f')} x with the start "
-        f"(FLAC encoding alone {middle((r[1].encode / r[2].encode for r in rounds), '.2f')} x); "
+        f"2 processes against 1: {middle((a / b for a, b in zip(each[1], each[2], strict=True)), '.2f')} x, "
+        f"{middle((a / b for (_, a), (_, b) in zip(rounds[1], rounds[2], strict=True)), '.2f')} x with the start; "
         f"largest process {memory:.0f} MB"
     )
-    print(f"Dataset.map, one config at a time: {mapped / each[1]:.1f} x as long a clip as one process here")
+    print(
+        "Dataset.map, one config at a time: "
+        f"{mapped / statistics.median(each[1]):.1f} x as long a clip as one process here"
+    )
     print(f"python {platform.python_version()}, {platform.machine()}, {os.cpu_count()} cores")
     return 0
 

@@ -102,11 +102,9 @@ def to_pcm16(samples: Samples) -> np.ndarray:
 
 def encode_flac(pcm: np.ndarray, rate: int = RATE) -> bytes:
     """16-bit FLAC bytes of int16 samples."""
-    import soundfile
+    from srb.builders.flac import encode
 
-    buffer = io.BytesIO()
-    soundfile.write(buffer, pcm, rate, format="FLAC", subtype="PCM_16")
-    return buffer.getvalue()
+    return encode(pcm, rate)
 
 
 # Formats that `write` knows, by the file name's ending.

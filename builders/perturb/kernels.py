@@ -22,7 +22,7 @@ _rows = types.float32[:, ::1]
 
 
 @cache
-def _can_keep() -> bool:
+def can_keep() -> bool:
     """Whether Numba finds a place on disk for what it compiles: without one it refuses to be asked."""
     try:
         njit(cache=True)(lambda: None)
@@ -38,7 +38,7 @@ def _compiled(signature: Any, **options: Any) -> Callable[[Callable], Callable]:
         @cache
         def made() -> Callable:
             # Nobody calls it from C, and the wrapper for it costs compile time.
-            settings: Any = {"cache": _can_keep(), "no_cfunc_wrapper": True, **options}
+            settings: Any = {"cache": can_keep(), "no_cfunc_wrapper": True, **options}
             return njit(signature, **settings)(function)
 
         return wraps(function)(lambda *args: made()(*args))
