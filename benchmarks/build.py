@@ -1,13 +1,13 @@
 """How fast a corpus is built, beside FLAC-encoding the same audio and the one-config-at-a-time way.
 
-    python benchmarks/build.py [--clips 60] [--rounds 3]
+    python benchmarks/build.py [--clips 100] [--rounds 3]
 
 Builds the 100 SRB configs over real speech (Debian's asterisk prompts cut to 8 s where they are installed, the demo
 corpus otherwise). The speed of a shared machine changes within seconds, so what is compared is close together in time:
 
 - FLAC encoding alone (`soundfile.write` to memory) of each batch of rows, right after the build has made them, in the
   same process on one core. Both are processor time, of all threads and of the system.
-- One process held on one core and two on two, in turn. A fifth of the corpus is built as well: the difference says what
+- One process held on one core and two on two, in turn. Three tenths of the corpus are built as well: the difference says what
   a clip costs, the rest is what it takes to start (to load libraries and kernels, to synthesise the built-in bank).
 
 The median of the rounds counts.
@@ -129,12 +129,12 @@ def main() -> int:
     from srb.builders.scenarios import SRB, perturbations
 
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--clips", type=int, default=60)
+    parser.add_argument("--clips", type=int, default=100)
     parser.add_argument("--rounds", type=int, default=3)
     args = parser.parse_args()
     names = [f"en-bench_{s.name}_sev{n}" for s in perturbations() if s.source == SRB for n in s.levels]
     spoken = speech(args.clips)
-    clips, few = len(spoken), len(spoken) // 5
+    clips, few = len(spoken), len(spoken) * 3 // 10
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         corpus, part, out = folder / "corpus", folder / "part", folder / "out"
