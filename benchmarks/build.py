@@ -7,8 +7,8 @@ corpus otherwise). The speed of a shared machine changes within seconds, so what
 
 - FLAC encoding alone (`soundfile.write` to memory) of each batch of rows, right after the build has made them, in the
   same process on one core. Both are processor time, of all threads and of the system.
-- One process held on one core and two on two, in turn. Three tenths of the corpus are built as well: the difference says what
-  a clip costs, the rest is what it takes to start (to load libraries and kernels, to synthesise the built-in bank).
+- One process held on one core and two on two, in turn. Three tenths of the corpus are built as well: the difference
+  says what a clip costs, the rest is what it takes to start (to load libraries, to synthesise the built-in bank).
 
 The median of the rounds counts.
 """
