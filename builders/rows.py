@@ -17,6 +17,7 @@ from srb.builders.plan import Job
 from srb.builders.seeding import clip_rng
 
 ROWS_PER_GROUP = 100
+AT_ONCE = 25  # clips whose rows are gathered into a table while they are still in the processor's cache
 
 _STRINGS = ("text", "language", "speaker", "gender", "age", "accent", "corpus", "licence")
 _COLUMNS = {
@@ -50,8 +51,12 @@ SCHEMA = _schema()
 
 def make_tables(jobs: Sequence[Job], clips: Sequence[tuple[Utterance, Samples]], banks: Banks) -> list[pa.Table]:
     """The rows of some configs for some clips. All severities of a clip in turn: they may share what it takes."""
-    rows = [[make_row(job, utterance, samples, banks) for job in jobs] for utterance, samples in clips]
-    return [_table(config) for config in zip(*rows, strict=True)]
+    pieces = []
+    for start in range(0, len(clips), AT_ONCE):
+        piece = clips[start : start + AT_ONCE]
+        rows = [[make_row(job, utterance, samples, banks) for job in jobs] for utterance, samples in piece]
+        pieces.append([_table(config) for config in zip(*rows, strict=True)])
+    return [pa.concat_tables(config) for config in zip(*pieces, strict=True)]
 
 
 def _table(rows: Sequence[dict]) -> pa.Table:
