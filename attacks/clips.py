@@ -1,6 +1,6 @@
 """Clips under attack: what is known of one, several of them as one padded batch, and how far a perturbation may go.
 
-A clip's random stream is its own (`srb.builders.seeding`), so what an attack makes of it does not depend on its batch.
+A clip's random stream is its own (`srb.core.seeding`), so what an attack makes of it does not depend on its batch.
 """
 
 from __future__ import annotations
@@ -13,17 +13,18 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from srb.builders.audio import RATE, Samples, to_pcm16
-from srb.builders.errors import UserError
-from srb.builders.seeding import clip_rng
+from srb.core.audio import RATE, Samples, to_pcm16
+from srb.core.errors import UserError
+from srb.core.seeding import clip_rng
 from srb.metrics.scoring import align, default_unit
+from srb.models.config_sources import Config, Window
 
 Norm = Literal["l2", "linf"]
 LSB = 1 / 32768
 
 
 @dataclass(frozen=True)
-class Clip:
+class AttackClip:
     """One recording and its transcript. `samples` lie on the 16-bit grid, so that storing them changes nothing."""
 
     id: str
@@ -45,18 +46,34 @@ class Clip:
 
 
 @dataclass(frozen=True)
-class Batch:
+class AttackBatch:
     """What stays the same while the waveforms of some clips change."""
 
     lengths: Tensor
     texts: list[str]
     language: str | None = None
     rngs: list[np.random.Generator] = field(default_factory=list)
+    right_tokens: list[Tensor] = field(default_factory=list)  # what a margin loss makes lose, position by position
 
-    def select(self, which: Sequence[int]) -> Batch:
+    def select(self, which: Sequence[int]) -> AttackBatch:
         """Some of the clips. Their random streams go with them."""
         rngs = [self.rngs[index] for index in which] if self.rngs else []
-        return Batch(self.lengths[list(which)], [self.texts[index] for index in which], self.language, rngs)
+        texts = [self.texts[index] for index in which]
+        right = [self.right_tokens[index] for index in which] if self.right_tokens else []
+        return AttackBatch(self.lengths[list(which)], texts, self.language, rngs, right)
+
+
+def clips_of(config: Config, limit: int | None = None, positions: set[int] | None = None) -> Iterator[AttackClip]:
+    """The clips of a config, decoded as they are asked for: the first `limit`, or those at some positions."""
+    wanted = positions if positions is not None else {row.position for row in config.rows[:limit]}
+    for window in config.windows(wanted):
+        yield from window_clips(config, window)
+
+
+def window_clips(config: Config, window: Window) -> Iterator[AttackClip]:
+    """The clips of one stretch of a config."""
+    for row in window.rows:
+        yield AttackClip(row.id, window.decode(row), row.text, row.language, config.about["corpus"])
 
 
 def padded(signals: Sequence[Samples], device: str = "cpu") -> tuple[Tensor, Tensor]:
@@ -73,9 +90,9 @@ def mask_of(lengths: Tensor, longest: int) -> Tensor:
     return torch.arange(longest, device=lengths.device)[None] < lengths[:, None]
 
 
-def batches(clips: Sequence[Clip], size: int, pads_safely: bool) -> Iterator[list[Clip]]:
+def batches(clips: Sequence[AttackClip], size: int, pads_safely: bool) -> Iterator[list[AttackClip]]:
     """Clips of like length and one language together; of exactly one length where padding would change the result."""
-    group: list[Clip] = []
+    group: list[AttackClip] = []
     for clip in sorted(clips, key=lambda one: (one.language or "", len(one.samples), one.id)):
         fits = group and group[0].language == clip.language
         if group and (
@@ -174,11 +191,11 @@ def snr_db(samples: Samples, pcm: np.ndarray) -> float | None:
     return 20 * float(np.log10(norm2(samples) / noise)) if noise > 0 and norm2(samples) > 0 else None
 
 
-def word_errors(references: Sequence[str], heard: Sequence[str], language: str | None = None) -> np.ndarray:
+def word_errors(references: Sequence[str], hypotheses: Sequence[str], language: str | None = None) -> np.ndarray:
     """The WER of each clip alone, 1 for 100 %; of characters where the language does not separate words."""
-    return align(references, heard, unit=default_unit(language)).rates / 100
+    return align(references, hypotheses, unit=default_unit(language)).rates / 100
 
 
-def character_errors(references: Sequence[str], heard: Sequence[str]) -> np.ndarray:
+def character_errors(references: Sequence[str], hypotheses: Sequence[str]) -> np.ndarray:
     """The CER of each clip alone."""
-    return align(references, heard, unit="char").rates / 100
+    return align(references, hypotheses, unit="char").rates / 100

@@ -16,9 +16,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from srb.attacks.clips import Bound, Clip, to_float, word_errors
-from srb.attacks.loop import Attacked, concluded, descend, prepare, report
-from srb.attacks.views import Seq2SeqView, View
+from srb.attacks.clips import AttackClip, Bound, to_float, word_errors
+from srb.attacks.differentiable.base import View
+from srb.attacks.differentiable.encoder_decoder import Seq2SeqView
+from srb.attacks.gradient_loop import Attacked, attacked_clips, descend, outcomes, prepare
 
 # Olivier, 7.3.1, 5.3.1 and Appendix D.2.3 (sentences of LibriSpeech test-other)
 TARGETS = (
@@ -27,12 +28,17 @@ TARGETS = (
     "Let me see how can I begin",
     "Now go I can't keep my eyes open",
     "So you are not a grave digger then",
+    "He had hardly the strength to stammer",
     "What can this mean she said to herself",
+    "Not years for she's only five and twenty",
     "What does not a man undergo for the sake of a cure",
     "It is easy enough with the child you will carry her out",
+    "Poor little man said the lady you miss your mother don't you",
     "At last the little lieutenant could bear the anxiety no longer",
     "Take the meat of one large crab scraping out all of the fat from the shell",
     "Tis a strange change and I am very sorry for it but I'll swear I know not how to help it",
+    "The bourgeois did not care much about being buried in the Vaugirard it hinted at poverty "
+    "Pere Lachaise if you please",
 )
 BETAS, TINY = (0.9, 0.999), 1e-8  # of Adam
 
@@ -55,7 +61,7 @@ class CarliniWagner:
     shrink: float = 0.7
     shrinks: int = 8
     first_weight: float = 1.0
-    hear_every: int = 10
+    transcribe_every: int = 10
     severity: int = 0
     name: str = field(default="cw", init=False)
 
@@ -66,28 +72,30 @@ class CarliniWagner:
     def describe(self) -> dict[str, Any]:
         return {key: value for key, value in asdict(self).items() if key != "targets"}
 
-    def run(self, view: View, clips: list[Clip]) -> list[Attacked]:
+    def run(self, view: View, clips: list[AttackClip]) -> list[Attacked]:
         before = view.transcribe([clip.samples for clip in clips], clips[0].language)
         goals = [closest(clip.text, self.targets) for clip in clips]
         if isinstance(view, Seq2SeqView):
             view = dataclasses.replace(view, first_weight=self.first_weight)
-        texts = [view.fit(goal) for goal in goals]
+        texts = [view.spell(goal) for goal in goals]
         waves, batch = prepare(view, clips, texts, [clip.rng("cw", 0) for clip in clips])
         delta = torch.zeros_like(waves)
         search = _Search(self, view, clips, goals, waves)
         taken = descend(view, waves, batch, delta, search.update, self.steps, search.watch)
-        search.hear(delta, [index for index, kept in enumerate(search.kept) if kept is None])
+        search.consider(delta, [index for index, kept in enumerate(search.kept) if kept is None])
         pcms, after = zip(*(kept for kept in search.kept if kept is not None), strict=True)
-        facts = report(clips, before, list(after), goals)
+        facts = outcomes(clips, before, list(after), goals)
         for fact, radius in zip(facts, search.radii.tolist(), strict=True):
             fact["last_radius"] = round(radius, 6)
-        return concluded(self, view, clips, list(pcms), texts, facts, taken)
+        return attacked_clips(self, view, clips, list(pcms), texts, facts, taken)
 
 
 class _Search:
     """Adam's moments, the radius and the faintest success of every clip."""
 
-    def __init__(self, settings: CarliniWagner, view: View, clips: list[Clip], goals: list[str], waves: Tensor) -> None:
+    def __init__(
+        self, settings: CarliniWagner, view: View, clips: list[AttackClip], goals: list[str], waves: Tensor
+    ) -> None:
         self.settings, self.view, self.clips, self.goals = settings, view, clips, goals
         self.mean, self.square = torch.zeros_like(waves), torch.zeros_like(waves)
         self.radii = torch.full((len(clips),), settings.eps, device=waves.device)
@@ -95,7 +103,7 @@ class _Search:
         self.kept: list[tuple[np.ndarray, str] | None] = [None] * len(clips)
         self.steps = 0
 
-    def update(self, delta: Tensor, slope: Tensor, which: list[int]) -> Tensor:
+    def update(self, delta: Tensor, slope: Tensor, losses: Tensor, which: list[int]) -> Tensor:
         self.steps += 1  # every clip that is still here has taken them all
         width = delta.shape[1]
         slope = slope + 2 * self.settings.regularisation * delta
@@ -108,16 +116,16 @@ class _Search:
         return moved.clamp(-radii, radii)
 
     def watch(self, step: int, delta: Tensor, active: list[int]) -> list[bool]:
-        if step % self.settings.hear_every:
+        if step % self.settings.transcribe_every:
             return [False] * len(active)
-        reached = self.hear(delta, active)
+        reached = self.consider(delta, active)
         for index in reached:
             used = float(delta[index].abs().max())
             self.radii[index] = self.settings.shrink * min(float(self.radii[index]), used)
             self.left[index] -= 1
         return [self.left[index] < 0 for index in active]
 
-    def hear(self, delta: Tensor, which: list[int]) -> list[int]:
+    def consider(self, delta: Tensor, which: list[int]) -> list[int]:
         """Store and transcribe candidates; those that say their target are kept, as is a first one that does not."""
         if not which:
             return []
@@ -127,11 +135,11 @@ class _Search:
             for index in which
         ]
         language = self.clips[0].language
-        heard = self.view.transcribe([to_float(pcm) for pcm in pcms], language)
-        errors = word_errors([self.goals[index] for index in which], heard, language)
+        hypotheses = self.view.transcribe([to_float(pcm) for pcm in pcms], language)
+        errors = word_errors([self.goals[index] for index in which], hypotheses, language)
         reached = [index for index, error in zip(which, errors, strict=True) if error == 0]
         last = not self.settings.steps or self.steps >= self.settings.steps
-        for index, pcm, text in zip(which, pcms, heard, strict=True):
+        for index, pcm, text in zip(which, pcms, hypotheses, strict=True):
             if index in reached or (last and self.kept[index] is None):
                 self.kept[index] = (pcm, text)
         return reached

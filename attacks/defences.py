@@ -14,21 +14,22 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from srb.attacks.clips import Batch, Clip
-from srb.attacks.views import View
+from srb.attacks.clips import AttackBatch, AttackClip
+from srb.attacks.differentiable.base import View
+from srb.attacks.standard import EOT_DRAWS
 
-DRAWS = 16  # Olivier, 7.3.1
-Transform = Callable[[Tensor, Batch], Tensor]
+DRAWS = EOT_DRAWS
+Transform = Callable[[Tensor, AttackBatch], Tensor]
 
 
 def straight_through(function: Callable[[np.ndarray], np.ndarray]) -> Transform:
     """A step without derivatives, clip by clip: its own output forwards, the gradient unchanged backwards."""
 
-    def apply(waves: Tensor, batch: Batch) -> Tensor:
+    def apply(waves: Tensor, batch: AttackBatch) -> Tensor:
         done = waves.detach().clone()
         for row, length in zip(done, batch.lengths.tolist(), strict=True):
-            made = np.asarray(function(row[:length].cpu().numpy()))
-            row[:length] = torch.from_numpy(np.ascontiguousarray(made)).to(row)
+            output = np.asarray(function(row[:length].cpu().numpy()))
+            row[:length] = torch.from_numpy(np.ascontiguousarray(output)).to(row)
         return waves + (done - waves).detach()
 
     return apply
@@ -37,7 +38,7 @@ def straight_through(function: Callable[[np.ndarray], np.ndarray]) -> Transform:
 def white_noise(sigma: float) -> Transform:
     """White noise of a deviation, drawn from each clip's own stream."""
 
-    def apply(waves: Tensor, batch: Batch) -> Tensor:
+    def apply(waves: Tensor, batch: AttackBatch) -> Tensor:
         noise = np.zeros(waves.shape, np.float32)
         for row, length, rng in zip(noise, batch.lengths.tolist(), batch.rngs, strict=True):
             row[:length] = sigma * rng.standard_normal(length, np.float32)
@@ -55,7 +56,7 @@ class Defended(View):
     draws: int = DRAWS
 
     @classmethod
-    def of(cls, smooth: Any, inner: View, eot: int | None) -> View:
+    def around(cls, smooth: Any, inner: View, eot: int | None) -> View:
         """The view of a smoothed recogniser; `eot=0` is the naive attacker's, who knows nothing of the defence."""
         from srb.models.adapters.smooth import ENHANCERS
 
@@ -72,25 +73,25 @@ class Defended(View):
     def device(self) -> str:
         return self.inner.device
 
-    def losses(self, waves: Tensor, batch: Batch) -> Tensor:
-        """Of one draw."""
+    def losses(self, waves: Tensor, batch: AttackBatch) -> Tensor:
+        """The losses under one draw of the random steps; `gradient` and `values` average over several."""
         for transform in self.transforms:
             waves = transform(waves, batch)
         return self.inner.losses(waves, batch)
 
-    def gradient(self, waves: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
+    def gradient(self, waves: Tensor, batch: AttackBatch) -> tuple[Tensor, Tensor]:
         # One draw after the other: the memory of one, whatever their number.
         parts = [super(Defended, self).gradient(waves, batch) for _ in range(self.draws)]
-        found, slopes = zip(*parts, strict=True)
-        return torch.stack(found).mean(0), torch.stack(slopes).mean(0)
+        draw_losses, slopes = zip(*parts, strict=True)
+        return torch.stack(draw_losses).mean(0), torch.stack(slopes).mean(0)
 
-    def values(self, waves: Tensor, batch: Batch) -> Tensor:
+    def values(self, waves: Tensor, batch: AttackBatch) -> Tensor:
         return torch.stack([super(Defended, self).values(waves, batch) for _ in range(self.draws)]).mean(0)
 
-    def fit(self, text: str) -> str:
-        return self.inner.fit(text)
+    def spell(self, text: str) -> str:
+        return self.inner.spell(text)
 
-    def check(self, clips: Sequence[Clip]) -> None:
+    def check(self, clips: Sequence[AttackClip]) -> None:
         self.inner.check(clips)
 
     def compile(self) -> None:

@@ -10,6 +10,7 @@ import contextlib
 import hashlib
 import json
 import shutil
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from importlib import metadata
@@ -22,78 +23,87 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
-from srb.attacks.clips import Clip, batches, snr_db
-from srb.attacks.loop import Attack, Attacked
-from srb.builders.audio import RATE, encode_flac, replacing
+from srb.attacks.clips import AttackClip, batches, clips_of, snr_db, window_clips
+from srb.attacks.gradient_loop import Attack, Attacked
 from srb.builders.build import finish
-from srb.builders.card import write_card
-from srb.builders.errors import UserError
+from srb.builders.dataset_card import write_card
 from srb.builders.manifests import MANIFEST, read_manifest
-from srb.builders.names import ConfigName, parse
-from srb.builders.rows import SCHEMA, row_digest
+from srb.builders.rows import SCHEMA
 from srb.builders.scenarios import SCENARIOS
-from srb.builders.seeding import BENCHMARK_VERSION
 from srb.builders.shards import shard_name, split
-from srb.models.data import Config, Row
+from srb.core.audio import RATE, encode_flac
+from srb.core.errors import UserError
+from srb.core.files import replacing
+from srb.core.names import ConfigName, parse
+from srb.core.row_hashes import row_digest
+from srb.core.seeding import BENCHMARK_VERSION
+from srb.models.config_sources import ClipRow, Config
 
-Run = Callable[[Iterable[list[Clip]]], Iterator[list[Attacked]]]
+Run = Callable[[Iterable[list[AttackClip]]], Iterator[list[Attacked]]]
 Tick = Callable[[int, float], None]  # (clips done, mean success so far)
 
 
 @dataclass(frozen=True)
-class Model:
-    """Who a config belongs to; nobody, for attacks that ask no model."""
+class ConfigOwner:
+    """The model that a config belongs to; nobody, for attacks that ask no model."""
 
     name: str | None = None  # as it stands in config names
     spec: str | None = None
     revision: str | None = None
     pads_safely: bool = True
-    how: dict[str, Any] = field(default_factory=dict)  # how gradients were taken, where not as usual
+    gradients: dict[str, Any] = field(default_factory=dict)  # how they were taken, where not as usual
 
 
 @dataclass(frozen=True)
-class Made:
-    """A config that was made, or was there already."""
+class ExportOptions:
+    """Which clips are attacked, how many at a time, and what happens to those that cannot be."""
+
+    limit: int | None = None
+    batch_size: int = 8
+    skip_bad_clips: bool = False
+    overwrite: bool = False
+    check: Callable[[AttackClip], None] = lambda clip: None
+
+
+@dataclass(frozen=True)
+class ExportedConfig:
+    """A config that was written, or was there already; `success` is None where no model was asked."""
 
     name: str
     rows: int
-    success: float
+    success: float | None
     reused: bool
     problems: list[str]
+    masking: dict[str, float] = field(default_factory=dict)  # signs of gradient masking -> share of the clips
 
 
 def export(
     clean: Config,
     attack: Attack,
-    model: Model,
+    owner: ConfigOwner,
     out: Path,
     run: Run,
-    *,
-    check: Callable[[Clip], None] = lambda clip: None,
-    limit: int | None = None,
-    batch_size: int = 8,
-    skip: bool = False,
-    overwrite: bool = False,
+    options: ExportOptions = ExportOptions(),
     tick: Tick = lambda clips, success: None,
-) -> Made:
+) -> ExportedConfig:
     """Attack the clips of a clean config and write the adversarial config, or finish one that was cut off."""
-    job = _Export(clean, attack, model, out, limit)
-    if (made := job.already(overwrite)) is not None:
-        return made
-    problems = job.problems(check)
-    if problems and not skip:
-        raise UserError(f"{problems[0]}{_more(problems)}; mend them, or leave them out with --on-error skip")
+    job = _Export(clean, attack, owner, out, options.limit)
+    if (existing := job.existing(options.overwrite)) is not None:
+        return existing
+    problems = job.problems(options.check)
+    if problems and not options.skip_bad_clips:
+        raise UserError(f"{problems[0]}{_more(problems)}; correct them, or leave them out with --on-error skip")
     if len(problems) == len(job.rows):
         raise UserError(f"{clean.name}: none of its {len(job.rows)} clips can be attacked; the first: {problems[0]}")
     done = job.done()
     successes = list(done.values())
     tick(len(successes), float(np.mean(successes or [0])))
-    for group in run(job.remaining(set(done), batch_size)):
-        job.write(group)
-        successes += [float(one.facts.get("success", 0)) for one in group]
-        tick(len(group), float(np.mean(successes)))
+    for batch in run(job.remaining(set(done), options.batch_size)):
+        job.write(batch)
+        successes += [float(attacked.facts.get("success", 0)) for attacked in batch]
+        tick(len(batch), float(np.mean(successes)))
     job.finish(problems)
-    return Made(str(job.name), len(successes), float(np.mean(successes)), False, problems)
+    return job.exported(len(successes), float(np.mean(successes)), problems)
 
 
 def _more(problems: Sequence[str]) -> str:
@@ -103,12 +113,12 @@ def _more(problems: Sequence[str]) -> str:
 class _Export:
     """One adversarial config in the making."""
 
-    def __init__(self, clean: Config, attack: Attack, model: Model, out: Path, limit: int | None) -> None:
+    def __init__(self, clean: Config, attack: Attack, owner: ConfigOwner, out: Path, limit: int | None) -> None:
         source = parse(clean.name)
-        self.clean, self.attack, self.model, self.out = clean, attack, model, out
+        self.clean, self.attack, self.owner, self.out = clean, attack, owner, out
         self.scenario = SCENARIOS[attack.name]
-        self.name = ConfigName(source.language, attack.name, attack.severity, source.corpus, model.name)
-        self.rows: list[Row] = clean.rows[:limit]
+        self.name = ConfigName(source.language, attack.name, attack.severity, source.corpus, owner.name)
+        self.rows: list[ClipRow] = clean.rows[:limit]
         self.place = out / str(self.name)
         self.bad: set[str] = set()
         inputs = {
@@ -116,19 +126,19 @@ class _Export:
             "software": metadata.version("speech-robust-bench"),
             "config": str(self.name),
             "attack": attack.describe(),
-            "model": [model.spec, model.revision, model.how],
+            "model": [owner.spec, owner.revision, owner.gradients],
             "clips": [(row.id, row.text) for row in self.rows],
             "source": clean.manifest.get("content_sha256"),
         }
         self.fingerprint = hashlib.sha256(json.dumps(inputs, sort_keys=True, default=str).encode()).hexdigest()
         self.partial = out / ".attacks" / f"{self.name}-{self.fingerprint[:16]}"
 
-    def already(self, overwrite: bool) -> Made | None:
+    def existing(self, overwrite: bool) -> ExportedConfig | None:
         """The config if it is complete; one that was made otherwise stays unless it may be overwritten."""
         if (self.place / MANIFEST).exists():
-            found = read_manifest(self.place)
-            if found.get("fingerprint") == self.fingerprint:
-                return Made(str(self.name), found["rows"], found["attack"]["success"], True, [])
+            manifest = read_manifest(self.place)
+            if manifest.get("fingerprint") == self.fingerprint:
+                return self.exported(manifest["rows"], manifest["attack"]["success"], [], reused=True)
             if not overwrite:
                 raise UserError(f"{self.place}: was made with other clips or settings; --overwrite makes it anew")
         try:
@@ -137,73 +147,76 @@ class _Export:
             raise UserError(f"{self.out}: cannot be written ({error.strerror})") from None
         return None
 
-    def problems(self, check: Callable[[Clip], None]) -> list[str]:
+    def exported(self, rows: int, success: float, problems: list[str], reused: bool = False) -> ExportedConfig:
+        """What there is to say about the config that was written."""
+        masking = read_manifest(self.place)["attack"].get("gradient_masking", {})
+        return ExportedConfig(str(self.name), rows, success if self.owner.name else None, reused, problems, masking)
+
+    def problems(self, check: Callable[[AttackClip], None]) -> list[str]:
         """One line for each clip that cannot be attacked."""
-        found = []
-        for clip in self._clips({row.position for row in self.rows}):
+        lines = []
+        for clip in clips_of(self.clean, positions={row.position for row in self.rows}):
             try:
                 check(clip)
             except UserError as reason:
-                found.append(f"{self.clean.name}/{clip.id}: {reason}")
+                lines.append(f"{self.clean.name}/{clip.id}: {reason}")
                 self.bad.add(clip.id)
-        return found
+        return lines
 
-    def _clips(self, positions: set[int]) -> Iterator[Clip]:
-        corpus = self.clean.about["corpus"]
-        for window in self.clean.windows(positions):
-            for row in window.rows:
-                yield Clip(row.id, window.decode(row), row.text, row.language, corpus)
-
-    def remaining(self, done: set[str], batch_size: int) -> Iterator[list[Clip]]:
+    def remaining(self, done: set[str], batch_size: int) -> Iterator[list[AttackClip]]:
         """Batches of the clips that are still to be attacked, one stretch of the config after the other."""
         wanted = {row.position for row in self.rows if row.id not in done | self.bad}
-        corpus = self.clean.about["corpus"]
         for window in self.clean.windows(wanted):
-            clips = [Clip(row.id, window.decode(row), row.text, row.language, corpus) for row in window.rows]
-            yield from batches(clips, batch_size, self.model.pads_safely)
+            yield from batches(list(window_clips(self.clean, window)), batch_size, self.owner.pads_safely)
 
     def done(self) -> dict[str, float]:
         """The clips whose rows are written, and how well each attack went."""
-        found: dict[str, float] = {}
+        successes: dict[str, float] = {}
         for path in self._parts():
             for row in pq.read_table(path, columns=["id", "parameters"]).to_pylist():
-                found[row["id"]] = json.loads(row["parameters"]).get("success", 0.0)
-        return found
+                successes[row["id"]] = json.loads(row["parameters"]).get("success", 0.0)
+        return successes
+
+    def _masking(self) -> dict[str, float]:
+        """The signs of gradient masking that an attack noticed, and in which share of the clips."""
+        rows = [row for path in self._parts() for row in pq.read_table(path, columns=["parameters"]).to_pylist()]
+        signs = Counter(sign for row in rows for sign in json.loads(row["parameters"]).get("gradient_masking", []))
+        return {sign: round(count / len(rows), 4) for sign, count in sorted(signs.items())}
 
     def _parts(self) -> list[Path]:
         return sorted(self.partial.glob("part-*.parquet"))
 
-    def write(self, group: list[Attacked]) -> None:
+    def write(self, batch: list[Attacked]) -> None:
         """Keep one batch."""
-        table = pa.Table.from_pylist([self._row(one) for one in group], SCHEMA)
+        table = pa.Table.from_pylist([self._row(attacked) for attacked in batch], SCHEMA)
         with replacing(self.partial / f"part-{len(self._parts()):06d}.parquet") as part:
             pq.write_table(table, part)
 
-    def _row(self, one: Attacked) -> dict[str, Any]:
-        row = self._known[one.clip.id]
+    def _row(self, attacked: Attacked) -> dict[str, Any]:
+        row = self._known[attacked.clip.id]
         bound = self.attack.bound
-        if bound is not None and not bound.holds(one.clip.samples, one.pcm):
-            raise RuntimeError(f"{one.clip.id}: the stored perturbation is larger than its bound {bound}")
+        if bound is not None and not bound.holds(attacked.clip.samples, attacked.pcm):
+            raise RuntimeError(f"{attacked.clip.id}: the stored perturbation is larger than its bound {bound}")
         parameters = {
             "attack": self.attack.name,
-            "model": self.model.spec,
-            "revision": self.model.revision,
-            **self.model.how,
+            "model": self.owner.spec,
+            "revision": self.owner.revision,
+            **self.owner.gradients,
             **({self.scenario.parameter: self.scenario.value(self.attack.severity)} if self.scenario.parameter else {}),
             **{key: value for key, value in self.attack.describe().items() if value is not None and key != "severity"},
-            **one.facts,
+            **attacked.facts,
         }
         return {
             **row,
-            "audio": {"bytes": encode_flac(one.pcm), "path": f"{one.clip.id}.flac"},
-            "duration": len(one.pcm) / RATE,
+            "audio": {"bytes": encode_flac(attacked.pcm), "path": f"{attacked.clip.id}.flac"},
+            "duration": len(attacked.pcm) / RATE,
             "source": self.clean.name,
             "scenario": self.attack.name,
             "severity": self.attack.severity,
             "parameters": json.dumps(parameters),
-            "snr_db": snr_db(one.clip.samples, one.pcm),
+            "snr_db": snr_db(attacked.clip.samples, attacked.pcm),
             "clipped": 0,  # the attack itself keeps to [-1, 1]
-            "sha256": row_digest(one.clip.id, row["text"], one.pcm),
+            "sha256": row_digest(attacked.clip.id, row["text"], attacked.pcm),
         }
 
     @property
@@ -242,7 +255,7 @@ class _Export:
             table = table.take(pc.index_in(ids, table.column("id").combine_chunks()))
             with replacing(self.partial / shard_name(index, len(shards))) as part:
                 pq.write_table(table, part, row_group_size=100, compression="zstd", use_dictionary=False)
-        success = self.done()
+        success, masking = self.done(), self._masking()
         for path in self._parts():
             path.unlink()
         about = {
@@ -260,15 +273,16 @@ class _Export:
             "skipped": problems,
             "fingerprint": self.fingerprint,
             "attack": {
-                "model": self.model.spec,
-                "revision": self.model.revision,
-                **self.model.how,
+                "model": self.owner.spec,
+                "revision": self.owner.revision,
+                **self.owner.gradients,
                 "success": round(float(np.mean(list(success.values()))), 4),
                 **self.attack.describe(),
+                **({"gradient_masking": masking} if masking else {}),
             },
         }
         finish(
-            self.partial, self.place, len(shards), about, _installed("torch", "transformers") if self.model.name else ()
+            self.partial, self.place, len(shards), about, _installed("torch", "transformers") if self.owner.name else ()
         )
         shutil.rmtree(self.partial.with_name(f"{self.partial.name}.old"), ignore_errors=True)
         with contextlib.suppress(OSError):  # not empty: another attack is on its way
@@ -277,8 +291,8 @@ class _Export:
 
 
 def _installed(*packages: str) -> list[str]:
-    found = {distribution.name.lower() for distribution in metadata.distributions()}
-    return [package for package in packages if package in found]
+    installed = {distribution.name.lower() for distribution in metadata.distributions()}
+    return [package for package in packages if package in installed]
 
 
 def _unknown_corpus(name: str) -> dict[str, Any]:

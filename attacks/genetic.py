@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from srb.attacks.clips import Bound, Clip, character_errors, norm2, to_float, word_errors
-from srb.attacks.loop import Attacked, report
-from srb.builders.audio import RATE
+from srb.attacks.clips import AttackClip, Bound, character_errors, norm2, to_float, word_errors
+from srb.attacks.gradient_loop import Attacked, outcomes
+from srb.core.audio import RATE
 from srb.models.interface import Recogniser
 
 GENE_S = 0.01
@@ -38,26 +38,38 @@ class Genetic:
     def describe(self) -> dict[str, Any]:
         return asdict(self)
 
-    def run(self, recogniser: Recogniser, clips: list[Clip]) -> list[Attacked]:
+    def run(self, recogniser: Recogniser, clips: list[AttackClip]) -> list[Attacked]:
         before = recogniser.transcribe([clip.samples for clip in clips], RATE, clips[0].language)
-        return [self._one(recogniser, clip, heard) for clip, heard in zip(clips, before, strict=True)]
+        return [self._attack(recogniser, clip, text) for clip, text in zip(clips, before, strict=True)]
 
-    def _one(self, recogniser: Recogniser, clip: Clip, before: str) -> Attacked:
+    def _attack(self, recogniser: Recogniser, clip: AttackClip, before: str) -> Attacked:
         rng = clip.rng(self.name, self.severity, self.seed)
+        (_, pcm, hypothesis), queries = self.search(recogniser, clip, rng)
+        (facts,) = outcomes([clip], [before], [hypothesis])
+        return Attacked(clip, pcm, {**facts, "steps": queries // self.population, "queries": queries})
+
+    def search(
+        self, recogniser: Recogniser, clip: AttackClip, rng: np.random.Generator, start: np.ndarray | None = None
+    ) -> tuple[tuple[float, np.ndarray, str], int]:
+        """The fittest perturbation (WER, stored samples, transcript) and the queries it took.
+
+        `start` is a perturbation that the first generation is to have.
+        """
         radius = norm2(clip.samples) / np.sqrt(len(clip.samples)) * 10 ** (-float(self.bound.snr_db or 0) / 20)
         size = len(clip.samples)
         people = rng.uniform(-radius, radius, (self.population, size)).astype(np.float32)
+        if start is not None:
+            people[0] = start
         for generation in range(1, self.generations + 1):
             pcms = [self.bound.store(clip.samples, person) for person in people]
-            heard = recogniser.transcribe([to_float(pcm) for pcm in pcms], RATE, clip.language)
-            fitness = character_errors([clip.text] * len(heard), heard)
+            hypotheses = recogniser.transcribe([to_float(pcm) for pcm in pcms], RATE, clip.language)
+            fitness = character_errors([clip.text] * len(hypotheses), hypotheses)
             best = int(np.argmax(fitness))
-            error = word_errors([clip.text], [heard[best]], clip.language)[0]
+            error = float(word_errors([clip.text], [hypotheses[best]], clip.language)[0])
             if generation == self.generations or (self.stop is not None and error >= self.stop):
                 break
             people = self._children(people, fitness, best, radius, rng)
-        (facts,) = report([clip], [before], [heard[best]])
-        return Attacked(clip, pcms[best], {**facts, "steps": generation, "queries": generation * self.population})
+        return (error, pcms[best], hypotheses[best]), generation * self.population
 
     def _children(
         self, people: np.ndarray, fitness: np.ndarray, best: int, radius: float, rng: np.random.Generator

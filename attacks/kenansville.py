@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from srb.attacks.clips import Bound, Clip
-from srb.attacks.loop import Attacked
-from srb.builders.audio import RATE, to_pcm16
+from srb.attacks.clips import AttackClip, Bound
+from srb.attacks.gradient_loop import Attacked
 from srb.builders.perturb.kenansville import kenansville
+from srb.core.audio import RATE, to_pcm16
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class Kenansville:
     def describe(self) -> dict[str, Any]:
         return {}
 
-    def run(self, view: Any, clips: list[Clip]) -> list[Attacked]:
+    def run(self, view: Any, clips: list[AttackClip]) -> list[Attacked]:
         snr_db = float(self.bound.snr_db or 0)
         rng = clips[0].rng(self.name, self.severity)  # it draws nothing
         return [Attacked(clip, to_pcm16(kenansville(clip.samples, RATE, snr_db, rng))) for clip in clips]

@@ -15,13 +15,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from srb.attacks.clips import Batch, Bound, Clip, padded, to_float
-from srb.attacks.loop import Attacked, Keeper, concluded, report
+from srb.attacks.clips import AttackBatch, AttackClip, Bound, padded, to_float
+from srb.attacks.differentiable.base import View
+from srb.attacks.differentiable.whisper import WhisperView
+from srb.attacks.gradient_loop import Attacked, BestCandidates, attacked_clips, outcomes
 from srb.attacks.pgd import Pgd
 from srb.attacks.universal import Fitting, Perturbation, Universal, _fold, _tile, fit_key
-from srb.attacks.views import View, WhisperView
-from srb.builders.audio import RATE
-from srb.builders.errors import UserError
+from srb.core.audio import RATE
+from srb.core.errors import UserError
 
 
 @dataclass
@@ -32,7 +33,7 @@ class LanguageView(View):
     target: str = "sr"
 
     @classmethod
-    def of(cls, view: View, target: str) -> LanguageView:
+    def of_whisper(cls, view: View, target: str) -> LanguageView:
         """The view of a multilingual Whisper that has to find the language itself."""
         if not isinstance(view, WhisperView) or not view.multilingual:
             raise UserError(
@@ -51,18 +52,18 @@ class LanguageView(View):
     def device(self) -> str:
         return self.whisper.device
 
-    def _scores(self, waves: Tensor, batch: Batch) -> Tensor:
+    def _scores(self, waves: Tensor, batch: AttackBatch) -> Tensor:
         """(clip, language), in the order of `codes`."""
         start = torch.full((len(waves), 1), self.whisper.prompt(None)[0], device=waves.device)
-        made = self.whisper.inputs(waves, batch.lengths)
-        logits = self.whisper.model(**made, decoder_input_ids=start, use_cache=False).logits[:, 0].float()
+        inputs = self.whisper.inputs(waves, batch.lengths)
+        logits = self.whisper.model(**inputs, decoder_input_ids=start, use_cache=False).logits[:, 0].float()
         return logits[:, list(self._languages.values())]
 
     @property
     def _languages(self) -> dict[str, int]:
         return self.whisper.model.generation_config.lang_to_id
 
-    def losses(self, waves: Tensor, batch: Batch) -> Tensor:
+    def losses(self, waves: Tensor, batch: AttackBatch) -> Tensor:
         wanted = list(self._languages).index(f"<|{self.target}|>")
         return -self._scores(waves, batch).log_softmax(-1)[:, wanted]
 
@@ -70,23 +71,23 @@ class LanguageView(View):
         """The language that the model decides on for each clip."""
         waves, lengths = padded(signals, self.device)
         with torch.no_grad():
-            best = self._scores(waves, Batch(lengths, [""] * len(waves))).argmax(-1).tolist()
+            best = self._scores(waves, AttackBatch(lengths, [""] * len(waves))).argmax(-1).tolist()
         return [list(self._languages)[index].strip("<|>") for index in best]
 
-    def fit(self, text: str) -> str:
-        return self.whisper.fit(text)
+    def spell(self, text: str) -> str:
+        return self.whisper.spell(text)
 
-    def check(self, clips: Sequence[Clip]) -> None:
+    def check(self, clips: Sequence[AttackClip]) -> None:
         self.whisper.check(clips)
 
 
-def _confused(found: list[Attacked], view: LanguageView) -> list[Attacked]:
+def _confused(attacked: list[Attacked], view: LanguageView) -> list[Attacked]:
     """With the languages decided on, before and after; success is the target language."""
-    before = view.detect([one.clip.samples for one in found])
-    after = view.detect([to_float(one.pcm) for one in found])
-    for one, was, now in zip(found, before, after, strict=True):
-        one.facts |= {"language_before": was, "language_after": now, "success": float(now == view.target)}
-    return found
+    before = view.detect([clip.clip.samples for clip in attacked])
+    after = view.detect([to_float(clip.pcm) for clip in attacked])
+    for clip, was, now in zip(attacked, before, after, strict=True):
+        clip.facts |= {"language_before": was, "language_after": now, "success": float(now == view.target)}
+    return attacked
 
 
 @dataclass(frozen=True)
@@ -104,15 +105,17 @@ class Language:
     def describe(self) -> dict[str, Any]:
         return asdict(self)
 
-    def run(self, view: View, clips: list[Clip]) -> list[Attacked]:
-        confused = LanguageView.of(view, self.target)
+    def run(self, view: View, clips: list[AttackClip]) -> list[Attacked]:
+        confused = LanguageView.of_whisper(view, self.target)
         before = view.transcribe([clip.samples for clip in clips], None)
-        keeper = Keeper(view, clips, self.bound, [clip.text for clip in clips])
+        candidates = BestCandidates(view, clips, self.bound, [clip.text for clip in clips])
         texts = [""] * len(clips)  # what is said plays no part
         pgd = Pgd(self.bound, self.severity, self.steps, self.step, seed=f"language{self.seed}")
-        taken = pgd.search(confused, clips, texts, keeper, towards=-1)
-        pcms, after = keeper.found()
-        return _confused(concluded(self, confused, clips, pcms, texts, report(clips, before, after), taken), confused)
+        taken = pgd.search(confused, clips, texts, candidates, towards=-1)
+        pcms, after = candidates.best_of_each()
+        return _confused(
+            attacked_clips(self, confused, clips, pcms, texts, outcomes(clips, before, after), taken), confused
+        )
 
 
 @dataclass(frozen=True)
@@ -128,36 +131,36 @@ class LanguageFit:
     def __call__(
         self,
         view: View,
-        dev: Sequence[Clip],
+        dev: Sequence[AttackClip],
         tick: Callable[[float], None] = lambda success: None,
         place: Path | None = None,
     ) -> Perturbation:
-        """Fit on the dev clips; `tick` hears the loss after every epoch, and `place` keeps the state."""
-        confused = LanguageView.of(view, self.target)
+        """Fit on the dev clips; `tick` is given the loss after every epoch; the file `place` keeps the state."""
+        confused = LanguageView.of_whisper(view, self.target)
         radius = float(np.mean([Bound("linf", self.snr_db).radius(clip.samples) for clip in dev]))
         key = fit_key(asdict(self), view, dev)
         state = Fitting.begin(int(self.seconds * RATE), view.device, place, key)
         while state.epoch < self.epochs:
             seen = 0.0
             for clip in dev:
-                wave = torch.from_numpy(clip.samples).to(state.found)[None]
-                noisy = (wave + _tile(state.found, wave.shape[1])).clamp(-1, 1)
+                wave = torch.from_numpy(clip.samples).to(state.current)[None]
+                noisy = (wave + _tile(state.current, wave.shape[1])).clamp(-1, 1)
                 size = torch.tensor([wave.shape[1]], device=noisy.device)
-                loss, slope = confused.gradient(noisy, Batch(size, [""]))
-                state.found -= self.learning_rate * radius * _fold(slope[0], len(state.found)).sign()
-                state.found.clamp_(-radius, radius)
+                loss, slope = confused.gradient(noisy, AttackBatch(size, [""]))
+                state.current -= self.learning_rate * radius * _fold(slope[0], len(state.current)).sign()
+                state.current.clamp_(-radius, radius)
                 seen += float(loss[0])
             state.end_epoch(state.epoch + 1.0, place, key)  # the last epoch counts
             tick(seen / len(dev))
         about = {**asdict(self), "radius": radius, "dev_clips": len(dev), "model": view.recogniser.name, "fit": key}
-        return Perturbation(state.found.cpu().numpy(), about)
+        return Perturbation(state.current.cpu().numpy(), about)
 
 
 @dataclass(frozen=True)
 class LanguageUniversal(Universal):
-    """Add the fitted perturbation at an SNR, and see which language is heard."""
+    """Add the fitted perturbation at an SNR, and record which language the model decides on."""
 
     name: str = "language_universal"
 
-    def run(self, view: View, clips: list[Clip]) -> list[Attacked]:
-        return _confused(super().run(view, clips), LanguageView.of(view, self.perturbation.about["target"]))
+    def run(self, view: View, clips: list[AttackClip]) -> list[Attacked]:
+        return _confused(super().run(view, clips), LanguageView.of_whisper(view, self.perturbation.about["target"]))

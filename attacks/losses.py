@@ -15,7 +15,7 @@ from torch.nn.utils.rnn import pad_sequence
 def ctc(logits: Tensor, frames: Tensor, tokens: list[Tensor], blank: int) -> Tensor:
     """`logits` (clip, frame, token), of which a clip has `frames`. Infinite where there are more tokens than frames."""
     log_probs = logits.log_softmax(-1).transpose(0, 1)
-    counts = torch.tensor([len(one) for one in tokens], device=logits.device)
+    counts = torch.tensor([len(label) for label in tokens], device=logits.device)
     labels = torch.cat(tokens).to(logits.device)
     summed = functional.ctc_loss(log_probs, labels, frames.to(logits.device), counts, blank, reduction="none")
     return summed / counts
@@ -42,7 +42,7 @@ def transducer(logits: Tensor, frames: Tensor, tokens: list[Tensor], blank: int 
     """
     log_probs = logits.log_softmax(-1)
     labels = pad_sequence(tokens, batch_first=True).to(logits.device)
-    counts = torch.tensor([len(one) for one in tokens], device=logits.device)
+    counts = torch.tensor([len(label) for label in tokens], device=logits.device)
     stay = log_probs[..., blank]
     say = log_probs[:, :, :-1].gather(3, labels[:, None, :, None].expand(-1, log_probs.shape[1], -1, 1))[..., 0]
     said = functional.pad(say.cumsum(2), (1, 0))

@@ -13,9 +13,19 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from srb.attacks.clips import Bound, Clip
-from srb.attacks.loop import Attacked, Keeper, concluded, descend, own_words, prepare, report, tensor_of
-from srb.attacks.views import View
+from srb.attacks.clips import AttackClip, Bound
+from srb.attacks.differentiable.base import View
+from srb.attacks.gradient_loop import (
+    Attacked,
+    BestCandidates,
+    attacked_clips,
+    descend,
+    outcomes,
+    own_transcripts,
+    prepare,
+    tensor_of,
+)
+from srb.attacks.standard import PGD
 
 
 @dataclass(frozen=True)
@@ -24,12 +34,14 @@ class Pgd:
 
     bound: Bound
     severity: int = 0
-    steps: int = 100
-    step: float = 0.4  # of the radius
-    random_start: bool = True
-    restarts: int = 1
+    steps: int = PGD.steps
+    step: float = PGD.step  # of the radius
+    random_start: bool = PGD.random_start
+    restarts: int = PGD.restarts
     target: str | None = None
-    hear_every: int = 20  # steps between two hearings, the worst of which counts; 0 hears the end only
+    transcribe_every: int = (
+        PGD.transcribe_every
+    )  # steps between two transcriptions, the worst of which counts; 0: only the end
     stop: float | None = None  # a clip is done at this WER (targeted: WER to the target)
     seed: str = ""
     name: str = field(default="pgd", init=False)
@@ -42,34 +54,38 @@ class Pgd:
     def describe(self) -> dict[str, Any]:
         return asdict(self)
 
-    def run(self, view: View, clips: list[Clip]) -> list[Attacked]:
+    def run(self, view: View, clips: list[AttackClip]) -> list[Attacked]:
         before = view.transcribe([clip.samples for clip in clips], clips[0].language)
         if self.target is None:
-            texts, references, goal = own_words(view, clips, before), [clip.text for clip in clips], None
+            texts, references, goal = own_transcripts(view, clips, before), [clip.text for clip in clips], None
         else:
-            texts = [view.fit(self.target)] * len(clips)
+            texts = [view.spell(self.target)] * len(clips)
             references = goal = [self.target] * len(clips)
-        keeper = Keeper(view, clips, self.bound, references, goal is not None, self.hear_every, self.stop)
-        taken = self.search(view, clips, texts, keeper, towards=1 if goal is None else -1)
-        pcms, after = keeper.found()
-        return concluded(self, view, clips, pcms, texts, report(clips, before, after, goal), taken)
+        candidates = BestCandidates(
+            view, clips, self.bound, references, goal is not None, self.transcribe_every, self.stop
+        )
+        taken = self.search(view, clips, texts, candidates, towards=1 if goal is None else -1)
+        pcms, after = candidates.best_of_each()
+        return attacked_clips(self, view, clips, pcms, texts, outcomes(clips, before, after, goal), taken)
 
-    def search(self, view: View, clips: list[Clip], texts: list[str], keeper: Keeper, towards: int) -> list[int]:
+    def search(
+        self, view: View, clips: list[AttackClip], texts: list[str], candidates: BestCandidates, towards: int
+    ) -> list[int]:
         """Climb (`towards` 1) or descend (-1) the loss of `texts` from every start; the steps that each clip took."""
         taken = [0] * len(clips)
         for restart in range(self.restarts):
             rngs = [clip.rng(self.name, self.severity, f"{self.seed}{restart or ''}") for clip in clips]
-            for index, steps in enumerate(self._once(view, clips, texts, rngs, keeper, towards)):
+            for index, steps in enumerate(self._once(view, clips, texts, rngs, candidates, towards)):
                 taken[index] += steps
         return taken
 
     def _once(
         self,
         view: View,
-        clips: list[Clip],
+        clips: list[AttackClip],
         texts: list[str],
         rngs: list[np.random.Generator],
-        keeper: Keeper,
+        candidates: BestCandidates,
         towards: int,
     ) -> list[int]:
         waves, batch = prepare(view, clips, texts, rngs)
@@ -79,12 +95,14 @@ class Pgd:
             starts = [self.bound.draw(clip.samples, rng) for clip, rng in zip(clips, rngs, strict=True)]
             delta = (waves + tensor_of(starts, waves)).clamp(-1, 1) - waves
 
-        def update(here: Tensor, slope: Tensor, which: list[int]) -> Tensor:
+        def update(here: Tensor, slope: Tensor, losses: Tensor, which: list[int]) -> Tensor:
             own = radii[which]
             return self.bound.project(here + towards * self.step * self.bound.step(slope, own), own)
 
-        taken = descend(view, waves, batch, delta, update, self.steps, keeper.watch)
-        unheard = [index for index, steps in enumerate(taken) if not (keeper.every and steps % keeper.every == 0)]
-        if unheard:
-            keeper.hear(delta, unheard)
+        taken = descend(view, waves, batch, delta, update, self.steps, candidates.watch)
+        unseen = [
+            index for index, steps in enumerate(taken) if not (candidates.every and steps % candidates.every == 0)
+        ]
+        if unseen:
+            candidates.consider(delta, unseen)
         return taken

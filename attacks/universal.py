@@ -20,13 +20,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from srb.attacks.clips import Batch, Bound, Clip, character_errors, norm2
-from srb.attacks.loop import Attacked, concluded, own_words, report
-from srb.attacks.views import View
-from srb.builders.audio import RATE, Samples, replacing
-from srb.builders.errors import UserError
-from srb.builders.perturb.noise import fit as tiled
-from srb.builders.seeding import content_id
+from srb.attacks.clips import AttackBatch, AttackClip, Bound, character_errors, norm2
+from srb.attacks.differentiable.base import View
+from srb.attacks.gradient_loop import Attacked, attacked_clips, outcomes, own_transcripts
+from srb.attacks.standard import UNIVERSAL, UNIVERSAL_STEPS
+from srb.builders.perturb.noise import to_length as tiled
+from srb.core.audio import RATE, Samples
+from srb.core.errors import UserError
+from srb.core.files import replacing
+from srb.core.seeding import content_id
 from srb.models.interface import PERFORMANCE_OPTIONS
 
 
@@ -45,8 +47,8 @@ class Perturbation:
     @classmethod
     def load(cls, path: Path) -> Perturbation:
         try:
-            with np.load(path) as found:
-                return cls(found["samples"], json.loads(str(found["about"])))
+            with np.load(path) as saved:
+                return cls(saved["samples"], json.loads(str(saved["about"])))
         except (OSError, ValueError, KeyError):
             raise UserError(f"{path}: no perturbation that srb attack universal saved") from None
 
@@ -55,7 +57,7 @@ class Perturbation:
         return hashlib.sha256(np.ascontiguousarray(self.samples, "<f4").data).hexdigest()[:16]
 
 
-def refuse_overlap(dev: Iterable[Clip], test: Iterable[Clip]) -> None:
+def refuse_overlap(dev: Iterable[AttackClip], test: Iterable[AttackClip]) -> None:
     """A perturbation that has seen a clip says nothing about clips it has not seen."""
     ids: dict[str, str] = {}
     sounds: dict[str, str] = {}
@@ -67,13 +69,13 @@ def refuse_overlap(dev: Iterable[Clip], test: Iterable[Clip]) -> None:
             raise UserError(f"the dev clip '{twin}' is in the test config too ('{clip.id}'); fit on other clips")
 
 
-def fit_key(settings: dict[str, Any], view: View, dev: Iterable[Clip]) -> str:
+def fit_key(settings: dict[str, Any], view: View, dev: Iterable[AttackClip]) -> str:
     """All that a fitted perturbation depends on, as a digest."""
     clips = [(clip.id, clip.text, content_id(clip.samples)) for clip in dev]
-    one = view.recogniser
-    options = {key: value for key, value in one.options.items() if key not in PERFORMANCE_OPTIONS}
-    how = [str(view.precision), getattr(view, "draws", None)]  # mixed precision, draws per gradient
-    facts = [settings, one.name, one.revision, options, how, clips]
+    recogniser = view.recogniser
+    options = {key: value for key, value in recogniser.options.items() if key not in PERFORMANCE_OPTIONS}
+    gradients = [str(view.precision), getattr(view, "draws", None)]  # mixed precision, draws per gradient
+    facts = [settings, recogniser.name, recogniser.revision, options, gradients, clips]
     return hashlib.sha256(json.dumps(facts, sort_keys=True, default=str).encode()).hexdigest()[:16]
 
 
@@ -81,7 +83,7 @@ def fit_key(settings: dict[str, Any], view: View, dev: Iterable[Clip]) -> str:
 class Fitting:
     """A perturbation in the making, kept on disk after every epoch."""
 
-    found: Tensor
+    current: Tensor
     best: Tensor
     success: float = -1.0  # of the best
     epoch: int = 0  # how many are done
@@ -92,95 +94,97 @@ class Fitting:
         if place is not None and place.is_file():
             with np.load(place) as kept:
                 if str(kept["key"]) == key:
-                    found, best = (torch.from_numpy(kept[name]).to(device) for name in ("found", "best"))
-                    return cls(found, best, float(kept["success"]), int(kept["epoch"]))
+                    current, best = (torch.from_numpy(kept[name]).to(device) for name in ("current", "best"))
+                    return cls(current, best, float(kept["success"]), int(kept["epoch"]))
         return cls(torch.zeros(size, device=device), torch.zeros(size, device=device))
 
     def end_epoch(self, success: float, place: Path | None, key: str) -> None:
         """Count an epoch, remember the best one so far, and keep both."""
         self.epoch += 1
         if success >= self.success:  # of two equal ones the later has learnt more
-            self.best, self.success = self.found.clone(), success
+            self.best, self.success = self.current.clone(), success
         if place is not None:
-            found, best = (one.cpu().numpy() for one in (self.found, self.best))
+            current, best = (tensor.cpu().numpy() for tensor in (self.current, self.best))
             with replacing(place) as part, part.open("wb") as file:
-                np.savez(file, found=found, best=best, success=self.success, epoch=self.epoch, key=np.array(key))
+                np.savez(file, current=current, best=best, success=self.success, epoch=self.epoch, key=np.array(key))
 
 
 @dataclass(frozen=True)
-class Fit:
+class UniversalFit:
     """How a perturbation is fitted; the defaults are those of the authors' runs."""
 
     snr_db: float
-    epochs: int = 10
-    steps: int = 20  # at most, per clip and epoch
-    learning_rate: float = 0.001
-    seconds: float = 18.0
-    clip_radius: float = 0.003
-    cer: float = 0.7  # a clip counts as fooled at this CER to its clean transcript
-    enough: float = 1.0  # share of fooled clips at which fitting ends
-    hear_every: int = 1
+    epochs: int = UNIVERSAL.epochs
+    steps: int = UNIVERSAL_STEPS  # at most, per clip and epoch
+    learning_rate: float = UNIVERSAL.learning_rate
+    seconds: float = UNIVERSAL.seconds
+    clip_radius: float = UNIVERSAL.clip_radius
+    cer: float = UNIVERSAL.cer  # a clip counts as fooled at this CER to its clean transcript
+    enough: float = UNIVERSAL.enough  # share of fooled clips at which fitting ends
+    transcribe_every: int = UNIVERSAL.transcribe_every
 
     def __call__(
         self,
         view: View,
-        dev: Sequence[Clip],
+        dev: Sequence[AttackClip],
         tick: Callable[[float], None] = lambda success: None,
         place: Path | None = None,
     ) -> Perturbation:
-        """Fit on the dev clips; `tick` hears the success on them after every epoch, and `place` keeps the state."""
-        clean = _heard(view, [clip.samples for clip in dev], dev)
+        """Fit on the dev clips; after every epoch `tick` is given the success and the file `place` keeps the state."""
+        clean = _transcripts(view, [clip.samples for clip in dev], dev)
         usable = [index for index, text in enumerate(clean) if text]  # no transcript, nothing to get away from
-        texts = {index: own_words(view, [dev[index]], [clean[index]])[0] for index in usable}
+        texts = {index: own_transcripts(view, [dev[index]], [clean[index]])[0] for index in usable}
         radius = float(np.mean([Bound("linf", self.snr_db).radius(clip.samples) for clip in dev]))
         key = fit_key(asdict(self), view, dev)
         state = Fitting.begin(int(self.seconds * RATE), view.device, place, key)
         while state.epoch < self.epochs and state.success < self.enough:
             for index in usable:
-                self._learn(view, dev[index], texts[index], clean[index], state.found, radius)
-            success = self._success(view, [dev[i] for i in usable], [clean[i] for i in usable], state.found)
+                self._learn(view, dev[index], texts[index], clean[index], state.current, radius)
+            success = self._success(view, [dev[i] for i in usable], [clean[i] for i in usable], state.current)
             state.end_epoch(success, place, key)
             tick(success)
         about = {**asdict(self), "radius": radius, "dev_clips": len(dev), "dev_success": round(state.success, 4)}
         return Perturbation(state.best.cpu().numpy(), about | {"model": view.recogniser.name, "fit": key})
 
-    def _learn(self, view: View, clip: Clip, text: str, clean: str, found: Tensor, radius: float) -> None:
+    def _learn(self, view: View, clip: AttackClip, text: str, clean: str, perturbation: Tensor, radius: float) -> None:
         """Let one clip change the perturbation, in place."""
-        wave = torch.from_numpy(clip.samples).to(found)[None]
+        wave = torch.from_numpy(clip.samples).to(perturbation)[None]
         size = wave.shape[1]
-        batch = Batch(torch.tensor([size], device=found.device), [text], clip.language, [clip.rng("universal", 0)])
-        own = torch.zeros_like(found)
+        batch = AttackBatch(
+            torch.tensor([size], device=perturbation.device), [text], clip.language, [clip.rng("universal", 0)]
+        )
+        own = torch.zeros_like(perturbation)
         for step in range(self.steps):
-            noisy = (wave + _tile(found + own, size)).clamp(-1, 1)
-            if step % self.hear_every == 0 and self._cer(view, noisy[0], clip, clean) >= self.cer:
+            noisy = (wave + _tile(perturbation + own, size)).clamp(-1, 1)
+            if step % self.transcribe_every == 0 and self._cer(view, noisy[0], clip, clean) >= self.cer:
                 break
             _, slope = view.gradient(noisy, batch)
             # descend 0.5 |own| - loss: the gradient of a norm is the direction, and nothing at zero
-            slope = 0.5 * own / own.norm().clamp_min(1e-30) - _fold(slope[0], len(found))
+            slope = 0.5 * own / own.norm().clamp_min(1e-30) - _fold(slope[0], len(perturbation))
             moved = (own - self.learning_rate * slope.sign()).clamp(-self.clip_radius, self.clip_radius)
-            own = (found + moved).clamp(-radius, radius) - found
-        found += own
-        found.clamp_(-radius, radius)
+            own = (perturbation + moved).clamp(-radius, radius) - perturbation
+        perturbation += own
+        perturbation.clamp_(-radius, radius)
 
-    def _cer(self, view: View, noisy: Tensor, clip: Clip, clean: str) -> float:
-        heard = view.transcribe([noisy.cpu().numpy()], clip.language)
-        return float(character_errors([clean], heard)[0])
+    def _cer(self, view: View, noisy: Tensor, clip: AttackClip, clean: str) -> float:
+        hypotheses = view.transcribe([noisy.cpu().numpy()], clip.language)
+        return float(character_errors([clean], hypotheses)[0])
 
-    def _success(self, view: View, dev: Sequence[Clip], clean: list[str], found: Tensor) -> float:
-        waves = [torch.from_numpy(clip.samples).to(found) for clip in dev]
-        noisy = [(wave + _tile(found, len(wave))).clamp(-1, 1).cpu().numpy() for wave in waves]
-        return float(np.mean(character_errors(clean, _heard(view, noisy, dev)) >= self.cer)) if dev else 0.0
+    def _success(self, view: View, dev: Sequence[AttackClip], clean: list[str], perturbation: Tensor) -> float:
+        waves = [torch.from_numpy(clip.samples).to(perturbation) for clip in dev]
+        noisy = [(wave + _tile(perturbation, len(wave))).clamp(-1, 1).cpu().numpy() for wave in waves]
+        return float(np.mean(character_errors(clean, _transcripts(view, noisy, dev)) >= self.cer)) if dev else 0.0
 
 
-def _heard(view: View, signals: Sequence[np.ndarray], clips: Sequence[Clip]) -> list[str]:
+def _transcripts(view: View, signals: Sequence[np.ndarray], clips: Sequence[AttackClip]) -> list[str]:
     """The transcripts, as many at a time as the recogniser likes."""
-    heard: list[str] = []
+    hypotheses: list[str] = []
     size = view.recogniser.batch_size
     for language, group in groupby(zip(signals, clips, strict=True), key=lambda pair: pair[1].language):
         waves = [wave for wave, _ in group]
         for start in range(0, len(waves), size):
-            heard += view.transcribe(waves[start : start + size], language)
-    return heard
+            hypotheses += view.transcribe(waves[start : start + size], language)
+    return hypotheses
 
 
 def _tile(signal: Tensor, size: int) -> Tensor:
@@ -206,14 +210,14 @@ class Universal:
         about = {key: value for key, value in self.perturbation.about.items() if key not in ("snr_db", "steps")}
         return {"perturbation": self.perturbation.digest, "bound": asdict(self.bound), **about}
 
-    def run(self, view: View, clips: list[Clip]) -> list[Attacked]:
+    def run(self, view: View, clips: list[AttackClip]) -> list[Attacked]:
         before = view.transcribe([clip.samples for clip in clips], clips[0].language)
         pcms = [self.stored(clip) for clip in clips]
         after = view.transcribe([pcm.astype(np.float32) / 32768 for pcm in pcms], clips[0].language)
-        facts = report(clips, before, after)
-        return concluded(self, view, clips, pcms, own_words(view, clips, before), facts, [0] * len(clips))
+        facts = outcomes(clips, before, after)
+        return attacked_clips(self, view, clips, pcms, own_transcripts(view, clips, before), facts, [0] * len(clips))
 
-    def stored(self, clip: Clip) -> np.ndarray:
+    def stored(self, clip: AttackClip) -> np.ndarray:
         """The 16-bit samples of a clip with the perturbation at the SNR."""
         noise = tiled(self.perturbation.samples, len(clip.samples))
         return self.bound.store(clip.samples, noise * (self.bound.radius(clip.samples) / max(norm2(noise), 1e-30)))

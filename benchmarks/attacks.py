@@ -2,13 +2,13 @@
 
     python benchmarks/attacks.py speed [MODEL ...]  PGD on 16 clips in batches against one by one, and peak memory
     python benchmarks/attacks.py whisper [PART ...] Whisper tiny.en on human recordings: pgd, noise, kenansville
-    python benchmarks/attacks.py transfer           perturbations of Whisper heard by Moonshine and PocketSphinx
+    python benchmarks/attacks.py transfer           perturbations of Whisper on Moonshine and PocketSphinx
     python benchmarks/attacks.py universal          one perturbation for all clips, against random ones of its norm
     python benchmarks/attacks.py cw                 targets of Carlini and Wagner, by the defaults of the command
 
 The last three are `srb attack` itself on configs of the same recordings, in `--out`. `speed` asks for 2.5
-times on a small CTC model; its other models are base (wav2vec 2.0 of that size) and whisper. Whatever hears Whisper
-needs `python -m srb.models.whisper_weights`, ffmpeg and Debian's asterisk-core-sounds-en-g722. What is measured is
+times on a small CTC model; its other models are base (wav2vec 2.0 of that size) and whisper. Whatever runs Whisper
+needs `python -m tests.whisper_weights`, ffmpeg and Debian's asterisk-core-sounds-en-g722. What is measured is
 printed as JSON lines.
 """
 
@@ -31,30 +31,31 @@ import numpy as np
 import pyarrow.parquet as pq
 import soundfile
 import torch
+from whisper_weights import default_folder
 
-from srb.attacks.clips import Bound, Clip, batches, snr_db, to_float, word_errors
-from srb.attacks.loop import Attacked
+from srb.attacks.clips import AttackClip, Bound, batches, snr_db, to_float, word_errors
+from srb.attacks.differentiable.base import View
+from srb.attacks.differentiable.open_view import open_view
+from srb.attacks.gradient_loop import Attacked
 from srb.attacks.pgd import Pgd
 from srb.attacks.transfer import score
 from srb.attacks.universal import Perturbation, Universal
-from srb.attacks.views import View, open_view
-from srb.builders.audio import RATE, to_pcm16
 from srb.builders.perturb.kenansville import kenansville
 from srb.builders.perturb.noise import gaussian
 from srb.cli.main import main as srb
+from srb.core.audio import RATE, to_pcm16
 from srb.metrics.scoring import align
 from srb.models.interface import open_model
-from srb.models.whisper_weights import default_folder
 
 TARGET_RATIO = 2.5
 SOUNDS, LISTING = Path("/usr/share/asterisk/sounds/en"), Path("/usr/share/doc/asterisk-core-sounds-en")
 SNRS_DB = (40, 30, 20, 10)
 
 
-def prompts(count: int, shortest_s: float = 2.0, longest_s: float = 4.0) -> list[Clip]:
+def prompts(count: int, shortest_s: float = 2.0, longest_s: float = 4.0) -> list[AttackClip]:
     """Telephone prompts spoken by Allison Smith, with their transcripts."""
     listing = gzip.decompress(next(LISTING.glob("core-sounds-en.txt.gz")).read_bytes()).decode("utf-8", "replace")
-    found: list[Clip] = []
+    found: list[AttackClip] = []
     for line in listing.splitlines():
         name, _, text = line.partition(": ")
         path = SOUNDS / f"{name}.g722"
@@ -64,7 +65,9 @@ def prompts(count: int, shortest_s: float = 2.0, longest_s: float = 4.0) -> list
         if shortest_s <= path.stat().st_size / 8000 <= longest_s:
             command = ["ffmpeg", "-v", "error", "-f", "g722", "-i", str(path), "-f", "s16le", "-ac", "1"]
             pcm = subprocess.run([*command, "-ar", str(RATE), "-"], check=True, capture_output=True).stdout
-            found.append(Clip(name, np.frombuffer(pcm, np.int16).astype(np.float32) / 32768, text, "en", "asterisk"))
+            found.append(
+                AttackClip(name, np.frombuffer(pcm, np.int16).astype(np.float32) / 32768, text, "en", "asterisk")
+            )
         if len(found) == count:
             break
     return found
@@ -74,8 +77,8 @@ def say(**facts: Any) -> None:
     print(json.dumps(facts), flush=True)
 
 
-def wer(clips: list[Clip], heard: list[str]) -> float:
-    return round(align([clip.text for clip in clips], heard).rate, 1)
+def wer(clips: list[AttackClip], hypotheses: list[str]) -> float:
+    return round(align([clip.text for clip in clips], hypotheses).rate, 1)
 
 
 def whisper(parts: list[str], count: int, steps: int) -> None:
@@ -87,13 +90,13 @@ def whisper(parts: list[str], count: int, steps: int) -> None:
         PARTS[part](view, clips, steps)
 
 
-def _clean(view: View, clips: list[Clip], steps: int) -> None:
+def _clean(view: View, clips: list[AttackClip], steps: int) -> None:
     say(part="clean", wer=wer(clips, view.transcribe([clip.samples for clip in clips], "en")))
 
 
-def _pgd(view: View, clips: list[Clip], steps: int) -> None:
+def _pgd(view: View, clips: list[AttackClip], steps: int) -> None:
     for snr in SNRS_DB:
-        attack = Pgd(Bound(snr_db=snr), SNRS_DB.index(snr) + 1, steps=steps, hear_every=4, stop=1.0)
+        attack = Pgd(Bound(snr_db=snr), SNRS_DB.index(snr) + 1, steps=steps, transcribe_every=4, stop=1.0)
         start = time.process_time()
         found = [one for batch in batches(clips, 5, True) for one in attack.run(view, batch)]
         _tell("pgd", snr, found, time.process_time() - start)
@@ -115,13 +118,13 @@ def _tell(part: str, snr: float | None, found: list[Attacked], seconds: float) -
     )
 
 
-def _noise(view: View, clips: list[Clip], steps: int) -> None:
+def _noise(view: View, clips: list[AttackClip], steps: int) -> None:
     for snr in SNRS_DB:
         noisy = [gaussian(clip.samples, RATE, snr, clip.rng("gaussian", 0)).clip(-1, 1) for clip in clips]
         say(part="white noise", snr_db=snr, wer=wer(clips, view.transcribe(noisy, "en")))
 
 
-def _kenansville(view: View, clips: list[Clip], steps: int) -> None:
+def _kenansville(view: View, clips: list[AttackClip], steps: int) -> None:
     for snr in SNRS_DB:
         made = [kenansville(clip.samples, RATE, snr, clip.rng("kenansville", 0)) for clip in clips]
         say(part="kenansville", snr_db=snr, wer=wer(clips, view.transcribe(made, "en")))
@@ -145,7 +148,7 @@ def cw(count: int, steps: int, threads: int, out: Path) -> None:
     say(part="cw", clips=len(short), cpu_seconds=seconds)
 
 
-def config_of(clips: list[Clip], name: str, out: Path) -> str:
+def config_of(clips: list[AttackClip], name: str, out: Path) -> str:
     """The clips as a built config, for what `srb attack` itself is to show."""
     corpus = out / "corpora" / name
     corpus.mkdir(parents=True, exist_ok=True)
@@ -190,7 +193,7 @@ def universal(count: int, steps: int, threads: int, out: Path) -> None:
     dev, test = found[:8], found[8:]
     configs = [config_of(test, "prompts", out), "--dev", config_of(dev, "dev", out)]
     spec, data = f"hf:{default_folder()}?batch_size=4&device=cpu", str(out / "srb")
-    words = ["--severity", str(severity), "--epochs", "3", "--steps", str(steps), "--hear-every", str(steps)]
+    words = ["--severity", str(severity), "--epochs", "3", "--steps", str(steps), "--transcribe-every", str(steps)]
     words += ["--data", data, "--out", data, "--name", "whisper", "--threads", str(threads)]
     start = time.process_time()
     run("attack", "universal", "--model", spec, "--config", *configs, *words)
@@ -205,9 +208,16 @@ def universal(count: int, steps: int, threads: int, out: Path) -> None:
         "nothing": [to_pcm16(clip.samples) for clip in test],
     }
     for what, pcms in made.items():
-        heard = view.transcribe([to_float(pcm) for pcm in pcms], "en")
-        success = np.minimum(word_errors([clip.text for clip in test], heard, "en"), 1).mean()
-        say(part="universal", added=what, snr_db=snr, clips=len(test), wer=wer(test, heard), success=round(success, 3))
+        hypotheses = view.transcribe([to_float(pcm) for pcm in pcms], "en")
+        success = np.minimum(word_errors([clip.text for clip in test], hypotheses, "en"), 1).mean()
+        say(
+            part="universal",
+            added=what,
+            snr_db=snr,
+            clips=len(test),
+            wer=wer(test, hypotheses),
+            success=round(success, 3),
+        )
     say(part="universal", dev_success=fitted.about["dev_success"], cpu_seconds=round(seconds, 1))
 
 
@@ -266,12 +276,12 @@ def _resident_bytes() -> int:
     return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
-def noises(count: int, shortest_s: float, longest_s: float) -> list[Clip]:
+def noises(count: int, shortest_s: float, longest_s: float) -> list[AttackClip]:
     """Clips for models that have learnt nothing."""
     rng = np.random.default_rng(0)
     sizes = [int(RATE * (shortest_s + (longest_s - shortest_s) * i / count)) for i in range(count)]
     sounds = [(0.1 * rng.standard_normal(size)).astype(np.float32) for size in sizes]
-    return [Clip(f"{number:02d}", sound, "the fox") for number, sound in enumerate(sounds)]
+    return [AttackClip(f"{number:02d}", sound, "the fox") for number, sound in enumerate(sounds)]
 
 
 def speed(model: str, count: int, steps: int) -> int:
@@ -285,8 +295,8 @@ def speed(model: str, count: int, steps: int) -> int:
             place = ctc_folder(Path(folder), **(SMALL if small else {}))
             dtype = "float64" if small else "float32"
             view = open_view(open_model(f"hf:{place}?device=cpu&dtype={dtype}&batch_size={count}"))
-    attack = Pgd(Bound(snr_db=20), 3, steps=steps, hear_every=0)
-    Pgd(Bound(snr_db=20), 3, steps=1, hear_every=0).run(view, clips[:1])  # what only the first call costs
+    attack = Pgd(Bound(snr_db=20), 3, steps=steps, transcribe_every=0)
+    Pgd(Bound(snr_db=20), 3, steps=1, transcribe_every=0).run(view, clips[:1])  # what only the first call costs
     start = time.perf_counter()
     with Peak() as peak:
         together = [one for batch in batches(clips, count, True) for one in attack.run(view, batch)]
@@ -314,7 +324,7 @@ def speed(model: str, count: int, steps: int) -> int:
     return 0 if model != "small" or (ratio >= TARGET_RATIO and worst <= 1) else 1
 
 
-PARTS: dict[str, Callable[[View, list[Clip], int], None]] = {
+PARTS: dict[str, Callable[[View, list[AttackClip], int], None]] = {
     "clean": _clean,
     "pgd": _pgd,
     "noise": _noise,

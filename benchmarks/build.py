@@ -35,7 +35,8 @@ from typing import Any
 import pyarrow as pa
 import soundfile
 
-from srb.builders.audio import RATE, write
+from srb.builders.manifests import MANIFEST
+from srb.core.audio import RATE, write
 
 sys.path.insert(0, str(Path(__file__).parent))
 from perturb import clips as speech
@@ -150,7 +151,7 @@ def main() -> int:
             for workers, times in rounds.items():
                 hold(workers)
                 times.append((build(names, part, out, workers), build(names, corpus, out, workers)))
-        hours = sum(json.loads(path.read_text())["seconds"] for path in out.glob("*/manifest.json")) / 3600
+        hours = sum(json.loads(path.read_text())["seconds"] for path in out.glob(f"*/{MANIFEST}")) / 3600
         hold(1)
         shares = list(share(names, part, corpus, out, args.rounds))
         some = names[::10]

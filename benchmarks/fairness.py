@@ -27,11 +27,11 @@ os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS
 
 import numpy as np
 
-from srb.diagnosis import simulate
-from srb.diagnosis.aequevox import compare_groups
-from srb.diagnosis.coding import Vocabulary, align
-from srb.diagnosis.fairness import Options, assess
-from srb.diagnosis.gather import ClipSet, Heard, with_transcripts, without_transcripts
+from srb.diagnosis import simulated_recogniser as simulate
+from srb.diagnosis.clip_sets import ClipSet, TranscribedSet, with_transcripts, without_transcripts
+from srb.diagnosis.fairness_report import FairnessOptions, assess
+from srb.diagnosis.fairness_violations import compare_groups
+from srb.diagnosis.word_ids import Vocabulary, align
 from srb.metrics.runs import open_run
 
 WORDS = 10_000
@@ -64,7 +64,7 @@ def main() -> None:
         folders = write_runs(Path(args.out or scratch), args)
         kernels_ready()
         wall, cpu = time.perf_counter(), time.process_time()
-        found = assess([open_run(folder) for folder in folders], Options(comprehensible=0))
+        found = assess([open_run(folder) for folder in folders], FairnessOptions(comprehensible=0))
         wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
     counts = found["table4"]["transcripts"]["beyond_noise"]["tau sensitivity"]["0.01"]
     levels = args.levels * args.recognisers
@@ -124,7 +124,7 @@ def false_alarms(trials: int = 150, levels: int = 6, tau: float = 0.05) -> None:
                 for model in ("one", "two")
             }
             ids = tuple(f"clip-{i}" for i in range(2 * clips))
-            made = Heard(
+            made = TranscribedSet(
                 ClipSet("en_clean", tuple(configs[1:]), ids, (None,) * len(ids), {}), Vocabulary(), reference, coded
             )
             groups = {"a": np.arange(clips), "b": np.arange(clips, 2 * clips)}

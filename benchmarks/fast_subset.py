@@ -25,10 +25,10 @@ from pathlib import Path
 
 import numpy as np
 
-from srb.builders.errors import UserError
 from srb.builders.scenarios import SCENARIOS
-from srb.diagnosis.stability import spearman, subsets
-from srb.metrics.aggregate import CATEGORIES
+from srb.core.categories import AVERAGED
+from srb.core.errors import UserError
+from srb.diagnosis.rank_stability import spearman, subsets
 from srb.metrics.difficulty import load
 
 ROOT = Path(__file__).parent.parent
@@ -47,14 +47,14 @@ def table1(language: str) -> tuple[list[str], np.ndarray, np.ndarray]:
     """Models, NWERD by category (nan where there is none) and clean WER."""
     with open(TABLE1, encoding="utf-8") as file:
         rows = [row for row in csv.DictReader(file) if row["lang"] == language]
-    scores = [[float(row[c]) if row[c] else np.nan for c in CATEGORIES] for row in rows]
+    scores = [[float(row[c]) if row[c] else np.nan for c in AVERAGED] for row in rows]
     return [row["model"] for row in rows], np.array(scores), np.array([float(row["clean_wer"]) for row in rows])
 
 
 def made_from_clean() -> list[str]:
     """The categories that need no corpus of their own."""
     needs = {row.category for row in SCENARIOS.values() if row.maker == "recording"}
-    return [c for c in CATEGORIES if c not in needs]
+    return [c for c in AVERAGED if c not in needs]
 
 
 @cache
@@ -74,7 +74,7 @@ def levels(category: str) -> dict[tuple[str, int], float]:
 
 def best_of_each_size(scores: np.ndarray) -> list[dict]:
     """The best set of categories of each size, judged by the least correlation without any one model."""
-    columns = [CATEGORIES.index(c) for c in made_from_clean()]
+    columns = [AVERAGED.index(c) for c in made_from_clean()]
     best = []
     everything = np.nanmean(scores, axis=1)
     for size in range(1, len(columns) + 1):
@@ -85,7 +85,7 @@ def best_of_each_size(scores: np.ndarray) -> list[dict]:
         least, rho, chosen = max(ranked, key=lambda one: one[:2])
         best.append(
             {
-                "categories": [CATEGORIES[i] for i in chosen],
+                "categories": [AVERAGED[i] for i in chosen],
                 "spearman": round(rho, 3),
                 "spearman_least_without_one_model": round(least, 3),
             }
@@ -128,7 +128,7 @@ def simulate(chosen: dict[str, list[str]], deviation: float, clips: int, rng: np
 
     clean_wer = measured(clean)
     for category, configs in chosen.items():
-        true = scores[:, CATEGORIES.index(category)]
+        true = scores[:, AVERAGED.index(category)]
         values = []
         known = {f"{n}_sev{s}" if s else n: d for (n, s), d in levels(category).items()}
         for config in configs:
@@ -154,11 +154,11 @@ def measure(trials: int = TRIALS) -> dict:
     best = best_of_each_size(scores)
     chosen_set = recommend(best, trials)
     categories = chosen_set["categories"]
-    columns = [CATEGORIES.index(c) for c in categories]
+    columns = [AVERAGED.index(c) for c in categories]
     chosen = {category: choose_configs(category) for category in categories}
     spanish_models, spanish, _ = table1("es")
     part = spanish[:, columns].mean(axis=1).tolist()
-    accent = CATEGORIES.index("accent")
+    accent = AVERAGED.index("accent")
     without_accent = np.nanmean(np.delete(spanish, accent, axis=1), axis=1)
     rng = np.random.default_rng(0)
     simulated = [

@@ -27,10 +27,10 @@ import numpy as np
 import soundfile
 
 from srb.builders.apply import apply
-from srb.builders.audio import RATE, encode_flac, to_pcm16
 from srb.builders.banks import Banks
 from srb.builders.scenarios import SRB, Scenario, perturbations
-from srb.builders.seeding import clip_rng
+from srb.core.audio import RATE, encode_flac, to_pcm16
+from srb.core.seeding import clip_rng
 
 SECONDS = 10
 SOX = {

@@ -7,12 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from srb.builders.audio import RATE, Samples
 from srb.builders.banks import Banks
-from srb.builders.errors import UserError
 from srb.builders.perturb.kenansville import kenansville
 from srb.builders.perturb.noise import add_noise, gaussian, snr_db
-from srb.builders.scenarios import Scenario
+from srb.builders.scenarios import BANKS, Scenario
+from srb.core.audio import RATE, Samples
+from srb.core.errors import UserError
+from srb.core.seeding import clip_rng
+
+FILE_CORPUS = "file"  # of a clip that belongs to no corpus
 
 
 @dataclass(frozen=True)
@@ -25,42 +28,57 @@ class Perturbed:
     clipped: int = 0
 
 
-def apply(scenario: Scenario, severity: int, samples: Samples, rng: np.random.Generator, banks: Banks) -> Perturbed:
-    """Put a clip (mono, 16 kHz) under a scenario at a severity, with material from `banks`."""
+def perturb_clip(
+    scenario: Scenario,
+    severity: float,
+    samples: Samples,
+    banks: Banks,
+    *,
+    corpus: str,
+    clip_id: str,
+    seed: str = "",
+    prepared: Any = None,
+) -> Perturbed:
+    """A clip (mono, 16 kHz) under a scenario, drawn from its own random stream: the same as in the dataset config."""
+    rng = clip_rng(corpus, clip_id, scenario.name, severity, seed)
+    return apply(scenario, severity, samples, rng, banks, prepared)
+
+
+def apply(
+    scenario: Scenario,
+    severity: float,
+    samples: Samples,
+    rng: np.random.Generator,
+    banks: Banks,
+    prepared: Any = None,
+) -> Perturbed:
+    """Put a clip (mono, 16 kHz) under a scenario at a severity, with material from `banks`.
+
+    `prepared` is what `scenario.prepare` gave for this clip, where the caller has it from another severity.
+    """
     value = scenario.value(severity)
     if scenario.function is None:
         raise UserError(f"scenario '{scenario.name}' is made by {scenario.maker}, not by perturbing a clip")
     samples = np.ascontiguousarray(samples, dtype=np.float32)
-    if samples.flags.writeable and not np.isfinite(samples).all():  # a read-only one was looked at when it was read
+    if not np.isfinite(samples).all():
         raise UserError("the clip holds NaN or infinite samples; re-export it as 16-bit PCM")
-    if not len(samples):  # nothing to hear: every scenario leaves it empty
+    if not len(samples):  # no samples: every scenario leaves it empty
         return Perturbed(samples)
     parameters = {scenario.parameter: value} if scenario.parameter else {}
-    material = []
+    material: list[Any] = []
     if scenario.bank:
-        recording = banks.get(scenario.bank).draw(rng, clip=samples, severity=severity)
-        parameters[_KIND[scenario.bank]] = recording.name
+        recording = banks.get(scenario.bank).draw(rng, clip=samples, severity=int(severity))
+        parameters[BANKS[scenario.bank]] = recording.name
         parameters |= {key: round(value, 3) for key, value in recording.measures.items()}
         material.append(recording)
-    from srb.builders.perturb.kernels import clip_in_place
+    if scenario.prepare:
+        material.append(scenario.prepare(samples) if prepared is None else prepared)
+    from srb.core.pcm import clip_in_place
 
-    made = scenario.function(samples, RATE, value, rng, *material)
-    if not len(made):  # one sample at a high tempo: a file without samples could not be read again
-        made = np.zeros(1, np.float32)
-    if np.may_share_memory(made, samples):  # a transform that had nothing to do
-        made = made.copy()
-    reached = snr_db(samples, made) if scenario.function in (add_noise, gaussian, kenansville) else None
-    return Perturbed(made, parameters, reached, clip_in_place(made))
-
-
-# What a drawn recording is called in a row's parameters.
-_KIND = {
-    "noise": "noise",
-    "noise_esc50": "noise",
-    "noise_musan": "noise",
-    "noise_wham": "noise",
-    "music": "music",
-    "speech": "speech",
-    "rir": "room",
-    "real_rir": "room",
-}
+    perturbed = scenario.function(samples, RATE, value, rng, *material)
+    if not len(perturbed):  # one sample at a high tempo: a file without samples could not be read again
+        perturbed = np.zeros(1, np.float32)
+    if np.may_share_memory(perturbed, samples):  # a transform that had nothing to do
+        perturbed = perturbed.copy()
+    reached_snr_db = snr_db(samples, perturbed) if scenario.function in (add_noise, gaussian, kenansville) else None
+    return Perturbed(perturbed, parameters, reached_snr_db, clip_in_place(perturbed))

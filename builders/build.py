@@ -1,7 +1,8 @@
 """`srb build`: corpora in, dataset configs out.
 
 Shards are written to `<out>/.partial/<config>-<fingerprint>/` and a config moves to its place when it is complete, so
-that nothing half-made is ever visible and a killed build goes on at the shards it was in.
+that nothing half-made is ever visible and a killed build goes on at the shards it was in. A build replaces and removes
+only what a build has made; where something else is in its way, it says so and stops.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import hashlib
 import itertools
 import json
 import os
+import re
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -18,32 +20,47 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any, Literal
 
-from srb.builders.audio import file_state, replacing
 from srb.builders.banks import Banks
-from srb.builders.card import write_card
+from srb.builders.build_size import BuildSize, estimate_size
 from srb.builders.corpora import Corpus, Problem, Utterance
-from srb.builders.corpora.base import BytesAudio
-from srb.builders.engines import Engine
-from srb.builders.errors import UserError
-from srb.builders.manifests import MANIFEST, read_manifest
+from srb.builders.dataset_card import check_card_place, write_card
+from srb.builders.manifests import MANIFEST, read_manifest, shard_paths
 from srb.builders.plan import Job, Sources, clips
-from srb.builders.public import without_folders
-from srb.builders.rows import content_digest
 from srb.builders.scenarios import SCENARIOS
-from srb.builders.seeding import BENCHMARK_VERSION
-from srb.builders.shards import Shard, check, shard_name, split, write_shard
-from srb.builders.workplace import held
+from srb.builders.shards import Clip, Shard, check, digest_path, is_whole, shard_name, split, write_shard
+from srb.core.engines import Engine
+from srb.core.errors import UserError
+from srb.core.files import UNFINISHED, write_atomically
+from srb.core.folder_lock import locked_folder
+from srb.core.redact_paths import without_folders
+from srb.core.row_hashes import content_digest
+from srb.core.seeding import BENCHMARK_VERSION, secret_seed
 
 OnError = Literal["stop", "skip"]
 Progress = Callable[[str, int], Callable[[int], None]]  # (what, how many) -> advance by n
 LIBRARIES = ("speech-robust-bench", "numpy", "scipy", "numba", "soundfile", "soxr", "pyarrow")
 CLIPS_PER_CHECK = 50
 MOST_OPEN_FILES = 200
+TASKS_PER_WORKER = 6
+# Other files that our commands leave in a config's folder: shards of another count, unfinished ones, quality columns
+_OWN_FILES = re.compile(r"\.?test-\d{5}-of-\d{5}\.parquet(\.quality|\.sha256)?|" + UNFINISHED.pattern)
+MARKER = "made-by-srb-build"  # in `.partial`: the folder is a build's own and may be removed
+
+
+@dataclass(frozen=True)
+class BuildOptions:
+    """What a build may be told beside its configs, corpora and banks."""
+
+    limit: int | None = None  # only the first clips of each corpus
+    tts: str | None = None  # the engine that speaks *_tts configs
+    on_error: OnError = "stop"  # what to do about clips that cannot be used
+    overwrite: bool = False  # build anew what was built from something else
+    secret: bytes = b""  # for a private edition: mixed into everything that is drawn
 
 
 @dataclass
 class Built:
-    """What a build did."""
+    """What a build did: names of configs, and the clips that could not be used."""
 
     made: list[str] = field(default_factory=list)
     reused: list[str] = field(default_factory=list)
@@ -68,7 +85,7 @@ class _Config:
 
     @cached_property
     def fingerprint(self) -> str:
-        return hashlib.sha256(json.dumps(self.inputs, sort_keys=True, default=str).encode()).hexdigest()
+        return fingerprint(self.inputs)
 
 
 def build(
@@ -77,48 +94,69 @@ def build(
     out: Path,
     engine: Engine,
     progress: Progress,
-    *,
     banks: Banks,
-    limit: int | None = None,
-    tts: str | None = None,
-    on_error: OnError = "stop",
-    overwrite: bool = False,
+    options: BuildOptions | None = None,
     report: Callable[[Problem], None] = lambda problem: None,
+    announce: Callable[[BuildSize], None] | None = None,
 ) -> Built:
-    """Build the configs of `jobs` into `out`, or finish a build that was cut off."""
+    """Build the configs of `jobs` into `out`, or finish a build that was cut off.
+
+    `report` is told of every clip that cannot be used; `announce` how large each group of configs will be.
+    """
+    options = options or BuildOptions()
     built = Built()
-    with held(out):
-        _partial(out).mkdir(exist_ok=True)
+    with locked_folder(out):
+        check_card_place(out)
+        for job in jobs:
+            _check_place(out / str(job.name))
+        _open_partial(out)
         for selection in dict.fromkeys(job.selection for job in jobs):
             group = [job for job in jobs if job.selection == selection]
-            corpus, listed = clips(selection, sources, limit, tts)
-            utterances, problems = _usable(corpus, listed, out, engine, progress)
-            for problem in problems:
-                if problem not in built.problems:  # the same clips may serve two groups
-                    report(problem)
-                    built.problems.append(problem)
-            if not utterances:
-                raise UserError(f"{corpus.source}: holds no clips that can be used")
-            if problems and on_error == "stop":
-                raise UserError(
-                    f"{corpus.source}: {len(problems)} of the clips cannot be used (named above); mend them, "
-                    "or leave them out with --on-error skip"
-                )
-            listing = _listing(utterances)
-            configs = [_Config(job, out, _inputs(job, corpus, [listing, len(utterances)], banks)) for job in group]
-            todo = [config for config in configs if not _is_done(config, overwrite)]
-            built.reused += [str(config.job.name) for config in configs if config not in todo]
-            for config in todo:
-                config.partial.mkdir(exist_ok=True)
-            shards = split(utterances)
-            tasks = list(_tasks(todo, shards, banks, engine.workers))
-            engine.map(write_shard, tasks, progress(f"building {corpus.name}", sum(task.rows for task in tasks)))
-            for config in todo:
-                _finish(config, corpus, len(shards), problems)
-                built.made.append(str(config.job.name))
+            _build_group(group, sources, _Run(out, engine, progress, banks, options, report, announce), built)
             write_card(out)
         shutil.rmtree(_partial(out))
     return built
+
+
+@dataclass(frozen=True)
+class _Run:
+    """What all groups of one build share."""
+
+    out: Path
+    engine: Engine
+    progress: Progress
+    banks: Banks
+    options: BuildOptions
+    report: Callable[[Problem], None]
+    announce: Callable[[BuildSize], None] | None
+
+
+def _build_group(group: Sequence[Job], sources: Sources, run: _Run, built: Built) -> None:
+    """Build the configs that are made from the same clips."""
+    seed = secret_seed(run.options.secret)
+    spoken = _partial(run.out.absolute()) / "spoken"
+    corpus, listed = clips(group[0].selection, sources, run.options.limit, run.options.tts, spoken=spoken, seed=seed)
+    usable, problems = check_clips(corpus, listed, run.engine, run.progress)
+    for problem in problems:
+        if problem not in built.problems:  # the same clips may serve two groups
+            run.report(problem)
+            built.problems.append(problem)
+    refuse_unusable(corpus, usable, problems, run.options.on_error)
+    listing: list[str | int] = [listing_digest(usable), len(usable)]
+    configs = [_Config(job, run.out, config_inputs(job, corpus, listing, run.banks, seed)) for job in group]
+    todo = [config for config in configs if not _is_done(config, run.options.overwrite)]
+    built.reused += [str(config.job.name) for config in configs if config not in todo]
+    if todo and run.announce:
+        run.announce(estimate_size([config.job for config in todo], usable, run.banks, run.engine))
+    for config in todo:
+        config.partial.mkdir(exist_ok=True)
+    shards = split(usable)
+    tasks = list(_tasks(todo, shards, run, seed))
+    show = run.progress(f"building {corpus.name}", sum(task.rows for task in tasks))
+    run.engine.map(write_shard, tasks, show)
+    for config in todo:
+        _finish(config, corpus, len(shards), problems, private=bool(seed))
+        built.made.append(str(config.job.name))
 
 
 @cache
@@ -130,43 +168,64 @@ def _partial(out: Path) -> Path:
     return out / ".partial"
 
 
-def _usable(
-    corpus: Corpus, utterances: list[Utterance], out: Path, engine: Engine, progress: Progress
-) -> tuple[list[Utterance], list[Problem]]:
-    """The clips that can be decoded, and all that is wrong with the others. What was checked once is remembered."""
-    remembered = _partial(out) / f"checked-{_listing(utterances)[:16]}.json"
-    if remembered.exists():
-        found = [Problem(*item) if item else None for item in json.loads(remembered.read_text())]
-    else:
-        parts = [utterances[i : i + CLIPS_PER_CHECK] for i in range(0, len(utterances), CLIPS_PER_CHECK)]
-        checked = engine.map(check, parts, progress(f"checking {corpus.name}", len(utterances)))
-        found = [problem for part in checked for problem in part]
-        with replacing(remembered) as part:
-            part.write_text(json.dumps([problem and [problem.where, problem.what] for problem in found]))
-    good = [item for item, problem in zip(utterances, found, strict=True) if problem is None]
-    return good, [*corpus.problems, *(problem for problem in found if problem)]
+def _open_partial(out: Path) -> None:
+    """Make the folder for unfinished work; one that no build made is not touched."""
+    folder = _partial(out)
+    if folder.exists() and not (folder / MARKER).is_file() and any(folder.iterdir()):
+        raise UserError(f"{folder}: was not made by this version of `srb build`; move it away or use another --out")
+    folder.mkdir(exist_ok=True)
+    (folder / MARKER).touch()
 
 
-def _listing(utterances: Sequence[Utterance]) -> str:
-    """Hash of a list of clips and of the state of their files."""
+def _check_place(place: Path) -> None:
+    """Refuse to replace what no build made: a folder without a manifest, or files of the user's beside the config's."""
+    if not place.exists() or (place.is_dir() and not any(place.iterdir())):
+        return
+    if not (place / MANIFEST).is_file():
+        raise UserError(f"{place}: is in the way and was not made by `srb build`; move it away or use another --out")
+    try:
+        files = set(read_manifest(place)["files"])
+    except UserError:
+        return  # `_is_done` says that it is damaged
+    for path in place.iterdir():
+        if path.name not in files and path.name != MANIFEST and not _OWN_FILES.fullmatch(path.name):
+            raise UserError(f"{path}: was not made by `srb build`; move it out of the config's folder")
+
+
+def check_clips(
+    corpus: Corpus, utterances: Sequence[Utterance], engine: Engine, progress: Progress
+) -> tuple[list[Clip], list[Problem]]:
+    """The clips that can be decoded, and all that is wrong with the others."""
+    parts = [utterances[i : i + CLIPS_PER_CHECK] for i in range(0, len(utterances), CLIPS_PER_CHECK)]
+    show = progress(f"checking {corpus.name}", len(utterances))
+    results = [result for part in engine.map(check, parts, show) for result in part]
+    usable = [Clip(item, *it) for item, it in zip(utterances, results, strict=True) if isinstance(it, tuple)]
+    return usable, [*corpus.problems, *(result for result in results if isinstance(result, Problem))]
+
+
+def refuse_unusable(corpus: Corpus, usable: Sequence[Clip], problems: Sequence[Problem], on_error: OnError) -> None:
+    """One clear error where no clip can be used, or where some cannot and may not be left out."""
+    if not usable:
+        raise UserError(f"{corpus.source}: holds no clips that can be used")
+    if problems and on_error == "stop":
+        raise UserError(
+            f"{corpus.source}: {len(problems)} of the clips cannot be used (named above); repair them, "
+            "or leave them out with --on-error skip"
+        )
+
+
+def listing_digest(usable: Sequence[Clip]) -> str:
+    """Hash of all that is known about some clips, and of their samples."""
     digest = hashlib.sha256()
-    for item in utterances:
-        digest.update(f"{item!r}{_state(item.audio)}\n".encode())
+    for clip in usable:
+        digest.update(f"{clip.utterance!r}{clip.samples_digest}\n".encode())
     return digest.hexdigest()
 
 
-def _state(audio: Any) -> str:
-    """What tells one edition of a clip's audio from another, without decoding it."""
-    if isinstance(audio, BytesAudio):
-        return hashlib.sha256(audio.data).hexdigest()
-    path = getattr(audio, "path", None)  # synthetic speech has none: what it depends on shows in its repr
-    return file_state(path) if path else ""
-
-
-def _inputs(job: Job, corpus: Corpus, clips: list[str | int], banks: Banks) -> dict[str, Any]:
+def config_inputs(job: Job, corpus: Corpus, clips: list[str | int], banks: Banks, seed: str) -> dict[str, Any]:
     """Everything that a config's content depends on, as far as it can change between two runs."""
     scenario = job.scenario
-    return {
+    inputs = {
         "benchmark_version": BENCHMARK_VERSION,
         "software": _version("speech-robust-bench"),
         "config": str(job.name),
@@ -177,36 +236,53 @@ def _inputs(job: Job, corpus: Corpus, clips: list[str | int], banks: Banks) -> d
         "corpus": corpus.name,
         "clips": clips,
     }
+    return {**inputs, "seed": seed} if seed else inputs
+
+
+def fingerprint(inputs: dict[str, Any]) -> str:
+    """One hash over everything that goes into a config."""
+    return hashlib.sha256(json.dumps(inputs, sort_keys=True, default=str).encode()).hexdigest()
 
 
 def _is_done(config: _Config, overwrite: bool) -> bool:
     """Whether the config is complete; one that was built from something else stays unless it may be overwritten."""
     if not (config.place / MANIFEST).exists():
         return False
-    same = read_manifest(config.place).get("fingerprint") == config.fingerprint
-    if not same and not overwrite:
-        raise UserError(f"{config.place}: was built from other clips or settings; --overwrite builds it anew")
-    return same
+    try:
+        manifest = read_manifest(config.place)
+    except UserError:
+        if overwrite:
+            return False
+        raise
+    if manifest.get("fingerprint") != config.fingerprint:
+        if not overwrite:
+            raise UserError(f"{config.place}: was built from other clips or settings; --overwrite builds it anew")
+        return False
+    try:
+        shard_paths(config.place, manifest)
+    except UserError:  # a file of it is missing or damaged: it is made anew
+        return False
+    return True
 
 
-def _tasks(todo: list[_Config], shards: list[tuple[Utterance, ...]], banks: Banks, workers: int) -> Iterator[Shard]:
-    """The shards that are still missing; in a small corpus the configs are dealt out so that every worker has some."""
-    deals = -(-len(todo) // MOST_OPEN_FILES)
-    if workers > 1:
-        deals = max(deals, -(-12 * workers // len(shards)))
-    for index, utterances in enumerate(shards):
+def _tasks(todo: list[_Config], shards: list[tuple[Clip, ...]], run: _Run, seed: str) -> Iterator[Shard]:
+    """The shards that are still missing; where they are few, the configs are divided so that every worker has some."""
+    divisions = -(-len(todo) // MOST_OPEN_FILES)
+    if run.engine.workers > 1:
+        divisions = max(divisions, -(-TASKS_PER_WORKER * run.engine.workers // len(shards)))
+    for index, shard in enumerate(shards):
         name = shard_name(index, len(shards))
-        missing = [config for config in todo if not (config.partial / name).exists()]
+        missing = [config for config in todo if not is_whole(config.partial / name)]
         # The severities of a scenario stay together, if there are scenarios enough, because they share work.
-        hands = [list(group) for _, group in itertools.groupby(missing, key=lambda config: config.job.scenario.name)]
-        if len(hands) < deals:
-            hands = [[config] for config in missing]
-        for deal in range(min(deals, len(hands))):
-            chosen = [(config.job, config.partial / name) for hand in hands[deal::deals] for config in hand]
-            yield Shard(utterances, tuple(chosen), banks)
+        groups = [list(group) for _, group in itertools.groupby(missing, key=lambda config: config.job.scenario.name)]
+        if len(groups) < divisions:
+            groups = [[config] for config in missing]
+        for division in range(min(divisions, len(groups))):
+            chosen = [(config.job, config.partial / name) for group in groups[division::divisions] for config in group]
+            yield Shard(shard, tuple(chosen), run.banks, seed)
 
 
-def _finish(config: _Config, corpus: Corpus, shards: int, problems: list[Problem]) -> None:
+def _finish(config: _Config, corpus: Corpus, shards: int, problems: list[Problem], private: bool) -> None:
     """Say what the config is, and finish it."""
     scenario = config.job.scenario
     about = {
@@ -230,7 +306,7 @@ def _finish(config: _Config, corpus: Corpus, shards: int, problems: list[Problem
         "skipped": [str(problem).replace(f"{corpus.source}/", "") for problem in problems],
         "fingerprint": config.fingerprint,
     }
-    finish(config.partial, config.place, shards, about)
+    finish(config.partial, config.place, shards, {**about, "private": True} if private else about)
 
 
 def finish(partial: Path, place: Path, shards: int, about: dict[str, Any], libraries: Sequence[str] = ()) -> None:
@@ -250,14 +326,16 @@ def finish(partial: Path, place: Path, shards: int, about: dict[str, Any], libra
         "files": names,
         "versions": {name: _version(name) for name in (*LIBRARIES, *libraries)},
     }
-    with replacing(partial / MANIFEST) as part:
-        part.write_text(without_folders(json.dumps(manifest, indent=1)))
+    write_atomically(partial / MANIFEST, without_folders(json.dumps(manifest, indent=1)))
+    for name in names:
+        digest_path(partial / name).unlink(missing_ok=True)
     _move(partial, place)
 
 
 def _move(partial: Path, place: Path) -> None:
     """Put a finished folder in its place; an older one there goes first, as a whole."""
     if place.exists():
+        _check_place(place)
         old = partial.with_name(f"{partial.name}.old")
         shutil.rmtree(old, ignore_errors=True)
         os.replace(place, old)

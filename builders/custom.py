@@ -22,9 +22,10 @@ from typing import Any
 
 import numpy as np
 
-from srb.builders.audio import Samples
-from srb.builders.errors import UserError
-from srb.builders.scenarios import SCENARIOS, Scenario, nearest
+from srb.builders.scenarios import SCENARIOS, Scenario
+from srb.core.audio import Samples
+from srb.core.errors import UserError, did_you_mean
+from srb.core.install_hint import install_hint
 
 PLACEHOLDER = "$value"
 _KEYS = {"name", "transform", "parameters", "parameter", "severities", "help"}
@@ -38,13 +39,13 @@ class Audiomentation:
     parameters: tuple[tuple[str, Any], ...]
 
     def __call__(self, samples: Samples, rate: int, value: Any, rng: np.random.Generator) -> Samples:
-        made = self.make(value)
+        transform = self.make(value)
         seed = int(rng.integers(2**32))
         states = random.getstate(), np.random.get_state()  # noqa: NPY002
         random.seed(seed)
         np.random.seed(seed)  # noqa: NPY002
         try:
-            return np.ascontiguousarray(made(samples=samples, sample_rate=rate), dtype=np.float32)
+            return np.ascontiguousarray(transform(samples=samples, sample_rate=rate), dtype=np.float32)
         finally:
             random.setstate(states[0])
             np.random.set_state(states[1])  # noqa: NPY002
@@ -78,7 +79,9 @@ def _rows(path: Path) -> list[Any]:
         content = yaml.safe_load(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise UserError(f"{path}: cannot be read ({error.strerror})") from None
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+    except RecursionError:
+        raise UserError(f"{path}: is nested too deep") from None
+    except (yaml.YAMLError, ValueError) as error:
         raise UserError(f"{path}: is not YAML ({' '.join(str(error).split())})") from None
     rows = content.get("scenarios") if isinstance(content, dict) else None
     if not isinstance(rows, list):
@@ -114,7 +117,7 @@ def _scenario(row: Any, where: str) -> Scenario:
 
 def _transform(name: str, where: str) -> str:
     if name not in _transforms():
-        raise UserError(f"{where}: audiomentations has no transform '{name}'{nearest(name, _transforms())}")
+        raise UserError(f"{where}: audiomentations has no transform '{name}'; {did_you_mean(name, _transforms())}")
     return name
 
 
@@ -124,6 +127,6 @@ def _transforms() -> tuple[str, ...]:
         import audiomentations
         from audiomentations.core.transforms_interface import BaseTransform
     except ImportError:
-        raise UserError('own scenarios need audiomentations: pip install "speech-robust-bench[augment]"') from None
+        raise UserError(f"own scenarios need audiomentations: {install_hint('augment')}") from None
     classes = vars(audiomentations).items()
     return tuple(sorted(name for name, kind in classes if isinstance(kind, type) and issubclass(kind, BaseTransform)))

@@ -7,7 +7,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,10 +18,11 @@ import pyarrow.parquet as pq
 
 from srb.builders.banks import Banks
 from srb.builders.corpora import Utterance
-from srb.builders.manifests import read_manifest
+from srb.builders.dataset_card import edition
+from srb.builders.manifests import read_manifest, shard_paths
 from srb.builders.plan import DEMO, available, clips, job_named
 from srb.builders.rows import ROWS_PER_GROUP, SCHEMA, make_tables
-from srb.builders.seeding import BENCHMARK_VERSION
+from srb.core.seeding import BENCHMARK_VERSION
 
 FEATURES = datasets.Features.from_arrow_schema(SCHEMA)
 VERSION = datasets.Version(f"{BENCHMARK_VERSION}.0.0")
@@ -89,10 +89,9 @@ class _Built(datasets.ArrowBasedBuilder):
 def to_cache(folder: Path, config: str) -> None:
     """Put a built config into the datasets cache under the bare name `srb`."""
     manifest = read_manifest(folder / config)
-    files = tuple(str(folder.resolve() / config / name) for name in manifest["files"])
+    files = tuple(map(str, shard_paths(folder.resolve() / config, manifest)))
     # The hash tells editions apart; without it changed data would hide behind what the cache already has.
-    edition = hashlib.sha256(f"{manifest['content_sha256']} {pq.read_schema(files[0]).names}".encode()).hexdigest()
-    builder = _Built(config_name=config, dataset_name="srb", hash=edition[:16])
+    builder = _Built(config_name=config, dataset_name="srb", hash=edition(manifest))
     builder.files = files  # not an option of the config, which would change its name in the cache
     datasets.disable_progress_bars()
     try:

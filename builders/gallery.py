@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import html
-import struct
-import zlib
+import io
 from base64 import b64encode
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,9 +11,11 @@ from string import Template
 
 import numpy as np
 
-from srb.builders import audio
-from srb.builders.errors import UserError
-from srb.builders.scenarios import CATEGORIES, Scenario
+from srb.builders.scenarios import Scenario
+from srb.core import audio
+from srb.core.categories import CATEGORIES
+from srb.core.errors import UserError
+from srb.core.files import replacing
 
 N_FFT = 512
 WIDTH, RANGE_DB = 360, 80
@@ -47,14 +48,14 @@ def write_page(folder: Path, title: str, table: Mapping[str, Scenario], reports:
         names = [name for name, row in table.items() if row.category == category]
         rows = [(name, [report for report in reports if report["scenario"] == name]) for name in names]
         figures = [
-            f"<h3>{name}</h3><p>{html.escape(table[name].help)}</p><div>{_figures(made)}</div>"
-            for name, made in rows
-            if made
+            f"<h3>{name}</h3><p>{html.escape(table[name].help)}</p><div>{_figures(clips)}</div>"
+            for name, clips in rows
+            if clips
         ]
         if figures:
-            sections.append(_section(f"{category}: {CATEGORIES[category]}", figures))
+            sections.append(_section(f"{category}: {CATEGORIES[category].meaning}", figures))
     page = Template(_PAGE).substitute(title=html.escape(Path(title).name), body="\n".join(sections))
-    with audio.replacing(folder / "index.html") as part:
+    with replacing(folder / "index.html") as part:
         part.write_text(page, encoding="utf-8")
 
 
@@ -95,25 +96,18 @@ def _section(title: str, parts: list[str]) -> str:
 
 def _png(shades: np.ndarray) -> bytes:
     """An 8-bit image through the colour map, as PNG."""
-    height, width = shades.shape
+    from PIL import Image
+
     anchors = np.array(_MAGMA, dtype=float)
     at = np.linspace(0, len(anchors) - 1, 256)
     palette = np.stack([np.interp(at, np.arange(len(anchors)), anchors[:, c]) for c in range(3)], axis=1).astype(
         np.uint8
     )
-    lines = np.hstack([np.zeros((height, 1), np.uint8), shades])  # each line starts with its filter type, none
-
-    def chunk(kind: bytes, data: bytes) -> bytes:
-        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
-
-    header = struct.pack(">IIBBBBB", width, height, 8, 3, 0, 0, 0)
-    return (
-        b"\x89PNG\r\n\x1a\n"
-        + chunk(b"IHDR", header)
-        + chunk(b"PLTE", palette.tobytes())
-        + chunk(b"IDAT", zlib.compress(lines.tobytes(), 9))
-        + chunk(b"IEND", b"")
-    )
+    image = Image.fromarray(np.ascontiguousarray(shades))
+    image.putpalette(palette.tobytes())
+    buffer = io.BytesIO()
+    image.save(buffer, "PNG", optimize=True)
+    return buffer.getvalue()
 
 
 _PAGE = """<!doctype html>

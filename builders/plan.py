@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from pathlib import Path
 
 from srb.builders.corpora import RECORDED, Corpus, Utterance, open_corpus
-from srb.builders.errors import UserError
-from srb.builders.names import ConfigName, parse
-from srb.builders.scenarios import SCENARIOS, Scenario, find, nearest, perturbations
+from srb.builders.scenarios import SCENARIOS, Scenario, find, perturbations
 from srb.builders.tts import default_engine, speak_all
+from srb.core.errors import UserError, did_you_mean
+from srb.core.names import ConfigName, parse
 
 DEMO = {("en", "demo"): None, ("es", "demo"): None}
 Sources = Mapping[tuple[str, str], str | None]  # (language, corpus) -> folder or dataset; None for what is built in
@@ -46,21 +47,29 @@ def plan(patterns: Iterable[str], sources: Sources, table: Mapping[str, Scenario
     chosen: dict[str, Job] = {}
     for pattern in patterns:
         if any(mark in pattern for mark in "*?["):
-            found = {name: job for name, job in known.items() if fnmatchcase(name, pattern)}
-            if not found:
+            matching = {name: job for name, job in known.items() if fnmatchcase(name, pattern)}
+            if not matching:
                 corpora = ", ".join(f"{language}-{corpus}" for language, corpus in sources)
                 raise UserError(
-                    f"no config matches '{pattern}'{nearest(pattern, known)}; the corpora at hand are {corpora}"
+                    f"no config matches '{pattern}'; {did_you_mean(pattern, known)}; the corpora given are {corpora}"
                 )
-            chosen |= found
+            chosen |= matching
         else:
             job = job_named(pattern, table)
             chosen[str(job.name)] = job
     return [chosen[name] for name in sorted(chosen)]
 
 
+def unspoken(patterns: Iterable[str], sources: Sources) -> list[str]:
+    """The configs of synthetic speech that globs would match, but leave out: they need a voice, so they are named."""
+    recorded = {entry.corpus for entry in RECORDED.values()}
+    names = [str(ConfigName(language, "tts", 0, corpus)) for language, corpus in sources if corpus not in recorded]
+    patterns = list(patterns)
+    return [name for name in names if name not in patterns and any(fnmatchcase(name, each) for each in patterns)]
+
+
 def available(sources: Sources, table: Mapping[str, Scenario] = SCENARIOS) -> list[Job]:
-    """Every config that globs range over: clean, perturbed and recorded ones of the corpora at hand."""
+    """Every config that globs range over: clean, perturbed and recorded ones of the corpora given."""
     jobs = []
     for language, corpus in sources:
         recorded = [table[name] for name, entry in RECORDED.items() if entry.corpus == corpus]
@@ -78,6 +87,8 @@ def job_named(name: str, table: Mapping[str, Scenario] = SCENARIOS) -> Job:
         raise UserError(f"'{name}' is adversarial and belongs to one model; make it with `srb attack {scenario.name}`")
     if parts.model:
         raise UserError(f"'{name}' names a model, and only adversarial configs belong to one; leave it out")
+    if parts.value is not None:
+        scenario = scenario.at(parts.value, parts.parameter)
     if scenario.graded and not parts.severity:
         raise UserError(f"'{name}' needs a severity: {name}_sev1 to {name}_sev{len(scenario.severities)}")
     scenario.value(parts.severity)
@@ -85,10 +96,22 @@ def job_named(name: str, table: Mapping[str, Scenario] = SCENARIOS) -> Job:
 
 
 def clips(
-    selection: tuple[str, str, str | None], sources: Sources, limit: int | None = None, tts: str | None = None
+    selection: tuple[str, str, str | None],
+    sources: Sources,
+    limit: int | None = None,
+    tts: str | None = None,
+    *,
+    spoken: Path | None = None,
+    seed: str = "",
 ) -> tuple[Corpus, list[Utterance]]:
-    """The corpus that a group of configs is made from, and the clips of it: as recorded, or spoken by an engine."""
+    """The corpus that a group of configs is made from, and the clips of it: as recorded, or spoken by an engine.
+
+    Spoken clips are kept in the folder `spoken`, if there is one, so that each is synthesised once. `seed` is that of a
+    private edition, whose voices are drawn anew.
+    """
     language, name, scenario = selection
     corpus = open_corpus(sources.get((language, name)), language, name, scenario)
     chosen = corpus.utterances[:limit]
-    return corpus, list(speak_all(chosen, tts or default_engine(language))) if scenario == "tts" else chosen
+    if scenario != "tts":
+        return corpus, chosen
+    return corpus, list(speak_all(chosen, tts or default_engine(language), spoken, seed))

@@ -19,14 +19,14 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from srb.builders import onnx_cut
-from srb.builders.audio import RATE, Samples
 from srb.builders.corpora.base import Problem, Utterance
-from srb.builders.errors import UserError
+from srb.core.audio import RATE, Samples
+from srb.core.errors import UserError
+from srb.core.install_hint import install_hint
 
 DNSMOS_COLUMNS = ("dnsmos_p808", "dnsmos_sig", "dnsmos_bak", "dnsmos_ovrl")
 COLUMNS = (*DNSMOS_COLUMNS, "pesq")
@@ -228,35 +228,46 @@ class _Networks(NamedTuple):
 
 @lru_cache(maxsize=1)
 def _networks() -> _Networks:
-    _require("speechmos")
-    _require("onnxruntime")
+    for needed in ("speechmos", "onnx", "onnxruntime"):
+        _require(needed)
+    import onnx
+
     package = importlib.util.find_spec("speechmos")
     assert package is not None
     folder = Path((package.submodule_search_locations or [""])[0], "dnsmos_models")
-    model = (folder / "sig_bak_ovr.onnx").read_bytes()
-    operations = onnx_cut.nodes(model)
-    expand = next(number for number, node in enumerate(operations) if node.op == "Unsqueeze")
-    spectrum = next(node for node in operations[expand:] if node.op == "Conv").inputs[0]
-    layers = next(node for node in operations if node.op == "MaxPool").outputs[0]
+    model = onnx.load(folder / "sig_bak_ovr.onnx")
+    operations = model.graph.node
+    expand = next(number for number, node in enumerate(operations) if node.op_type == "Unsqueeze")
+    spectrum = next(node for node in operations[expand:] if node.op_type == "Conv").input[0]
+    layers = next(node for node in operations if node.op_type == "MaxPool").output[0]
+    # The layers run over clips of any length, so the shapes between the parts are free.
+    floats = onnx.TensorProto.FLOAT
+    model.graph.value_info.extend(
+        [
+            onnx.helper.make_tensor_value_info(spectrum, floats, ("N", 1, "frames", 161)),
+            onnx.helper.make_tensor_value_info(layers, floats, ("N", 32, "half", 80)),
+        ]
+    )
+    extract = onnx.utils.Extractor(model).extract_model
     return _Networks(
-        _part(onnx_cut.cut(model, ("input_1", ("N", _WINDOW)), (spectrum, ("N", 1, _FRAMES, 161)))),
-        _part(onnx_cut.cut(model, (spectrum, ("N", 1, "frames", 161)), (layers, ("N", 32, "half", 80)))),
-        _part(onnx_cut.cut(model, (layers, ("N", 32, _FRAMES // 2, 80)), (operations[-1].outputs[0], ("N", 3)))),
-        _part((folder / "model_v8.onnx").read_bytes()),
+        _part(extract([model.graph.input[0].name], [spectrum])),
+        _part(extract([spectrum], [layers])),
+        _part(extract([layers], [model.graph.output[0].name])),
+        _part(onnx.load(folder / "model_v8.onnx")),
     )
 
 
-def _part(model: bytes) -> Callable[[np.ndarray], np.ndarray]:
+def _part(model: Any) -> Callable[[np.ndarray], np.ndarray]:
     """A network as a function, on one thread: clips are scored in parallel, not their layers."""
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
-    session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+    session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
     name = session.get_inputs()[0].name
     return lambda values: session.run(None, {name: values})[0]
 
 
 def _require(package: str) -> None:
     if importlib.util.find_spec(package) is None:
-        raise UserError(f"speech quality needs the package {package}: pip install 'speech-robust-bench[quality]'")
+        raise UserError(f"speech quality needs the package {package}: {install_hint('quality')}")

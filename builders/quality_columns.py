@@ -20,10 +20,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from srb.builders import audio
-from srb.builders.errors import UserError
+from srb.builders.dataset_card import write_card
+from srb.builders.manifests import MANIFEST, read_manifest, shard_paths
 from srb.builders.quality import COLUMNS, DNSMOS_COLUMNS, dnsmos, pesq
-from srb.builders.workplace import held
+from srb.core import audio
+from srb.core.errors import UserError
+from srb.core.files import replacing, write_atomically
+from srb.core.folder_lock import locked_folder
 
 CHUNK = 4  # rows of one piece of work: some seconds of it, so that the bar moves and no worker waits long for another
 
@@ -43,15 +46,15 @@ def score(
 ) -> tuple[int, int]:
     """Add the columns that configs lack; returns the rows scored and how many configs had them all already."""
     files = {config: shards(root, config) for config in configs}
-    lacking = {shard: found for group in files.values() for shard in group if (found := missing(shard, columns))}
-    todo = {shard for shard, found in lacking.items() if not ready(shard, found)}
+    lacking = {shard: absent for group in files.values() for shard in group if (absent := missing(shard, columns))}
+    todo = {shard for shard, absent in lacking.items() if not ready(shard, absent)}
     rows = sum(pq.read_metadata(shard).num_rows for shard in todo)
     clean = CleanClips(root)
     pool: Any = nullcontext()
     if workers > 1 and rows > 1:
         # Not forked: the networks' threads and pyarrow's do not survive one.
         pool = ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn"))
-    with held(root), pool as executor:
+    with locked_folder(root), pool as executor:
         tick = show("quality", rows)
         for group in files.values():
             for shard in group:
@@ -59,12 +62,19 @@ def score(
                     for count in add_columns(shard, lacking[shard], clean, executor.map if executor else map):
                         tick(count)
             publish(shard for shard in group if shard in lacking)
+        for config, group in files.items():
+            if any(shard in lacking for shard in group):
+                _record_columns(root / config, group)
+        write_card(root)
     return rows, sum(not any(shard in lacking for shard in group) for group in files.values())
 
 
 def shards(root: Path, config: str) -> list[Path]:
-    """The parquet files of a config."""
-    return sorted((root / config).glob("test-*.parquet"))
+    """The parquet files of a config, after a look at whether all of it is there."""
+    folder = root / config
+    if not (folder / MANIFEST).is_file():
+        return sorted(folder.glob("test-*.parquet"))
+    return shard_paths(folder, read_manifest(folder))
 
 
 def missing(shard: Path, wanted: Sequence[str] = COLUMNS) -> list[str]:
@@ -85,7 +95,7 @@ def ready(shard: Path, columns: Sequence[str]) -> bool:
 
 def add_columns(shard: Path, columns: Sequence[str], clean: CleanClips, run: Map = map) -> Iterator[int]:
     """Write the file's successor; yields the number of rows scored as it goes. `run` is `map`, or a pool's."""
-    with audio.replacing(_successor(shard)) as part, pq.ParquetFile(shard) as source:
+    with replacing(_successor(shard)) as part, pq.ParquetFile(shard) as source:
         schema = _extend(source.schema_arrow, columns)
         options = {"use_dictionary": False, "write_statistics": False, "compression": _compression(source)}
         with pq.ParquetWriter(part, schema, **options) as writer:
@@ -102,6 +112,13 @@ def publish(files: Iterable[Path]) -> None:
     """Put the successors of a config's files in their places."""
     for shard in files:
         os.replace(_successor(shard), shard)
+
+
+def _record_columns(folder: Path, shards: Sequence[Path]) -> None:
+    """Say in the manifest which columns there are now: the card tells caches of it."""
+    if (folder / MANIFEST).is_file():
+        manifest = {**read_manifest(folder), "columns": pq.read_schema(shards[0]).names}
+        write_atomically(folder / MANIFEST, json.dumps(manifest, indent=1))
 
 
 def _successor(shard: Path) -> Path:

@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from srb.builders.apply import Perturbed, apply
-from srb.builders.audio import RATE, Samples, encode_flac, to_pcm16
+from srb.builders.apply import Perturbed, perturb_clip
 from srb.builders.banks import Banks
 from srb.builders.corpora import Utterance
 from srb.builders.plan import Job
-from srb.builders.seeding import clip_rng
+from srb.core.audio import RATE, Samples, encode_flac, to_pcm16
+from srb.core.row_hashes import row_digest
 
 ROWS_PER_GROUP = 100
 AT_ONCE = 25  # clips whose rows are gathered into a table while they are still in the processor's cache
 
 _STRINGS = ("text", "language", "speaker", "gender", "age", "accent", "corpus", "licence")
-_COLUMNS = {
+COLUMNS = {
     "id": "string",
     "audio": "audio",
     **dict.fromkeys(_STRINGS, "string"),
@@ -38,10 +38,10 @@ _COLUMNS = {
 def _schema() -> pa.Schema:
     """The columns for parquet, with what `datasets` reads to know that the struct is sound."""
     encoded = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
-    fields = [(name, encoded if kind == "audio" else pa.type_for_alias(kind)) for name, kind in _COLUMNS.items()]
+    fields = [(name, encoded if kind == "audio" else pa.type_for_alias(kind)) for name, kind in COLUMNS.items()]
     features = {
         name: {"sampling_rate": RATE, "_type": "Audio"} if kind == "audio" else {"dtype": kind, "_type": "Value"}
-        for name, kind in _COLUMNS.items()
+        for name, kind in COLUMNS.items()
     }
     return pa.schema(fields, metadata={"huggingface": json.dumps({"info": {"features": features}})})
 
@@ -49,12 +49,14 @@ def _schema() -> pa.Schema:
 SCHEMA = _schema()
 
 
-def make_tables(jobs: Sequence[Job], clips: Sequence[tuple[Utterance, Samples]], banks: Banks) -> list[pa.Table]:
-    """The rows of some configs for some clips. All severities of a clip in turn: they may share what it takes."""
+def make_tables(
+    jobs: Sequence[Job], clips: Sequence[tuple[Utterance, Samples]], banks: Banks, seed: str = ""
+) -> list[pa.Table]:
+    """The rows of some clips in configs of one scenario: a table for each config."""
     pieces = []
     for start in range(0, len(clips), AT_ONCE):
         piece = clips[start : start + AT_ONCE]
-        rows = [[make_row(job, utterance, samples, banks) for job in jobs] for utterance, samples in piece]
+        rows = [_rows_of_clip(jobs, utterance, samples, banks, seed) for utterance, samples in piece]
         pieces.append([_table(config) for config in zip(*rows, strict=True)])
     return [pa.concat_tables(config) for config in zip(*pieces, strict=True)]
 
@@ -77,42 +79,61 @@ def _table(rows: Sequence[dict]) -> pa.Table:
     return pa.Table.from_arrays(columns, schema=SCHEMA)
 
 
-def make_row(job: Job, utterance: Utterance, samples: Samples, banks: Banks) -> dict:
-    """One clip under one config's scenario."""
-    made = _perturb(job, utterance, samples, banks)
-    pcm = to_pcm16(made.samples)
-    text = utterance.text if job.scenario.has_speech else ""  # a transcript of a clip without speech is empty
-    return {
+def _rows_of_clip(jobs: Sequence[Job], utterance: Utterance, samples: Samples, banks: Banks, seed: str) -> list[dict]:
+    prepare = jobs[0].scenario.prepare
+    prepared = prepare(samples) if prepare else None
+    return [make_row(job, utterance, samples, banks, prepared, seed) for job in jobs]
+
+
+def make_row(
+    job: Job, utterance: Utterance, samples: Samples, banks: Banks, prepared: Any = None, seed: str = ""
+) -> dict:
+    """One clip under one config's scenario; `prepared` as in `apply`, `seed` of a private edition."""
+    row, pcm = unencoded_row(job, utterance, samples, banks, prepared, seed)
+    row["audio"]["bytes"] = encode_flac(pcm)
+    return row
+
+
+def unencoded_row(
+    job: Job, utterance: Utterance, samples: Samples, banks: Banks, prepared: Any = None, seed: str = ""
+) -> tuple[dict, np.ndarray]:
+    """The row without its audio, and the 16-bit samples that the audio holds."""
+    perturbed = _perturb(job, utterance, samples, banks, prepared, seed)
+    pcm = to_pcm16(perturbed.samples)
+    text = reference(job, utterance)
+    row = {
         "id": utterance.id,
-        "audio": {"bytes": encode_flac(pcm), "path": f"{utterance.id}.flac"},
+        "audio": {"bytes": b"", "path": f"{utterance.id}.flac"},
         **{name: getattr(utterance, name) for name in _STRINGS},
         "text": text,
         "duration": len(pcm) / RATE,
         "source": job.source and str(job.source),
         "scenario": job.scenario.name,
         "severity": job.severity,
-        "parameters": json.dumps(made.parameters),
-        "snr_db": made.snr_db,
-        "clipped": made.clipped,
+        "parameters": json.dumps(perturbed.parameters),
+        "snr_db": perturbed.snr_db,
+        "clipped": perturbed.clipped,
         "sha256": row_digest(utterance.id, text, pcm),
     }
+    return row, pcm
 
 
-def row_digest(clip_id: str, text: str, pcm: np.ndarray) -> str:
-    """Hash of what a recogniser and a scorer see: id, transcript and 16-bit samples, however they are encoded."""
-    digest = hashlib.sha256(f"{clip_id}\x1f{text}\x1f".encode())
-    digest.update(np.ascontiguousarray(pcm, dtype="<i2").data)
-    return digest.hexdigest()
+def reference(job: Job, utterance: Utterance) -> str:
+    """The transcript of a row; that of a clip without speech is empty."""
+    return utterance.text if job.scenario.has_speech else ""
 
 
-def content_digest(row_digests: Iterable[str]) -> str:
-    """Hash of a config: of its rows' hashes, in order."""
-    return hashlib.sha256("".join(row_digests).encode()).hexdigest()
-
-
-def _perturb(job: Job, utterance: Utterance, samples: Samples, banks: Banks) -> Perturbed:
+def _perturb(job: Job, utterance: Utterance, samples: Samples, banks: Banks, prepared: Any, seed: str) -> Perturbed:
     if job.scenario.function is None:
         drawn = getattr(utterance.audio, "parameters", {})  # the voice of synthetic speech
         return Perturbed(np.clip(samples, -1, 1), drawn, clipped=int(np.count_nonzero(np.abs(samples) > 1)))
-    rng = clip_rng(utterance.corpus, utterance.id, job.scenario.name, job.severity)
-    return apply(job.scenario, job.severity, samples, rng, banks)
+    return perturb_clip(
+        job.scenario,
+        job.severity,
+        samples,
+        banks,
+        corpus=utterance.corpus,
+        clip_id=utterance.id,
+        seed=seed,
+        prepared=prepared,
+    )

@@ -6,12 +6,10 @@ the published data), AequeVox (Rajan et al., Table 2), Olivier's thesis (attacks
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from srb.builders.errors import UserError
 from srb.builders.perturb import aequevox, codec, reject
 from srb.builders.perturb.chorus import chorus
 from srb.builders.perturb.echo import echo
@@ -20,39 +18,52 @@ from srb.builders.perturb.kenansville import kenansville
 from srb.builders.perturb.noise import add_noise, gaussian
 from srb.builders.perturb.packets import packet_loss
 from srb.builders.perturb.phaser import phaser
-from srb.builders.perturb.pitch import pitch
+from srb.builders.perturb.pitch import analyse, pitch
 from srb.builders.perturb.resample import resample, speed
 from srb.builders.perturb.room import reverberate
 from srb.builders.perturb.shelves import bass, treble
 from srb.builders.perturb.sinc import highpass, lowpass
 from srb.builders.perturb.tempo import tempo
 from srb.builders.perturb.tremolo import tremolo
+from srb.core.audio import Samples
+from srb.core.categories import CATEGORIES
+from srb.core.errors import UserError, did_you_mean
+from srb.core.names import parameter_word
 
 Bank = Literal["noise", "noise_esc50", "noise_musan", "noise_wham", "music", "speech", "rir", "real_rir"]
-Maker = Literal["perturbation", "recording", "speech synthesis", "attack"]
-
-# The categories of the paper's Table 1 first, in its order, then those beyond it.
-CATEGORIES = {
-    "clean": "clean speech, the baseline",
-    "accent": "accented speech",
-    "audio_proc": "audio processing",
-    "noise_env": "environmental noise",
-    "noise_white": "white noise",
-    "sfx": "special effects",
-    "social_far": "social gatherings, far microphone",
-    "social_near": "social gatherings, near microphone",
-    "spatial": "rooms and echo",
-    "synth_speech": "synthetic speech",
-    "adv_ua": "adversarial, utterance-agnostic",
-    "adv_us": "adversarial, utterance-specific",
-    "adv_other": "adversarial, beyond the paper",
-    "codec": "encoding formats",
-    "transmission": "transmission losses",
-    "extreme": "speech rate and loudness extremes",
-    "reject": "no speech at all: every word is a hallucination",
-    "aequevox": "AequeVox fairness transformations",
-    "custom": "the user's own",
+# What a recording drawn from each bank is called in a row's parameters.
+BANKS: dict[Bank, str] = {
+    "noise": "noise",
+    "noise_esc50": "noise",
+    "noise_musan": "noise",
+    "noise_wham": "noise",
+    "music": "music",
+    "speech": "speech",
+    "rir": "room",
+    "real_rir": "room",
 }
+# The lowest and the highest value that a parameter, or one scenario's, can be asked for at beyond the severities.
+VALUES: dict[str, tuple[float, float]] = {
+    "snr_db": (-50, 100),
+    "delay_ms": (1, 5_000),
+    "gain_db": (-60, 60),
+    "decay": (0, 0.99),
+    "factor": (0.1, 100),
+    "semitones": (-24, 24),
+    "depth_percent": (0, 100),
+    "fraction": (0.0625, 1),
+    "corner_hz": (100, 7_900),
+    "kbps": (8, 128),
+    "quality": (0, 10),
+    "loss_percent": (0, 90),
+    "loss_db": (0, 90),
+    "level": (0.001, 1),
+    "percent": (0, 50),
+    "chunk_ms": (1, 1_000),
+    "opus": (6, 128),
+    "chorus": (20, 90),  # SoX allows delays of 20 to 100 ms, and the second voice is 10 ms later
+}
+Maker = Literal["perturbation", "recording", "speech synthesis", "attack"]
 
 
 @dataclass(frozen=True)
@@ -60,8 +71,9 @@ class Scenario:
     """One hard scenario.
 
     A perturbation is a pure function `(samples, rate, value, rng) -> samples` with its value at each severity; one that
-    needs material from a bank names it, and its function takes the recording as a fifth argument. The other makers
-    (recordings, speech synthesis, attacks) have no function here.
+    needs material from a bank names it, and its function takes the recording as a fifth argument. One that begins with
+    work that is the same at every severity names it as `prepare`, and its function takes the result as a last argument.
+    The other makers (recordings, speech synthesis, attacks) have no function here.
     """
 
     name: str
@@ -74,6 +86,7 @@ class Scenario:
     bank: Bank | None = None
     maker: Maker = "perturbation"
     has_speech: bool = True
+    prepare: Callable[[Samples], Any] | None = None
 
     @property
     def graded(self) -> bool:
@@ -81,16 +94,63 @@ class Scenario:
         return len(self.severities) > 1
 
     @property
+    def stretches(self) -> bool:
+        """Whether it makes the clip longer or shorter throughout, so that a word's place moves in proportion."""
+        return self.function in (tempo, speed, aequevox.scale)
+
+    @property
     def levels(self) -> tuple[int, ...]:
         """Its severities as numbers: (1, 2, 3, 4), or (0,) where it has none."""
         return tuple(range(1, len(self.severities) + 1)) if self.graded else (0,)
 
-    def value(self, severity: int) -> Any:
-        """The parameter at a severity."""
-        if severity not in self.levels:
-            allowed = f"1 to {len(self.severities)}" if self.graded else "none (leave it out)"
-            raise UserError(f"scenario '{self.name}' has no severity {severity}; it has {allowed}")
-        return self.severities[max(severity - 1, 0)]
+    @property
+    def continuous(self) -> bool:
+        """Whether something lies between two severities: between numbers it does, between bins of rooms it does not."""
+        numbers = all(isinstance(value, int | float) for value in self.severities)
+        return self.graded and numbers and not str(self.parameter).endswith("_bin")
+
+    def value(self, severity: float) -> Any:
+        """The parameter at a severity; between two severities, the value in proportion between theirs."""
+        if severity in self.levels:
+            return self.severities[max(int(severity) - 1, 0)]
+        if self.graded and not severity:
+            raise UserError(f"scenario '{self.name}' needs a severity, 1 to {len(self.severities)}")
+        if self.continuous and self.levels[0] < severity < self.levels[-1]:
+            below = int(severity) - 1
+            low, high = self.severities[below : below + 2]
+            return low + (high - low) * (severity - int(severity))
+        allowed = f"1 to {len(self.severities)}" if self.graded else "none (leave it out)"
+        raise UserError(f"scenario '{self.name}' has no severity {severity}; it has {allowed}")
+
+    @property
+    def takes_values(self) -> bool:
+        """Whether it can be asked for at any value of its parameter, not only at its severities."""
+        return self.function is not None and self.parameter in VALUES
+
+    def at(self, value: float, parameter: str | None = None) -> Scenario:
+        """The same scenario at one value of its parameter, without severities; the parameter may be named, to check it.
+
+        All values of a scenario draw from one random stream of a clip, that of severity 0: the same noise, for example,
+        at every SNR.
+        """
+        if not self.takes_values:
+            raise UserError(f"scenario '{self.name}' cannot be asked for at a value; leave the value out")
+        assert self.parameter
+        word = parameter_word(self.parameter)
+        lowest, highest = VALUES.get(self.name, VALUES[self.parameter])
+        if parameter not in (None, word):
+            raise UserError(f"scenario '{self.name}' has no parameter '{parameter}'; its values are written {word}<N>")
+        if not lowest <= value <= highest:
+            raise UserError(f"scenario '{self.name}': {self.parameter} {value:g} is not in {lowest:g} to {highest:g}")
+        return replace(self, severities=(int(value) if float(value).is_integer() else value,))
+
+    def chosen(self, severity: float, value: float | None = None) -> Scenario:
+        """The scenario if it has that severity, or the scenario at a value; one clear error otherwise."""
+        if value is not None and severity:
+            raise UserError("say either a severity or a value")
+        row = self if value is None else self.at(value)
+        row.value(severity)
+        return row
 
 
 SRB = "SRB Table 2"
@@ -114,6 +174,11 @@ def _aeq(name: str, function: Callable[..., Any], parameter: str, *values: float
     return Scenario(f"aeq_{name}", "aequevox", what, "AequeVox Table 2", function, parameter, values)
 
 
+def _aeq_code(name: str, function: Callable[..., Any], *corners_hz: float) -> Scenario:
+    what = "Butterworth, zero phase"
+    return Scenario(f"aeq_{name}_zero_phase", "aequevox", what, "AequeVox' code", function, "corner_hz", corners_hz)
+
+
 _ROWS = (
     Scenario("clean", "clean", "the recordings as published", "SRB", maker="recording"),
     # SRB, simulated: 25 scenarios x 4 severities
@@ -134,8 +199,10 @@ _ROWS = (
     Scenario("tempo_down", "sfx", "SoX tempo F 30", SRB, tempo, "factor", SLOWER),
     Scenario("speedup", "sfx", "faster, pitch rises", SRB, speed, "factor", FASTER),
     Scenario("slowdown", "sfx", "slower, pitch falls", SRB, speed, "factor", SLOWER),
-    Scenario("pitch_up", "sfx", "pitch shift up", SRB, pitch, "semitones", SEMITONES),
-    Scenario("pitch_down", "sfx", "pitch shift down", SRB, pitch, "semitones", tuple(-n for n in SEMITONES)),
+    Scenario("pitch_up", "sfx", "pitch shift up", SRB, pitch, "semitones", SEMITONES, prepare=analyse),
+    Scenario(
+        "pitch_down", "sfx", "pitch shift down", SRB, pitch, "semitones", tuple(-n for n in SEMITONES), prepare=analyse
+    ),
     # gain-in 0.7 as in the published data; the paper prints 0.9
     Scenario("chorus", "sfx", "SoX chorus, two voices", SRB, chorus, "delay_ms", (30, 50, 70, 90)),
     Scenario("tremolo", "sfx", "SoX tremolo 20 D", SRB, tremolo, "depth_percent", (50, 66, 83, 100)),
@@ -156,6 +223,7 @@ _ROWS = (
     _attack("universal", "adv_ua", SRB, *ATTACK_SNR_DB, what="universal perturbation"),
     # Attacks beyond it (Olivier, chapters 5 to 7 and Appendix D)
     Scenario("kenansville", "adv_other", "weakest DFT bins zeroed", OLIVIER, kenansville, "snr_db", ATTACK_SNR_DB),
+    _attack("auto", "adv_auto", "Croce and Hein", *ATTACK_SNR_DB, what="the worst of an ensemble without knobs"),
     _attack("genetic", "adv_other", OLIVIER, *ATTACK_SNR_DB, what="genetic, by queries alone"),
     _attack("transfer", "adv_other", OLIVIER, *ATTACK_SNR_DB, what="PGD on proxy models"),
     _attack("cw", "adv_other", OLIVIER, what="targeted, as faint as it gets"),
@@ -190,6 +258,9 @@ _ROWS = (
     _aeq("lowpass", aequevox.lowpass, "corner_hz", 900, 800, 700, 600, 500, what="Butterworth, order 2"),
     _aeq("noise", gaussian, "snr_db", 10, 8, 6, 4, 2, what="white noise at an SNR"),
     _aeq("scale", aequevox.scale, "factor", 0.9, 0.8, 0.7, 0.6, 0.5, what="slower, pitch falls"),
+    # the filters as AequeVox' code runs them, forward and backward; its listeners rated these
+    _aeq_code("hp", aequevox.highpass_zero_phase, 500, 600, 700, 800, 900),
+    _aeq_code("lp", aequevox.lowpass_zero_phase, 900, 800, 700, 600, 500),
 )
 
 SCENARIOS: dict[str, Scenario] = {row.name: row for row in _ROWS}
@@ -198,16 +269,24 @@ SCENARIOS: dict[str, Scenario] = {row.name: row for row in _ROWS}
 def find(name: str, table: Mapping[str, Scenario] = SCENARIOS) -> Scenario:
     """The scenario of that name; an unknown one is answered with the nearest."""
     if name not in table:
-        raise UserError(f"unknown scenario '{name}'{nearest(name, table)}; `srb ls` lists them all")
+        raise UserError(f"unknown scenario '{name}'; {did_you_mean(name, table)} `srb ls` lists them all")
     return table[name]
 
 
-def nearest(name: str, names: Iterable[str]) -> str:
-    """`, did you mean ...?` for error messages, or nothing where no name is near."""
-    close = difflib.get_close_matches(name, list(names), n=3, cutoff=0.5)
-    return f", did you mean {' or '.join(close)}?" if close else ""
+def choose(names: Iterable[str], table: Mapping[str, Scenario] = SCENARIOS) -> list[Scenario]:
+    """The scenarios of some names, of scenarios or of categories; all of them if there is no name."""
+    wanted = set(names)
+    for name in wanted:
+        if name not in table and name not in CATEGORIES:
+            raise UserError(f"no category or scenario '{name}'; {did_you_mean(name, [*CATEGORIES, *table])}")
+    return [row for row in table.values() if not wanted or {row.name, row.category} & wanted]
 
 
 def perturbations(table: Mapping[str, Scenario] = SCENARIOS) -> list[Scenario]:
     """The scenarios that are made from a clean clip by a function of this package."""
     return [scenario for scenario in table.values() if scenario.function]
+
+
+def attacks(table: Mapping[str, Scenario] = SCENARIOS) -> list[Scenario]:
+    """The scenarios that `srb attack` makes."""
+    return [scenario for scenario in table.values() if scenario.category.startswith("adv_")]

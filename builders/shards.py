@@ -10,13 +10,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from srb.builders.audio import RATE, Samples, file_state, replacing
 from srb.builders.banks import Banks
-from srb.builders.banks.recording import ByteCache, frozen
 from srb.builders.corpora import Problem, Utterance
-from srb.builders.errors import UserError
 from srb.builders.plan import Job
 from srb.builders.rows import ROWS_PER_GROUP, SCHEMA, make_tables
+from srb.core.audio import RATE, Samples
+from srb.core.errors import UserError
+from srb.core.files import file_digest, replacing, write_atomically
+from srb.core.seeding import content_id
 
 if TYPE_CHECKING:
     from pyarrow import Table
@@ -30,16 +31,33 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
+class Clip:
+    """An utterance that could be decoded, the hash of the samples that it had then, and how long it lasts."""
+
+    utterance: Utterance
+    samples_digest: str
+    seconds: float = 0.0
+
+    def load(self) -> Samples:
+        """Its samples; a file that has changed since it was checked would make a config of mixed editions."""
+        samples = self.utterance.load()
+        if content_id(samples) != self.samples_digest:
+            raise UserError(f"{self.utterance.audio.name}: has changed while the build was running; run it again")
+        return samples
+
+
+@dataclass(frozen=True)
 class Shard:
     """Some clips of a corpus, and where each config's rows of them go."""
 
-    utterances: tuple[Utterance, ...]
+    clips: tuple[Clip, ...]
     targets: tuple[tuple[Job, Path], ...]
     banks: Banks
+    seed: str = ""  # of a private edition
 
     @property
     def rows(self) -> int:
-        return len(self.utterances) * len(self.targets)
+        return len(self.clips) * len(self.targets)
 
 
 def split(utterances: Sequence[T]) -> list[tuple[T, ...]]:
@@ -68,42 +86,31 @@ def write_shard(shard: Shard, tick: Callable[[int], None]) -> None:
         # The disk is written to while the next rows are made.
         background = stack.enter_context(ThreadPoolExecutor(1))
         written: Future = background.submit(int)
-        for clips in batches(shard.utterances):
+        for clips in batches(shard.clips):
             for _, group in itertools.groupby(writers, key=lambda pair: pair[0].scenario.name):
                 jobs, files = zip(*group, strict=True)
-                tables = make_tables(jobs, clips, shard.banks)
+                tables = make_tables(jobs, clips, shard.banks, shard.seed)
                 written.result()
                 written = background.submit(_write, files, tables)
                 tick(len(jobs) * len(clips))
         written.result()
+    for _, path in shard.targets:
+        write_atomically(digest_path(path), file_digest(path))
 
 
-def batches(utterances: Iterable[Utterance]) -> Iterator[list[tuple[Utterance, Samples]]]:
+def batches(clips: Iterable[Clip]) -> Iterator[list[tuple[Utterance, Samples]]]:
     """The clips with their samples, as many at a time as go into a row group: fewer where they are long."""
     batch: list[tuple[Utterance, Samples]] = []
     size = 0
-    for item in utterances:
-        samples = _load(item)
+    for clip in clips:
+        samples = clip.load()
         if batch and (len(batch) == ROWS_PER_GROUP or size + len(samples) > SAMPLES_PER_GROUP):
             yield batch
             batch, size = [], 0
-        batch.append((item, samples))
+        batch.append((clip.utterance, samples))
         size += len(samples)
     if batch:
         yield batch
-
-
-# The clips decoded last: in a small corpus they come again, for other configs.
-_decoded = ByteCache(128 * 2**20)
-
-
-def _load(item: Utterance) -> Samples:
-    key = item, file_state(getattr(item.audio, "path", ""))
-    samples = _decoded.get(key)
-    if samples is None:
-        samples = frozen(item.load())
-        _decoded.put(key, samples)
-    return samples
 
 
 def _write(files: Sequence[ParquetWriter], tables: Sequence[Table]) -> None:
@@ -111,15 +118,28 @@ def _write(files: Sequence[ParquetWriter], tables: Sequence[Table]) -> None:
         file.write_table(table)
 
 
-def check(utterances: Sequence[Utterance], tick: Callable[[int], None]) -> list[Problem | None]:
-    """Decode each clip and say what is wrong with it, or None."""
-    found: list[Problem | None] = []
+def digest_path(shard: Path) -> Path:
+    """Where the hash of an unfinished config's shard is kept until the config is complete."""
+    return shard.with_name(f"{shard.name}.sha256")
+
+
+def is_whole(shard: Path) -> bool:
+    """Whether a shard that an interrupted build left is there and has the bytes that were written."""
+    try:
+        return digest_path(shard).read_text(encoding="ascii") == file_digest(shard)
+    except (OSError, ValueError):
+        return False
+
+
+def check(utterances: Sequence[Utterance], tick: Callable[[int], None]) -> list[tuple[str, float] | Problem]:
+    """Decode each clip: the hash of its samples and its seconds, or what is wrong with it."""
+    results: list[tuple[str, float] | Problem] = []
     for item in utterances:
         try:
-            _load(item)  # in a small corpus for good: it stays decoded
-            found.append(None)
+            samples = item.load()
+            results.append((content_id(samples), len(samples) / RATE))
         except UserError as error:
             where, _, what = str(error).partition(": ")
-            found.append(Problem(where, f"{what} (id {item.id})"))
+            results.append(Problem(where, f"{what} (id {item.id})"))
         tick(1)
-    return found
+    return results

@@ -12,22 +12,26 @@ Engines are named by a short text, so that a clip can be spoken in any process:
 
 from __future__ import annotations
 
+import hashlib
+import io
 import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
-from srb.builders.audio import RATE, Samples, read, resample
 from srb.builders.corpora.base import AUDIO_SUFFIXES, Utterance
-from srb.builders.errors import UserError
-from srb.builders.seeding import clip_rng
+from srb.core.audio import RATE, Samples, read, resample
+from srb.core.errors import UserError
+from srb.core.files import write_atomically
+from srb.core.install_hint import install_hint
+from srb.core.seeding import clip_rng
 
 MAX_CHARACTERS = 250
 # The engine of the paper for each language; any other language takes Meta's single-language models.
@@ -45,7 +49,7 @@ _MMS_CODES = {
 _BARK_LANGUAGES = ("de", "en", "es", "fr", "hi", "it", "ja", "ko", "pl", "pt", "ru", "tr", "zh")
 
 
-class Engine(Protocol):
+class VoiceEngine(Protocol):
     """Speaks a text in one of its voices; the same text, voice and seed give the same samples."""
 
     licence: str
@@ -70,6 +74,7 @@ class SpokenAudio:
     engine: str
     voice: str
     seed: int
+    folder: Path | None = field(default=None, repr=False, compare=False)  # where it is kept once it has been spoken
 
     @property
     def name(self) -> str:
@@ -81,27 +86,43 @@ class SpokenAudio:
         return {"engine": self.engine, "voice": Path(self.voice).name, "seed": self.seed}
 
     def load(self) -> Samples:
+        if self.folder is None:
+            return self._speak()
+        stored = self.folder / f"{hashlib.sha256(repr(self).encode()).hexdigest()[:32]}.npy"
+        try:
+            return np.load(stored, allow_pickle=False)
+        except (OSError, ValueError, EOFError):  # not spoken yet, or damaged
+            samples = self._speak()
+        self.folder.mkdir(exist_ok=True)
+        buffer = io.BytesIO()
+        np.save(buffer, samples)
+        write_atomically(stored, buffer.getvalue())
+        return samples
+
+    def _speak(self) -> Samples:
         # LibriSpeech writes in capitals, which some engines would spell out.
         text = self.text.lower() if self.text.isupper() else self.text
-        samples = open_engine(self.engine).speak(text, self.voice, self.language, self.seed)
+        samples = open_voice_engine(self.engine).speak(text, self.voice, self.language, self.seed)
         if not np.isfinite(samples).all():
             raise UserError(f"{self.name}: the engine gave NaN or infinite samples")
         return np.clip(samples, -1, 1)
 
 
-def speak_all(utterances: Iterable[Utterance], engine: str) -> Iterator[Utterance]:
+def speak_all(
+    utterances: Iterable[Utterance], engine: str, folder: Path | None = None, seed: str = ""
+) -> Iterator[Utterance]:
     """The clean utterances as synthetic ones: same ids, text cut to what is spoken, a voice drawn for each."""
-    speaker = open_engine(engine)
+    speaker = open_voice_engine(engine)
     for item in utterances:
         voices = speaker.voices(item.language)
         if not voices:
             raise UserError(f"the engine {engine} has no voice for '{item.language}'; choose another with --tts")
-        rng = clip_rng(item.corpus, item.id, "tts", 0)
+        rng = clip_rng(item.corpus, item.id, "tts", 0, seed)
         voice = voices[int(rng.integers(len(voices)))]
         text = cut(item.text)
         yield replace(
             item,
-            audio=SpokenAudio(item.id, text, item.language, engine, voice, int(rng.integers(2**31))),
+            audio=SpokenAudio(item.id, text, item.language, engine, voice, int(rng.integers(2**31)), folder),
             text=text,
             speaker=Path(voice).stem,
             gender=speaker.gender(voice),
@@ -125,7 +146,7 @@ def default_engine(language: str) -> str:
 
 
 @lru_cache(maxsize=2)
-def open_engine(name: str) -> Engine:
+def open_voice_engine(name: str) -> VoiceEngine:
     """The engine that a name means, loaded once in a process."""
     model, _, voices = name.partition("@")
     folder = Path(voices).expanduser() if voices else None
@@ -138,9 +159,9 @@ def open_engine(name: str) -> Engine:
     if model == "yourtts":
         return YourTTS(folder)
     if model in ("bark", "mms"):
-        return Transformers({"bark": "suno/bark", "mms": "facebook/mms-tts-{mms}"}[model], folder)
+        return TransformersVoice({"bark": "suno/bark", "mms": "facebook/mms-tts-{mms}"}[model], folder)
     if model.startswith("hf:"):
-        return Transformers(model.removeprefix("hf:"), folder)
+        return TransformersVoice(model.removeprefix("hf:"), folder)
     raise UserError(f"'{name}' is no text-to-speech engine; there are espeak, flite, yourtts, bark, mms and hf:<model>")
 
 
@@ -224,7 +245,7 @@ class YourTTS:
         return resample(np.asarray(samples, dtype=np.float32), rate, RATE)
 
 
-class Transformers:
+class TransformersVoice:
     """A text-to-speech model of `transformers`: VITS (MMS-TTS), Bark or SpeechT5, from the Hub or a folder."""
 
     _licences: ClassVar = {"bark": "MIT", "speecht5": "MIT", "vits": ""}
@@ -304,7 +325,7 @@ def _from_hub(kind: str, name: str) -> Any:
     try:
         import transformers
     except ImportError:
-        raise UserError(f"{name} needs transformers and torch: pip install 'speech-robust-bench[models]'") from None
+        raise UserError(f"{name} needs transformers and torch: {install_hint('models')}") from None
     try:
         return getattr(transformers, kind).from_pretrained(name)
     except (OSError, ValueError) as error:  # what transformers raises for a wrong name or without a network

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import argparse
 
+NAMED = 5  # missing configs that are named; the rest is counted
+
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("a", help="a run folder, runs/<model>")
     parser.add_argument("b", help="another run folder")
     parser.add_argument("--by-speaker", action="store_true", help="draw whole speakers instead of utterances")
     parser.add_argument("--table", default="paper-table3", help="difficulty table: a name, or the path of a CSV file")
-    parser.add_argument("--normaliser", default="srb-paper-1", help="srb-paper-1, whisper-en, whisper-basic or none")
+    parser.add_argument(
+        "--normaliser", default="srb-paper-1", help="srb-paper-1, srb-numbers-1, whisper-en, whisper-basic or none"
+    )
     parser.add_argument("--floor", action="store_true", help="a negative WERD counts as 0, as in the authors' code")
     parser.add_argument("--replicates", type=int, default=1000, help="bootstrap replicates (default: 1000)")
     parser.add_argument("--seed", type=int, default=0, help="seed of the bootstrap (default: 0)")
@@ -22,7 +26,7 @@ def run(args: argparse.Namespace) -> None:
     import json
     from dataclasses import asdict
 
-    from srb.cli.progress import progress
+    from srb.core.progress import progress
     from srb.metrics.compare import compare
     from srb.metrics.runs import open_run
     from srb.metrics.scoring import versions
@@ -61,13 +65,19 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _show(rows, how) -> None:
-    from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
+
+    from srb.core.console import Console
+    from srb.core.escape import for_terminal
 
     console = Console()
     for language in dict.fromkeys(row.language for row in rows):
         table = Table(
-            title=f"A = {how['a']}, B = {how['b']} ({language})", title_justify="left", box=None, pad_edge=False
+            title=Text(f"A = {for_terminal(how['a'])}, B = {for_terminal(how['b'])} ({language})"),
+            title_justify="left",
+            box=None,
+            pad_edge=False,
         )
         table.add_column("")
         table.add_column("")
@@ -90,7 +100,8 @@ def _show(rows, how) -> None:
         console.print(table)
     missing = sorted({name for row in rows for name in row.missing})
     if missing:
-        console.print(f"* without: {', '.join(missing)}", highlight=False)
+        more = f" and {len(missing) - NAMED} more (--json names all)" if len(missing) > NAMED else ""
+        console.print(f"* without: {', '.join(missing[:NAMED])}{more}", highlight=False)
     console.print(
         f"lower is more robust; paired bootstrap over {how['resampled']}, {how['replicates']} replicates, "
         f"seed {how['seed']};\n{how['normaliser']}, difficulty {how['difficulty_table']}; "

@@ -1,4 +1,4 @@
-"""`srb demo`: the whole way on what is installed: build, run two recognisers, score, table, report. Works offline.
+"""`srb demo`: the whole way on what is installed: run two recognisers, score, table, report. Works offline.
 
 It gives the very commands that a user would, shows them, and can be killed and repeated at any point as they can.
 """
@@ -40,16 +40,17 @@ def run(args: argparse.Namespace) -> int:
 
 def commands(out: Path) -> list[list[str]]:
     """The commands of the demo, one after the other."""
-    from srb.models.interface import cores
-
-    data, runs, report = str(out / "srb"), str(out / "runs"), str(out / "report.html")
+    runs, report = str(out / "runs"), str(out / "report.html")
+    corpus = ["--corpus", "en-demo"]
     configs = [f"en-demo_{name}" for name in ("clean", *WITHOUT_SPEECH)]
     configs += [f"en-demo_{name}_sev{severity}" for name in SCENARIOS for severity in SEVERITIES]
     folders = [str(out / "runs" / name) for name in MODELS]
     return [
-        ["build", *configs, "--limit", str(CLIPS), "--out", data, "--workers", str(min(cores(), 4))],
-        *(["run", "--model", m, "--name", name, "--data", data, "--out", runs, *configs] for name, m in MODELS.items()),
+        *(
+            ["run", "--model", model, "--name", name, *corpus, "--limit", str(CLIPS), "--out", runs, *configs]
+            for name, model in MODELS.items()
+        ),
         ["score", *folders],
         ["table", *folders],
-        ["report", *folders, "--data", data, "--embed-audio", "6", "--out", report],
+        ["report", *folders, *corpus, "--embed-audio", "6", "--out", report],
     ]

@@ -14,7 +14,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--minimum", type=int, default=10, metavar="N", help="clips that a group needs (default: 10)")
     parser.add_argument("--frequencies", metavar="CSV", help="word,count: how common words are, instead of in the run")
     parser.add_argument("--names", metavar="FILE", help="words that are names, one on a line, instead of by capitals")
-    parser.add_argument("--normaliser", default="srb-paper-1", help="srb-paper-1, whisper-en, whisper-basic or none")
+    parser.add_argument(
+        "--normaliser", default="srb-paper-1", help="srb-paper-1, srb-numbers-1, whisper-en, whisper-basic or none"
+    )
     parser.add_argument("--out", metavar="FILE", help="write the card as a page (.html) or as data (.json)")
     parser.add_argument("--json", action="store_true", help="the whole card, for programs")
 
@@ -22,11 +24,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     import json
 
-    from srb.builders.errors import UserError
-    from srb.builders.names import parse
+    from srb.core.errors import UserError
+    from srb.core.names import parse
     from srb.diagnosis.disparity import languages
-    from srb.diagnosis.reportcard import aligned, card
-    from srb.diagnosis.words import read_frequencies, read_names
+    from srb.diagnosis.report_card import aligned, card
+    from srb.diagnosis.word_kinds import read_frequencies, read_names
     from srb.metrics.results import load
     from srb.metrics.runs import open_run
 
@@ -51,8 +53,8 @@ def run(args: argparse.Namespace) -> None:
     if args.json:
         print(text)
         return
-    for made in cards.values():
-        _show(made)
+    for language_card in cards.values():
+        _show(language_card)
     if across:
         _show_languages(across)
 
@@ -60,16 +62,16 @@ def run(args: argparse.Namespace) -> None:
 def _write(out: str, model: str, cards: dict[str, Json], text: str) -> None:
     from pathlib import Path
 
-    from srb.builders.audio import replacing
-    from srb.builders.errors import UserError
-    from srb.report.cards import LEAD, card
+    from srb.core.errors import UserError
+    from srb.core.files import replacing
     from srb.report.html import tag
     from srb.report.page import document
+    from srb.report.sections.report_cards import LEAD, card
 
     if Path(out).suffix not in (".html", ".json"):
         raise UserError(f"--out {out}: a card is a page, .html, or data, .json")
     if out.endswith(".html"):
-        parts = [tag("section", tag("h2", language), card(made)) for language, made in cards.items()]
+        parts = [tag("section", tag("h2", language), card(language_card)) for language, language_card in cards.items()]
         text = document(tag("div", tag("p", LEAD, class_="lead"), parts), f"System report card: {model}")
     with replacing(Path(out)) as part:
         part.write_text(text, encoding="utf-8")
@@ -77,7 +79,7 @@ def _write(out: str, model: str, cards: dict[str, Json], text: str) -> None:
 
 
 def _show(card: Json) -> None:
-    from rich.console import Console
+    from srb.core.console import Console
 
     console = Console(highlight=False)
     console.print(f"[bold]{card['model']}[/] in {card['language']}, {card['normaliser']}")
@@ -109,10 +111,11 @@ def _show(card: Json) -> None:
         span = f" ({row['interval'][0]:+.2f} to {row['interval'][1]:+.2f})" if row["interval"] else ""
         console.print(f"  LWERR of women over men, {row['corpus']} {row['category']}: {row['lwerr']:+.2f}{span}")
     if card["reject"]:
-        found = card["reject"]
+        invented = card["reject"]
         console.print(
-            f"no speech: words in {found['clips_with_words']} of {found['clips']} clips, {found['words']} words, "
-            f"{found['loops']} loops" + "".join(f"; '{text}' x {times}" for text, times in found["phrases"])
+            f"no speech: words in {invented['clips_with_words']} of {invented['clips']} clips, "
+            f"{invented['words']} words, {invented['loops']} loops"
+            + "".join(f"; '{text}' x {times}" for text, times in invented["phrases"])
         )
     for kind, why in card["unknown"].items():
         console.print(f"{kind}: {why}")
@@ -128,11 +131,12 @@ def _show_part(name: str, part: Json, console) -> None:
     worst = ", ".join(f"{row['speaker']} {row['wer']:.1f}" for row in part["speakers"]["worst"])
     if worst:
         console.print(f"  {name}, worst speakers: {worst}", soft_wrap=True, markup=False)
-    for column, found in part["groups"].items():
-        if found["gap"] is not None:
-            small = f", too small: {', '.join(found['too_small'])}" if found["too_small"] else ""
+    for column, disparity in part["groups"].items():
+        if disparity["gap"] is not None:
+            small = f", too small: {', '.join(disparity['too_small'])}" if disparity["too_small"] else ""
             console.print(
-                f"  {name}, {column}: gap {found['gap']:.1f} points from {found['best']} to {found['worst']}{small}",
+                f"  {name}, {column}: gap {disparity['gap']:.1f} points "
+                f"from {disparity['best']} to {disparity['worst']}{small}",
                 soft_wrap=True,
                 markup=False,
             )
@@ -148,7 +152,7 @@ def _table(*columns: str):
 
 
 def _show_languages(across: Json) -> None:
-    from rich.console import Console
+    from srb.core.console import Console
 
     table = _table("language against language", *across["languages"])
     for row, cells in across["rows"].items():

@@ -13,6 +13,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help="a folder of built configs with quality columns (`srb quality`), or a CSV file with the columns dataset, "
         "augmentation, severity, metric, value",
     )
+    parser.add_argument(
+        "--ratings", metavar="CSV", help="from what people say instead: scenario, severity, rating; more means better"
+    )
     parser.add_argument("--language", help="which language, if the folder holds several")
     parser.add_argument("--dataset", action="append", help="only these data sets of the CSV file (may be repeated)")
     parser.add_argument("--name", default="mine-1", help="name of the table, with a version in it (default: mine-1)")
@@ -22,15 +25,20 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    from rich.console import Console
-
-    from srb.metrics.difficulty import load
+    from srb.core.console import Console
+    from srb.core.errors import UserError
+    from srb.metrics.difficulty import compute_from_ratings, load, read_ratings
 
     console = Console()
     if args.explain:
         _explain(console)
         return
-    table = _compute(args, console) if args.source else load(args.table)
+    if args.ratings and args.source:
+        raise UserError("give a source of quality scores or --ratings, not both")
+    if args.ratings:
+        table = compute_from_ratings(read_ratings(args.ratings), args.name)
+    else:
+        table = _compute(args, console) if args.source else load(args.table)
     if args.out:
         Path(args.out).write_text(table.to_csv(), "utf-8")
         console.print(f"{len(table.rows)} difficulties written to {args.out}", highlight=False)
@@ -39,9 +47,9 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _compute(args, console):
-    from srb.builders.errors import UserError
-    from srb.metrics.built import read_built
+    from srb.core.errors import UserError
     from srb.metrics.difficulty import compute, means, read_quality
+    from srb.metrics.quality_from_builds import read_built
 
     if Path(args.source).is_dir():
         lines, bare = read_built(args.source, args.language)
@@ -77,8 +85,8 @@ def _show(console, title, values, sign: str = "") -> None:
 
 
 def _explain(console) -> None:
-    from srb.metrics.authors import PESQ_OFFSET, POLLUTED, paper_table, quality_scores, srb_1
     from srb.metrics.difficulty import differences, load
+    from srb.metrics.paper_table3 import PESQ_OFFSET, POLLUTED, paper_table, quality_scores, srb_1
 
     lines, paper, shipped = quality_scores(), load("paper-table3"), load("srb-1")
     again = paper_table(lines)

@@ -10,18 +10,18 @@ import argparse
 import importlib
 import sys
 from collections.abc import Sequence
-from importlib import metadata
 
 # name -> what `srb --help` says about it, in the order of the workflow
 COMMANDS = {
-    "demo": "build, run two recognisers, score and report on the built-in clips, offline",
+    "demo": "run two recognisers, score and report on the built-in clips, offline",
     "ls": "list the scenarios, by category",
     "build": "materialise scenarios as dataset configs",
+    "check": "hash built configs again: are they still what they were built as?",
     "perturb": "apply a scenario to one audio file, or all scenarios with a page to look at and listen to",
     "quality": "add DNSMOS and PESQ columns to built configs",
-    "run": "run a recogniser over dataset configs and keep what it heard",
+    "run": "run a recogniser over dataset configs and keep its transcripts",
     "attack": "make the adversarial configs of one model",
-    "score": "score what was heard: WER, WERD, NWERD with intervals, per config, category and overall",
+    "score": "score the transcripts of a run: WER, WERD, NWERD with intervals, per config, category and overall",
     "table": "print the paper's Table 1 for any number of runs",
     "report": "write one page about any number of runs, to look at and to listen to",
     "compare": "say whether one recogniser is more robust than another, from two run folders",
@@ -30,6 +30,7 @@ COMMANDS = {
     "stability": "say how many configs and clips are enough to rank recognisers",
     "difficulty": "compute or show how hard each scenario is, from the quality of its speech",
     "push": "publish data, metrics or results on the Hugging Face Hub",
+    "export": "write results for Every Eval Ever, or Croissant metadata of built data",
     "submit": "send a run to the leaderboard: predictions, results and hashes, by pull request",
     "verify": "check a submission: compute every score again from its predictions",
     "leaderboard": "show verified results, as a page in the browser",
@@ -43,30 +44,39 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one subcommand; a user's mistake is one line on stderr and exit code 2, never a traceback."""
     argv = list(sys.argv[1:] if argv is None else argv)
     command = next((word for word in argv if not word.startswith("-")), None)
-    parser = _parser(command)
+    parser = parser_of(command)
     args = parser.parse_args(argv)
     if not hasattr(args, "run"):
         parser.print_help()
         return 0
-    from srb.builders.errors import UserError
+    from srb.core.errors import UserError
 
     try:
         return args.run(args) or 0
     except UserError as mistake:
-        print(f"srb {args.command}: {mistake}", file=sys.stderr)
+        from srb.core.escape import for_terminal
+
+        print(f"srb {args.command}: {for_terminal(str(mistake))}", file=sys.stderr)
+        return 2
+    except OSError as failed:
+        if isinstance(failed, BrokenPipeError):  # `srb ls | head`
+            sys.stderr.close()
+            return 0
+        if failed.filename is None or failed.strerror is None:  # not about a file that the user named
+            raise
+        print(f"srb {args.command}: {failed.filename}: {failed.strerror.lower()}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         again = "to go on" if args.command in RESUMING else "to start over"
         print(f"srb {args.command}: interrupted; run the same command again {again}", file=sys.stderr)
         return 130
-    except BrokenPipeError:  # `srb ls | head`
-        sys.stderr.close()
-        return 0
 
 
-def _parser(command: str | None) -> argparse.ArgumentParser:
+def parser_of(command: str | None) -> argparse.ArgumentParser:
+    """The parser of the whole command; of its subcommands, only the one that is asked for knows its arguments."""
     parser = argparse.ArgumentParser(
-        prog="srb", description="Speech Robust Bench: build scenarios, run a recogniser over them, score what it heard."
+        prog="srb",
+        description="Speech Robust Bench: build scenarios, run a recogniser over them, score its transcripts.",
     )
     parser.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands")
@@ -81,7 +91,9 @@ def _parser(command: str | None) -> argparse.ArgumentParser:
 
 class _Version(argparse.Action):
     def __call__(self, parser, *_):
-        print("srb", metadata.version("speech-robust-bench"))
+        from srb.core.version import __version__
+
+        print("srb", __version__)
         parser.exit()
 
 

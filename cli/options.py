@@ -2,17 +2,43 @@
 
 from __future__ import annotations
 
-import argparse
 import os
+import sys
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import argparse
+
+    from srb.models.config_sources import ConfigSource
+    from srb.models.perturbed_configs import PerturbedConfigs
+
+Options = Any  # a parser, or a group of its options
 
 
-def add_scenarios_option(parser: argparse.ArgumentParser) -> None:
+def add_scenarios_option(parser: Options) -> None:
     parser.add_argument(
         "--scenarios", metavar="FILE", help="a YAML file with scenarios of your own (audiomentations transforms)"
     )
 
 
-def add_bank_options(parser: argparse.ArgumentParser) -> None:
+def add_corpus_options(parser: Options) -> None:
+    """Where clips, noises and rooms come from, and what to do about bad ones."""
+    parser.add_argument(
+        "--corpus",
+        action="append",
+        default=[],
+        metavar="LANG[-NAME]=PATH",
+        help="where a corpus is, as in en=LibriSpeech or en-tedlium=TEDLIUM_release-3; en-demo is built in",
+    )
+    parser.add_argument("--on-error", choices=["stop", "skip"], default="stop", help="what to do about bad clips")
+    parser.add_argument(
+        "--tts", metavar="ENGINE", help="for *_tts configs: espeak, flite, yourtts, bark, mms, hf:MODEL"
+    )
+    add_bank_options(parser)
+    add_scenarios_option(parser)
+
+
+def add_bank_options(parser: Options) -> None:
     parser.add_argument(
         "--noise-dir",
         metavar="DIR",
@@ -25,3 +51,50 @@ def add_bank_options(parser: argparse.ArgumentParser) -> None:
         type=os.path.abspath,
         help="OpenSLR-28 (RIRS_NOISES) or any folder of room responses",
     )
+
+
+def shares(option: str, given: list[str] | None) -> dict[str, float] | None:
+    """GROUP=SHARE pairs of an option as a dictionary; None where it was not given."""
+    from srb.core.errors import UserError
+
+    if given is None:
+        return None
+    parsed = {}
+    for pair in given:
+        group, _, share = pair.rpartition("=")
+        try:
+            parsed[group] = float(share)
+        except ValueError:
+            group = ""
+        if not group or parsed[group] < 0:
+            raise UserError(f"{option} '{pair}' is not GROUP=SHARE, as in female=0.5 male=0.5")
+    return parsed
+
+
+def perturbed_configs(args: argparse.Namespace) -> PerturbedConfigs:
+    """The configs that are perturbed from the corpora given."""
+    from srb.builders.banks import Banks
+    from srb.builders.corpora import parse_flags
+    from srb.builders.custom import load_table
+    from srb.core.errors import UserError
+    from srb.models.perturbed_configs import PerturbedConfigs, default_workers
+
+    if args.data:
+        raise UserError("say either --data, for what was built, or --corpus, to perturb it now")
+    return PerturbedConfigs(
+        parse_flags(args.corpus),
+        Banks(args.noise_dir, args.rir_dir),
+        load_table(args.scenarios),
+        limit=getattr(args, "limit", None),
+        tts=args.tts,
+        on_error=args.on_error,
+        workers=getattr(args, "perturb_workers", None) or default_workers(),
+        report=lambda problem: print(problem, file=sys.stderr),
+    )
+
+
+def config_source(args: argparse.Namespace) -> ConfigSource:
+    """Where the configs are: what was built, or the corpora themselves."""
+    from srb.models.config_sources import open_data
+
+    return perturbed_configs(args) if args.corpus else open_data(args.data)

@@ -14,7 +14,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("input", metavar="IN", help="an audio file, any rate and number of channels")
     parser.add_argument("output", metavar="OUT", nargs="?", help="16 kHz mono; .wav, .flac, .ogg or .mp3")
     parser.add_argument("--scenario", help="a name from `srb ls`")
-    parser.add_argument("--severity", type=int, default=0, help="1 is the mildest")
+    parser.add_argument("--severity", type=_severity, default=0, help="1 is the mildest; 2.5 lies between 2 and 3")
+    parser.add_argument("--value", type=float, help="in place of a severity: any value of the scenario's parameter")
     parser.add_argument("--all", metavar="DIR", help="write every scenario and severity to DIR, with DIR/index.html")
     parser.add_argument("--seed", default="", help="draw another noise, room, ...: any text")
     parser.add_argument("--json", action="store_true", help="print what was done as JSON")
@@ -22,10 +23,14 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     add_scenarios_option(parser)
 
 
+def _severity(text: str) -> float:
+    return float(text) if float(text) % 1 else int(float(text))
+
+
 def run(args: argparse.Namespace) -> None:
     from srb.builders.banks import Banks
     from srb.builders.custom import load_table
-    from srb.builders.errors import UserError
+    from srb.core.errors import UserError
 
     if bool(args.all) == bool(args.output) or bool(args.output) != bool(args.scenario):
         raise UserError("say either OUT and --scenario, or --all DIR")
@@ -37,13 +42,13 @@ def run(args: argparse.Namespace) -> None:
     _keep(args.input, [Path(args.output)], "OUT another name")
     scenario = _find(args, table)
     clip = _read(args.input)
-    report = _one(args, scenario, args.severity, clip, banks, Path(args.output))
+    report = _perturb(args, scenario, args.severity, clip, banks, Path(args.output))
     print(json.dumps(report) if args.json else _line(report))
 
 
 def _keep(recording: str, outputs: Iterable[Path], instead: str) -> None:
     """Refuse to write over what is read."""
-    from srb.builders.errors import UserError
+    from srb.core.errors import UserError
 
     for path in outputs:
         if path.resolve() == Path(recording).resolve():
@@ -52,19 +57,14 @@ def _keep(recording: str, outputs: Iterable[Path], instead: str) -> None:
 
 def _find(args: argparse.Namespace, table: dict):
     """The scenario asked for, checked before any audio is read."""
-    from srb.builders.errors import UserError
     from srb.builders.scenarios import find
 
-    scenario = find(args.scenario, table)
-    if scenario.graded and not args.severity:
-        raise UserError(f"scenario '{scenario.name}' needs --severity, 1 to {len(scenario.severities)}")
-    scenario.value(args.severity)
-    return scenario
+    return find(args.scenario, table).chosen(args.severity, args.value)
 
 
 def _read(path: str):
-    from srb.builders import audio
-    from srb.builders.errors import UserError
+    from srb.core import audio
+    from srb.core.errors import UserError
 
     clip = audio.read(path)
     if not len(clip):
@@ -72,23 +72,23 @@ def _read(path: str):
     return clip
 
 
-def _one(args: argparse.Namespace, scenario, severity: int, clip, banks, out: Path) -> dict:
-    from srb.builders import audio
-    from srb.builders.apply import apply
-    from srb.builders.seeding import clip_rng, content_id
+def _perturb(args: argparse.Namespace, scenario, severity: float, clip, banks, out: Path) -> dict:
+    from srb.builders.apply import FILE_CORPUS, perturb_clip
+    from srb.core import audio
+    from srb.core.seeding import content_id
 
-    rng = clip_rng("file", content_id(clip), scenario.name, severity, args.seed)
-    made = apply(scenario, severity, clip, rng, banks)
-    audio.write(out, made.samples)
+    clip_id = content_id(clip)
+    perturbed = perturb_clip(scenario, severity, clip, banks, corpus=FILE_CORPUS, clip_id=clip_id, seed=args.seed)
+    audio.write(out, perturbed.samples)
     return {
         "input": args.input,
         "output": str(out),
         "scenario": scenario.name,
         "severity": severity,
-        "parameters": made.parameters,
-        "snr_db": made.snr_db,
-        "clipped": made.clipped,
-        "duration": len(made.samples) / audio.RATE,
+        "parameters": perturbed.parameters,
+        "snr_db": perturbed.snr_db,
+        "clipped": perturbed.clipped,
+        "duration": len(perturbed.samples) / audio.RATE,
     }
 
 
@@ -99,9 +99,10 @@ def _line(report: dict) -> str:
 
 
 def _all(args: argparse.Namespace, table: dict, banks) -> None:
-    from srb.builders import audio, gallery
+    from srb.builders import gallery
     from srb.builders.scenarios import perturbations
-    from srb.cli.progress import progress
+    from srb.core import audio
+    from srb.core.progress import progress
 
     folder = Path(args.all)
     clean = folder / "clean.flac"
@@ -118,7 +119,7 @@ def _all(args: argparse.Namespace, table: dict, banks) -> None:
     with progress() as bar:
         task = bar.add_task("perturbing", total=len(jobs))
         for path, (scenario, severity) in jobs.items():
-            reports.append(_one(args, scenario, severity, clip, banks, path))
+            reports.append(_perturb(args, scenario, severity, clip, banks, path))
             bar.advance(task)
     gallery.write_page(folder, args.input, table, reports)
     print(json.dumps(reports) if args.json else f"{len(reports)} clips; open {folder / 'index.html'}")

@@ -56,7 +56,7 @@ def _say(line: str) -> None:
 def _check_name(repo: str) -> None:
     import re
 
-    from srb.builders.errors import UserError
+    from srb.core.errors import UserError
 
     if not re.fullmatch(r"[\w.-]+/[\w.-]+", repo):
         raise UserError(f"'{repo}' is not a repository's name; they look like ORG/NAME")
@@ -65,20 +65,20 @@ def _check_name(repo: str) -> None:
 def _push_data(args: argparse.Namespace) -> int:
     from pathlib import Path
 
-    from srb.builders.errors import UserError
-    from srb.builders.seeding import BENCHMARK_VERSION
-    from srb.cli.progress import tasks
-    from srb.push import data
+    from srb.core.errors import UserError
+    from srb.core.progress import tasks
+    from srb.core.seeding import BENCHMARK_VERSION
+    from srb.push import dataset_upload
     from srb.push.hub import Hub
 
     _check_name(args.repo)
     banks = dict(_pair(item) for item in args.bank_licence)
     folder, hub = Path(args.data), Hub(_say, retries=0) if args.dry_run else Hub(_say)
-    data.choose(folder, args.config)  # a mistake here needs no network
+    dataset_upload.choose(folder, args.config)  # a mistake here needs no network
     try:
         if not args.dry_run or hub.token:
             hub.need_login()
-        info = hub.info(args.repo, data.KIND)
+        info = hub.info(args.repo, dataset_upload.KIND)
     except UserError as error:
         if not args.dry_run:
             raise
@@ -86,9 +86,9 @@ def _push_data(args: argparse.Namespace) -> int:
         info = None
     if info is not None and not info.private and not args.public and not args.dry_run:
         raise UserError(f"{args.repo} is public; add --public to say that everyone may see this")
-    at = info and hub.info(args.repo, data.KIND, args.revision)
-    there = hub.files(args.repo, data.KIND, at.sha) if at else {}
-    plan = data.plan(folder, args.repo, args.config, there, args.revision, banks)
+    at = info and hub.info(args.repo, dataset_upload.KIND, args.revision)
+    there = hub.files(args.repo, dataset_upload.KIND, at.sha) if at else {}
+    plan = dataset_upload.plan(folder, args.repo, args.config, there, args.revision, banks)
     for name, reason in plan.refused.items():
         _say(f"refused {name}: {reason}")
     if args.dry_run:
@@ -101,28 +101,28 @@ def _push_data(args: argparse.Namespace) -> int:
         )
     if not plan.changes:
         raise UserError("nothing is left to push")
-    hub.create(args.repo, data.KIND, private=not args.public)
+    hub.create(args.repo, dataset_upload.KIND, private=not args.public)
     if info is None or (at is None and args.revision != "main"):
         _branch(hub, args.repo, args.revision)
     with tasks() as show:
-        sha = data.push(hub, plan, folder, show, banks)
+        sha = dataset_upload.push(hub, plan, folder, show, banks)
     uploaded = sum(len(change.add) for change in plan.todo)
     print(f"{args.repo}: {len(plan.changes)} configs, {uploaded} files uploaded ({_size(plan.size)}), at {sha[:7]}")
     tag = args.tag or f"v{BENCHMARK_VERSION}"
     if tag != "none":
-        print(hub.tag(args.repo, data.KIND, tag, sha, move=args.retag))
+        print(hub.tag(args.repo, dataset_upload.KIND, tag, sha, move=args.retag))
     return 0
 
 
 def _branch(hub, repo: str, revision: str) -> None:
-    from srb.push.data import KIND
+    from srb.push.dataset_upload import KIND
 
     if revision != "main":
         hub.ask(repo, lambda: hub.api.create_branch(repo, branch=revision, repo_type=KIND, exist_ok=True))
 
 
 def _pair(item: str) -> tuple[str, str]:
-    from srb.builders.errors import UserError
+    from srb.core.errors import UserError
 
     bank, sep, licence = item.rpartition("=")
     if not (bank and sep and licence):

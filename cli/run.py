@@ -3,14 +3,27 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+import io
+import os
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from srb.cli.options import add_corpus_options, perturbed_configs
+from srb.core.errors import UserError
+
+if TYPE_CHECKING:
+    from srb.models.config_sources import ConfigSource
+    from srb.models.model_file import ModelEntry
+    from srb.models.perturbed_configs import PerturbedConfig, PerturbedConfigs
 
 EPILOG = """examples:
-  srb run --model moonshine 'en-demo_*'
+  srb run --model moonshine 'en-demo_*' --corpus en-demo
+  srb run --model moonshine 'en_*' --corpus en=LibriSpeech --noise-dir noises/
   srb run --model hf:openai/whisper-tiny.en?dtype=float16 --device cuda en_clean 'en_noise_sev*'
   srb run --model python:mymodule:transcribe --data mshah1/speech_robust_bench_public en_gaussian_sev2 --limit 100
+With --corpus the clips are perturbed while the model works, and no audio is stored; with --data they were built before.
 A run that was interrupted goes on where it stopped when the same command is given again."""
 
 
@@ -20,13 +33,21 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "configs", nargs="*", metavar="CONFIG", help="configs or patterns (en_noise_sev*); all, if none"
     )
     parser.add_argument(
-        "--model", required=True, metavar="M", help="adapter:target?option=value&...; see docs/models.md"
+        "--model",
+        required=True,
+        metavar="M",
+        help="adapter:target?option=value&..., or @models.yaml; docs/models.md",
     )
-    parser.add_argument(
-        "--data", default="srb", help="a built folder, a name in the datasets cache, or a Hub dataset (default: srb)"
-    )
+    parser.add_argument("--data", help="a built folder, a name in the datasets cache, or a Hub dataset (default: srb)")
     parser.add_argument("--out", default="runs", help="predictions go to OUT/<model>/<config>.jsonl (default: runs)")
-    parser.add_argument("--name", help="the model's folder in OUT, where its own name will not do")
+    parser.add_argument("--name", help="the model's name in all tables, and its folder in OUT (default: its own name)")
+    parser.add_argument(
+        "--env",
+        action="append",
+        default=[],
+        metavar="REQ",
+        help="run the model in an environment that has REQ",
+    )
     parser.add_argument("--limit", type=_positive, metavar="N", help="only the first N clips of each config")
     parser.add_argument("--batch-size", type=_positive, metavar="N", help="clips at a time (default: the adapter's)")
     parser.add_argument("--batch-seconds", type=float, metavar="S", help="at most S seconds of padded audio at a time")
@@ -38,7 +59,19 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--workers", type=_positive, help="with --engine ray: how many models (default: one per GPU, or per node)"
     )
+    parser.add_argument("--stream", action="store_true", help="use it live: chunk by chunk, timelines are stored")
+    parser.add_argument("--chunk-ms", type=_positive, default=100, metavar="MS", help="of --stream (default: 100)")
+    parser.add_argument(
+        "--speed", type=float, default=1.0, metavar="F", help="of --stream: as on a machine F times as fast"
+    )
+    parser.add_argument(
+        "--realtime", action="store_true", help="of --stream: wait for the audio to be spoken, as servers need it"
+    )
+    parser.add_argument("--yes", action="store_true", help="run a paid endpoint although it will cost more than 1 $")
     parser.add_argument("--quiet", action="store_true", help="no progress bar")
+    perturbing = parser.add_argument_group("perturbing instead of reading what was built")
+    add_corpus_options(perturbing)
+    perturbing.add_argument("--perturb-workers", type=_positive, metavar="N", help="processes that perturb")
 
 
 def _positive(text: str) -> int:
@@ -48,53 +81,126 @@ def _positive(text: str) -> int:
 
 
 def run(args: argparse.Namespace) -> int:
-    from srb.cli.progress import progress
-    from srb.models.data import open_data, select
+    """The model, or each model of a file; the exit code is that of the worst."""
+    if not args.model.startswith("@"):
+        return _run_one(args)
+    from srb.models.model_file import read_models
+
+    if args.name:
+        raise UserError("--name is for one model; the models of a file have their names there")
+    entries = read_models(args.model)
+    if args.engine == "ray":
+        return _run_models_on_ray(args, entries)
+    return max(_run_one(_for_entry(args, entry)) for entry in entries)
+
+
+def _for_entry(args: argparse.Namespace, entry: ModelEntry) -> argparse.Namespace:
+    """The same command for one model of a file."""
+    chosen = {"model": entry.spec, "name": entry.name, "env": [*entry.env, *args.env]}
+    return argparse.Namespace(**{**vars(args), **chosen})
+
+
+def _run_models_on_ray(args: argparse.Namespace, entries: list[ModelEntry]) -> int:
+    """Every model is one worker's, with a GPU of its own where there are enough; one after another on each."""
+    from srb.core.engines import RayActors
+
+    commands = [_for_entry(args, entry) for entry in entries]
+    local = [(argparse.Namespace(**{**vars(command), "engine": "local", "quiet": True}),) for command in commands]
+    actors = RayActors(ModelWorker, (str(Path.cwd()),), args.workers, most=len(local))
+    codes = []
+    try:
+        for code, printed in actors.map_unordered("run", local):
+            print(printed, end="", flush=True)
+            codes.append(code)
+    finally:
+        actors.close()
+    return max(codes)
+
+
+class ModelWorker:
+    """Runs whole models on a cluster, in the folder that the command was given in."""
+
+    def __init__(self, folder: str) -> None:
+        os.chdir(folder)
+
+    def run(self, args: argparse.Namespace) -> tuple[int, str]:
+        """The exit code, and what was printed."""
+        with contextlib.redirect_stdout(io.StringIO()) as printed:
+            code = _run_one(args)
+        return code, printed.getvalue()
+
+
+def _run_one(args: argparse.Namespace) -> int:
+    from srb.models.costs import check_cost, estimated_cost
     from srb.models.interface import check_spec, parse_spec
-    from srb.models.runner import Runner
+    from srb.models.runner import RunOptions, run_with_progress
+    from srb.models.streaming.replay import Pace
 
     spec = parse_spec(args.model)
     check_spec(spec)
-    data = open_data(args.data)
-    names = select(data, args.configs, args.data)
-    folder = Path(args.out) / (args.name or spec.folder)
-    settings: dict[str, Any] = {
-        "spec": spec,
-        "text": args.model,
-        "folder": folder,
-        "where": args.data,
-        "device": args.device,
-        "batch_size": args.batch_size,
-        "batch_seconds": args.batch_seconds,
-        "limit": args.limit,
-        "retry_failed": args.retry_failed,
-    }
-    if args.engine == "ray":
-        from srb.models.cluster import run_on_ray
+    perturbed = perturbed_configs(args) if args.corpus else None
+    data, names, where = (perturbed, perturbed.select(args.configs), perturbed.where) if perturbed else _stored(args)
+    suffix = "-live" if args.stream and spec.adapter != "live" else ""
+    options = RunOptions(
+        spec=spec,
+        folder=Path(args.out) / (args.name or spec.folder + suffix),
+        where=where,
+        name=args.name,
+        environment=tuple(args.env),
+        device=args.device,
+        batch_size=args.batch_size,
+        batch_seconds=args.batch_seconds,
+        limit=None if perturbed else args.limit,
+        retry_failed=args.retry_failed,
+        pace=Pace(args.chunk_ms, args.speed, args.realtime) if args.stream else None,
+        source=perturbed,
+    )
+    try:
+        configs = _opened(perturbed, names, args.quiet) if perturbed else [data.config(name) for name in names]
+        cost = estimated_cost(options, configs)
+        check_cost(cost, args.yes)
+        if args.engine == "ray":
+            from srb.models.ray_run import run_on_ray
 
-        records = run_on_ray(settings, names, args.workers, args.quiet)
-    else:
-        runner = Runner(**settings)
-        configs = [data.config(name) for name in names]
-        total = sum(row.duration for config in configs for row in config.rows[: args.limit])
-        records = {}
-        with progress(args.quiet) as bar:
-            task = bar.add_task("", total=round(total))
-            done = 0.0
+            records = run_on_ray(options, names, args.workers, args.quiet)
+        else:
+            records = run_with_progress(options, configs, args.quiet)
+    finally:
+        if perturbed:
+            perturbed.close()
+    summarise(options.folder, records)
+    if cost:
+        print(f"cost: about {cost:.2f} $ by the price list")
+    return 1 if _all_failed(options.folder, records) else 0
 
-            def advance(seconds: float) -> None:
-                nonlocal done
-                done += seconds
-                bar.update(task, completed=round(done))
 
-            try:
-                for number, config in enumerate(configs, 1):
-                    bar.update(task, description=f"{config.name} {number}/{len(configs)}, audio s")
-                    records[config.name] = runner.run(config, advance)
-            finally:
-                runner.close()
-    summarise(folder, records)
-    return 0
+def _stored(args: argparse.Namespace) -> tuple[ConfigSource, list[str], str]:
+    from srb.models.config_sources import open_data, select
+
+    where = args.data or "srb"
+    data = open_data(where)
+    return data, select(data, args.configs, where), where
+
+
+def _opened(perturbed: PerturbedConfigs, names: list[str], quiet: bool) -> list[PerturbedConfig]:
+    """The configs, once every clip has been checked."""
+    from srb.core.progress import tasks
+
+    with tasks(quiet) as show:
+        perturbed.progress = show
+        return perturbed.configs(names)
+
+
+def _all_failed(folder: Path, records: dict[str, dict[str, Any]]) -> bool:
+    """Whether there were clips and not one of them has a transcript; then the first error is printed."""
+    from srb.models.predictions import first_error
+
+    if any(record["failed"] < record["rows"] for record in records.values()):
+        return False
+    errors = (first_error(folder / f"{name}.jsonl") for name, record in records.items() if record["failed"])
+    if error := next(errors, None):
+        print(f"every clip failed, the first with: {error}", file=sys.stderr)
+    return error is not None
 
 
 def summarise(folder: Path, records: dict[str, dict[str, Any]]) -> None:

@@ -10,11 +10,21 @@ from typing import Any
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("folder", nargs="+", metavar="RUN", help="run folders, as in runs/moonshine")
     add_scoring_options(parser)
+    add_allow_changed(parser)
+
+
+def add_allow_changed(parser: argparse.ArgumentParser) -> None:
+    """For commands that read run folders: take edited files as they are."""
+    parser.add_argument(
+        "--allow-changed", action="store_true", help="take predictions or results that were edited after the run"
+    )
 
 
 def add_scoring_options(parser: argparse.ArgumentParser) -> None:
     """How to score: the fields of `srb.metrics.results.Options`."""
-    parser.add_argument("--normaliser", default="srb-paper-1", help="srb-paper-1, whisper-en, whisper-basic or none")
+    parser.add_argument(
+        "--normaliser", default="srb-paper-1", help="srb-paper-1, srb-numbers-1, whisper-en, whisper-basic or none"
+    )
     parser.add_argument("--unit", choices=("word", "char", "char-nospace"), help="default: what the language calls for")
     parser.add_argument(
         "--table", dest="difficulty", default="paper-table3", help="difficulty table: a name, or the path of a CSV file"
@@ -30,8 +40,8 @@ def run(args: argparse.Namespace) -> None:
     from dataclasses import fields
     from pathlib import Path
 
-    from srb.builders.errors import UserError
-    from srb.cli.progress import progress
+    from srb.core.errors import UserError
+    from srb.core.progress import progress
     from srb.metrics.results import NAME, Options, score_run
 
     if args.replicates < 0 or not 0 < args.level < 1:
@@ -41,27 +51,27 @@ def run(args: argparse.Namespace) -> None:
     with progress() as bar:
         task = bar.add_task("scoring", total=len(args.folder))
         for folder in args.folder:
-            scored.append(score_run(folder, options))
+            scored.append(score_run(folder, options, allow_changed=args.allow_changed))
             bar.advance(task)
-    for folder, made in zip(args.folder, scored, strict=True):
-        print(f"{Path(folder) / NAME}: {len(made['configs']) + len(made['reject'])} configs{_headline(made)}")
-        for problem in _problems(made):
+    for folder, results in zip(args.folder, scored, strict=True):
+        print(f"{Path(folder) / NAME}: {len(results['configs']) + len(results['reject'])} configs{_headline(results)}")
+        for problem in _problems(results):
             print(f"  {problem}", file=sys.stderr)
 
 
-def _headline(made: dict[str, Any]) -> str:
+def _headline(results: dict[str, Any]) -> str:
     parts = []
-    for language, rows in made["languages"].items():
+    for language, rows in results["languages"].items():
         clean = [row["wer"]["value"] for row in rows["clean"].values() if row["wer"]]
         parts += [f"{language} clean WER {sum(clean) / len(clean):.1f}"] if clean else []
         parts += [f"NWERD {rows['overall']['nwerd']['value']:.1f}"] if rows["overall"]["nwerd"] else []
     return "".join(f", {part}" for part in parts)
 
 
-def _problems(made: dict[str, Any]) -> list[str]:
+def _problems(results: dict[str, Any]) -> list[str]:
     """What a reader of the numbers has to know: failed clips, unfinished configs, scores that cannot be given."""
-    failed = {config: entry for config, entry in {**made["configs"], **made["reject"]}.items() if entry["failed"]}
-    lines = [f"{c}: {e['failed']} clips failed, scored as if nothing was heard" for c, e in failed.items()]
-    lines += [f"{config}: not finished; `srb run` goes on with it" for config in made["unfinished"]]
-    lost = {config: e["why"]["werd"] for config, e in made["configs"].items() if "werd" in e["why"]}
+    failed = {config: entry for config, entry in {**results["configs"], **results["reject"]}.items() if entry["failed"]}
+    lines = [f"{c}: {e['failed']} clips failed, scored as if their transcripts were empty" for c, e in failed.items()]
+    lines += [f"{config}: not finished; `srb run` goes on with it" for config in results["unfinished"]]
+    lost = {config: e["why"]["werd"] for config, e in results["configs"].items() if "werd" in e["why"]}
     return lines + [f"{config}: no WERD, {why}" for config, why in lost.items()]

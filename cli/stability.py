@@ -18,10 +18,10 @@ def run(args: argparse.Namespace) -> None:
     from dataclasses import asdict
 
     import numpy as np
-    from rich.console import Console
 
-    from srb.builders.errors import UserError
-    from srb.diagnosis.stability import enough, matrix, of_parts, sizes_of
+    from srb.core.console import Console
+    from srb.core.errors import UserError
+    from srb.diagnosis.rank_stability import enough, matrix, of_parts, sizes_of
     from srb.metrics.runs import open_run
 
     if len(args.runs) < 3:
@@ -31,7 +31,7 @@ def run(args: argparse.Namespace) -> None:
     runs = [open_run(folder) for folder in args.runs]
     configs, rates, counts = matrix(runs)
     how = {"trials": args.trials, "seed": args.seed}
-    found = {"configs": of_parts(rates, np.ones_like(rates), sizes_of(len(configs)), **how)}
+    stabilities = {"configs": of_parts(rates, np.ones_like(rates), sizes_of(len(configs)), **how)}
     # Clips: a part has the same clips in every config, which is what `--limit` gives.
     clips = sorted(set.intersection(*(set(c.ids) for c in counts[0])))
     place = {clip: i for i, clip in enumerate(clips)}
@@ -42,12 +42,12 @@ def run(args: argparse.Namespace) -> None:
             of, at = np.array(there).reshape(-1, 2).T
             np.add.at(errors[model], at, config.counts.errors[of])
             np.add.at(lengths[model], at, config.counts.lengths[of])
-    found["clips"] = of_parts(errors, lengths, sizes_of(len(clips)), **how)
+    stabilities["clips"] = of_parts(errors, lengths, sizes_of(len(clips)), **how)
     if args.json:
-        print(json.dumps({what: [asdict(one) for one in rows] for what, rows in found.items()}, indent=1))
+        print(json.dumps({what: [asdict(one) for one in rows] for what, rows in stabilities.items()}, indent=1))
         return
     console = Console(highlight=False)
-    for what, rows in found.items():
+    for what, rows in stabilities.items():
         console.print(f"[bold]{what}[/]  Spearman with all {rows[-1].of}: mean, 19 of 20 parts reach, same order")
         for one in rows:
             console.print(f"  {one.size:>7}  {one.mean:.3f}  {one.low:.3f}  {100 * one.same_order:.0f} %")

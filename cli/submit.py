@@ -13,6 +13,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--data", default="srb", metavar="WHERE", help="built folder, benchmark.json or ORG/srb (default: srb)"
     )
+    where = "where the audio of its own adversarial configs is: a folder or ORG/DATASET (default: --data)"
+    parser.add_argument("--adversarial", metavar="WHERE", help=where)
+    parser.add_argument("--owner", help="the user or organisation whose model it is (default: of --model-id, or you)")
     parser.add_argument("--name", help="the model's name on the leaderboard (default: the run's)")
     parser.add_argument("--model-id", metavar="ORG/MODEL", help="the model's repository on the Hub")
     parser.add_argument("--params-m", type=float, metavar="N", help="millions of parameters")
@@ -26,15 +29,19 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     from pathlib import Path
 
-    from srb.builders.errors import UserError
+    from srb.core.errors import UserError
+    from srb.core.escape import for_terminal
     from srb.metrics.runs import open_run
-    from srb.push import submission, truth
+    from srb.push import expected_rows, submission
+    from srb.push.adversarial import places
     from srb.push.hub import Hub
-    from srb.push.verify import verify
+    from srb.push.verify_process import check
 
     if not args.to and not args.dry_run:
         raise UserError("--to ORG/RESULTS names the results repository; --dry-run only makes the submission")
+    hub = Hub(lambda line: print(line, file=sys.stderr))
     model = {
+        "owner": args.owner or _owner(args, hub),
         "name": args.name,
         "id": args.model_id,
         "params_m": args.params_m,
@@ -43,15 +50,28 @@ def run(args: argparse.Namespace) -> int:
         "training_data": args.training_data,
     }
     out = Path(args.out) if args.out else Path("submissions") / (args.name or open_run(args.folder).model)
-    made = submission.make(args.folder, out, model, parquet=args.parquet)
-    verdict = verify(made, truth.load(args.data))
+    benchmark = expected_rows.load(args.data)
+    configs, others = submission.choose(args.folder, benchmark)
+    if others:
+        left_out = for_terminal(", ".join(others))
+        print(f"left out, because {args.data} does not have them: {left_out}", file=sys.stderr)
+    folder = submission.make(args.folder, out, model, configs, parquet=args.parquet)
+    verdict = check(folder, benchmark, audio=places(args.data, args.adversarial))
     if not verdict.accepted:
         for reason in verdict.reasons:
             print(f"  {reason}", file=sys.stderr)
-        raise UserError(f"{made}: would be refused (reasons above); mend the run, remove the folder and submit again")
-    print(f"{made}: accepted")
+        raise UserError(
+            f"{folder}: would be refused (reasons above); correct the run, remove the folder and submit again"
+        )
+    print(f"{folder}: accepted")
     if not args.dry_run:
-        hub = Hub(lambda line: print(line, file=sys.stderr))
         hub.need_login()
-        print(submission.send(hub, made, args.to))
+        print(submission.send(hub, folder, args.to))
     return 0
+
+
+def _owner(args: argparse.Namespace, hub) -> str | None:
+    """Whose model it is, if nobody says: the organisation of its repository, or who is logged in."""
+    if args.model_id and "/" in args.model_id:
+        return args.model_id.split("/")[0]
+    return None if args.dry_run or not hub.token else hub.ask("the login", lambda: hub.api.whoami()["name"])

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
+
+from srb.cli.score import add_allow_changed
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -13,39 +15,82 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     form.add_argument("--markdown", action="store_true", help="for a README")
     form.add_argument("--latex", action="store_true", help="for a paper (booktabs)")
     form.add_argument("--csv", action="store_true", help="for a spreadsheet, with intervals, in full precision")
+    form.add_argument("--streaming", action="store_true", help="latency and stability of streamed runs")
+    form.add_argument("--adversarial", action="store_true", help="success of the attacks that a run was tested with")
+    parser.add_argument("--by", choices=["dataset"], help="a line for each data set (the paper's Table 7)")
     parser.add_argument("--intervals", action="store_true", help="with the bootstrap interval of each score")
+    add_allow_changed(parser)
 
 
 def run(args: argparse.Namespace) -> None:
+    from srb.core.errors import UserError
+    from srb.core.escape import for_terminal
     from srb.metrics import table1
     from srb.metrics.results import check_comparable, load
 
-    results = [load(folder) for folder in args.folder]
+    results = [load(folder, allow_changed=args.allow_changed) for folder in args.folder]
+    if args.streaming:
+        return print_streaming(results)
+    if args.adversarial:
+        return print_adversarial(results)
     check_comparable(results)
-    tables = [table1.paper_table(results), table1.beyond_table(results)]
+    tables = [table1.dataset_table(results)] if args.by else [table1.paper_table(results), table1.beyond_table(results)]
     tables = [table for table in tables if table.columns]
+    if not any(cell for table in tables for line in table.lines for cell in line.cells):
+        raise UserError(
+            "nothing to show: WERD and NWERD are differences to clean speech, and no run has a scenario together with "
+            "its clean config; run that one too (srb run ... en_clean)"
+        )
     if args.csv:
         print(table1.to_csv(tables[0]), end="")
     elif args.markdown or args.latex:
         text = table1.to_markdown if args.markdown else table1.to_latex
         print("\n".join(text(table, args.intervals) for table in tables), end="")
-        print(*tables[0].notes, sep="\n", end="\n" if tables[0].notes else "", file=sys.stderr)
+        print(*map(for_terminal, tables[0].notes), sep="\n", end="\n" if tables[0].notes else "", file=sys.stderr)
     else:
-        print_tables(results, args.intervals)
+        print_blocks(tables, args.intervals)
 
 
-def print_tables(results: list, intervals: bool = False) -> None:
-    """Both tables on the terminal, in blocks that are no wider than it is."""
-    from rich.console import Console
+def print_streaming(results: list) -> None:
+    """One table per model, one row per config."""
+    from srb.metrics.stream_table import HEADS, stream_rows
 
-    from srb.metrics.table1 import beyond_table, paper_table
+    for result in results:
+        _print_rows(result["model"], HEADS, stream_rows(result))
+
+
+def print_adversarial(results: list) -> None:
+    """One table per model, one row per adversarial config."""
+    from srb.metrics.attack_success import HEADS, adversarial_rows
+
+    for result in results:
+        _print_rows(result["model"], HEADS, [row.cells() for row in adversarial_rows(result)])
+
+
+def _print_rows(title: str, heads: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    from rich.table import Table
+
+    from srb.core.console import Console
+
+    table = Table(box=None, pad_edge=False, title=title, title_justify="left")
+    for head in heads:
+        table.add_column(head, justify="right" if table.columns else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*row)
+    Console().print(table)
+
+
+def print_blocks(tables: list, intervals: bool = False) -> None:
+    """Tables on the terminal, in blocks that are no wider than it is."""
+    from srb.core.console import Console
+    from srb.core.escape import for_terminal
 
     console = Console()
-    for table in (paper_table(results).filled(), beyond_table(results).filled()):
+    for table in (table.filled() for table in tables):
         for block in blocks(table, console.width, intervals):
             console.print(block)
         for note in table.notes:
-            console.print(note, style="dim", markup=False)
+            console.print(for_terminal(note), style="dim", markup=False)
 
 
 def blocks(table, width: int, intervals: bool) -> Iterator:
@@ -73,26 +118,27 @@ def _block(table, wanted: range, intervals: bool):
     from rich.table import Table
     from rich.text import Text
 
+    from srb.core.escape import for_terminal
     from srb.metrics.table1 import cell_text
 
     part = table.keep(wanted)
-    made = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    block = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
     several = len({line.language for line in table.lines}) > 1
     if several:
-        made.add_column("", no_wrap=True)
-    made.add_column("model", overflow="fold")
+        block.add_column("", no_wrap=True)
+    block.add_column("model", overflow="fold")
     for column in part.columns:
-        made.add_column(
+        block.add_column(
             f"{column.title.replace(' ', chr(10))}\n[dim]{column.measure}[/]", justify="right", no_wrap=True
         )
     previous = None
     for line in part.lines:
         if previous not in (None, line.language):
-            made.add_section()
+            block.add_section()
         previous = line.language
         cells = [
             Text(cell_text(cell, intervals), style="bold" if part.best(line, i) else "")
             for i, cell in enumerate(line.cells)
         ]
-        made.add_row(*([line.language] if several else []), Text(line.model), *cells)
-    return made
+        block.add_row(*([line.language] if several else []), Text(for_terminal(line.model)), *cells)
+    return block

@@ -10,31 +10,62 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--data", default="srb", metavar="WHERE", help="built folder, benchmark.json or ORG/srb (default: srb)"
     )
+    where = "where the audio of its own adversarial configs is: a folder or ORG/DATASET (default: --data)"
+    parser.add_argument("--adversarial", metavar="WHERE", help=where)
     parser.add_argument("--out", metavar="FOLDER", help="write the leaderboard's files of what is accepted here")
     parser.add_argument(
         "--predictions-url", metavar="URL", help="where the predictions are, for the leaderboard's link"
     )
+    parser.add_argument("--author", metavar="NAME", help="who sent it (the pull request's author): must own the model")
+    parser.add_argument("--rerun", metavar="MODEL", help="transcribe a sample again with this model, and compare")
+    parser.add_argument("--sample", type=int, default=50, metavar="N", help="clips of a rerun (default: 50)")
 
 
 def run(args: argparse.Namespace) -> int:
     from pathlib import Path
 
-    from srb.push import truth, verified
-    from srb.push.strict import shown
-    from srb.push.verify import verify
+    from srb.core.errors import UserError
+    from srb.push import expected_rows
+    from srb.push.adversarial import places
+    from srb.push.untrusted_json import shown
+    from srb.push.verify_process import check
 
-    known = truth.load(args.data)
+    if args.rerun and len(args.submission) > 1:
+        raise UserError("--rerun MODEL is for one submission")
+    known = expected_rows.load(args.data)
     refused = 0
     for folder in args.submission:
-        verdict = verify(folder, known)
+        outcome = check(
+            folder,
+            known,
+            audio=places(args.data, args.adversarial),
+            out=args.out,
+            predictions_url=args.predictions_url,
+            author=args.author,
+        )
         name = shown(Path(folder).name)
-        if verdict.accepted:
-            print(f"{name}: accepted")
-            if args.out:
-                print(f"{name}: {verified.write(verdict, Path(args.out), args.predictions_url)}")
-        else:
-            refused += 1
-            print(f"{name}: refused")
-            for reason in verdict.reasons:
-                print(f"  {reason}")
+        print(f"{name}: {'accepted' if outcome.accepted else 'refused'}")
+        for line in (*outcome.reasons, *(f"flagged: {flag}" for flag in outcome.flags)):
+            print(f"  {line}")
+        if outcome.written:
+            print(f"{name}: {outcome.written}")
+        agrees = not (args.rerun and outcome.accepted) or _rerun(args, folder, outcome.written)
+        refused += not (outcome.accepted and agrees)
     return 1 if refused else 0
+
+
+def _rerun(args: argparse.Namespace, folder: str, written: str | None) -> bool:
+    from pathlib import Path
+
+    from srb.push.rerun import rerun
+    from srb.push.verified import add_rerun
+
+    again = rerun(folder, args.data, args.rerun, args.sample)
+    verdict = "agrees" if again.agrees else "does not agree"
+    print(
+        f"rerun {verdict}: {again.same} of {again.clips} clips give the same words, {again.difference:.1f} points of "
+        f"WER apart (seed {again.seed})"
+    )
+    if written:
+        add_rerun(Path(written), {**again.to_json(), "agrees": again.agrees})
+    return again.agrees

@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from srb.builders.names import parse
-from srb.diagnosis.gather import Measured
+from srb.core.names import parse
+from srb.diagnosis.clip_sets import ErrorMatrix
 from srb.metrics.aggregate import MEASURES
 from srb.metrics.bootstrap import interval, weights
 from srb.metrics.groups import disparity, log2_ratio
@@ -28,21 +28,21 @@ Json = dict[str, Any]
 
 
 def group_disparity(
-    measured: Measured,
+    measured: ErrorMatrix,
     labels: Sequence[str | None],
     groups: Mapping[str, np.ndarray],
     shares: Mapping[str, float] | None = None,
 ) -> list[Json]:
     """Rates of the groups, gap, log2 ratio and the population-weighted rate, for each config of a clip set."""
     kept = [label if label in groups else None for label in labels]
-    made = []
+    rows = []
     for place, config in enumerate((measured.clips.clean, *measured.clips.levels)):
         errors, lengths = (values[place].astype(np.int64) for values in (measured.errors, measured.lengths))
         # Only the sums matter here, so an error is an error whatever its kind.
         zero = np.zeros_like(errors)
-        found = disparity(Counts(lengths, zero, zero, errors), kept, shares)
-        made.append({"recogniser": measured.name, "config": config, **_plain(found)})
-    return made
+        rates = disparity(Counts(lengths, zero, zero, errors), kept, shares)
+        rows.append({"recogniser": measured.name, "config": config, **_plain(rates)})
+    return rows
 
 
 def lwerr_table(
@@ -58,21 +58,21 @@ def lwerr_table(
     Rows without clips of both groups are not there. A positive value means that the first group has more errors.
     """
     cells: dict[tuple[str, str, int | None], list[tuple[Predictions, Counts]]] = {}
-    for heard, counts in counted:
-        name = parse(heard.config)
-        if not {one, other} <= set(heard.column("gender")):
+    for predictions, counts in counted:
+        name = parse(predictions.config)
+        if not {one, other} <= set(predictions.column("gender")):
             continue
-        corpus = f"{name.language} {heard.entry.get('corpus') or name.corpus}"
+        corpus = f"{name.language} {predictions.entry.get('corpus') or name.corpus}"
         for severity in {None, name.severity or None}:
-            cells.setdefault((corpus, heard.entry.get("category") or name.scenario, severity), []).append(
-                (heard, counts)
+            cells.setdefault((corpus, predictions.entry.get("category") or name.scenario, severity), []).append(
+                (predictions, counts)
             )
-    made = []
+    rows = []
     for (corpus, category, severity), members in cells.items():
         rates = [float(np.mean([_rate(c, h, group) for h, c in members])) for group in (one, other)]
         draws = _lwerr_draws(members, (one, other), replicates, seed) if replicates else None
         finite = None if draws is None else draws[np.isfinite(draws)]
-        made.append(
+        rows.append(
             {
                 "corpus": corpus,
                 "category": category,
@@ -84,11 +84,11 @@ def lwerr_table(
                 "interval": None if finite is None or len(finite) < 2 else list(interval(finite)),
             }
         )
-    return made
+    return rows
 
 
-def _rate(counts: Counts, heard: Predictions, group: str) -> float:
-    return counts.take(np.array([label == group for label in heard.column("gender")])).rate
+def _rate(counts: Counts, predictions: Predictions, group: str) -> float:
+    return counts.take(np.array([label == group for label in predictions.column("gender")])).rate
 
 
 def _lwerr_draws(
@@ -98,9 +98,9 @@ def _lwerr_draws(
     totals = []
     for group in groups:
         rates = []
-        for heard, counts in members:
-            mine = np.array([label == group for label in heard.column("gender")])
-            drawn = _weights(tuple(compress(heard.column("id"), mine)), replicates, seed)
+        for predictions, counts in members:
+            mine = np.array([label == group for label in predictions.column("gender")])
+            drawn = _weights(tuple(compress(predictions.column("id"), mine)), replicates, seed)
             part = counts.take(mine)
             rates.append((drawn @ part.errors) / np.maximum(drawn @ part.lengths, 1))
         totals.append(np.mean(rates, axis=0))
@@ -138,8 +138,8 @@ def languages(results: Json) -> Json:
     return {"languages": list(tables), "rows": rows}
 
 
-def _plain(found: Json) -> Json:
-    return {key: _finite(value) if isinstance(value, float) else value for key, value in found.items()}
+def _plain(values: Json) -> Json:
+    return {key: _finite(value) if isinstance(value, float) else value for key, value in values.items()}
 
 
 def _finite(value: float) -> float | None:

@@ -1,4 +1,4 @@
-"""Words that nobody said: bursts of inserted words, phrases repeated over and over, and words heard where none are.
+"""Words that nobody said: bursts of inserted words, phrases repeated over and over, words where nobody speaks.
 
 A burst is a run of at least four inserted words. A loop is a phrase of up to eight words written four times in a row (a
 single word) or three times (a longer phrase) where the reference does not repeat it: recognisers that write text from
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from srb.diagnosis.coding import Alignment, Coded
+from srb.diagnosis.word_ids import Alignment, Coded
 
 BURST = 4
 LONGEST_PHRASE = 8
@@ -33,19 +33,19 @@ class Span:
 
 def bursts(alignment: Alignment, least: int = BURST) -> list[Span]:
     """Runs of inserted words."""
-    heard = alignment.heard
+    hypothesis = alignment.hypothesis
     return [
-        Span(clip, start - int(heard.starts[clip]), length)
-        for clip, start, length in _runs(alignment.inserted, heard.owner)
+        Span(clip, start - int(hypothesis.starts[clip]), length)
+        for clip, start, length in _runs(alignment.inserted, hypothesis.owner)
         if length >= least
     ]
 
 
-def loops(heard: Coded) -> list[Span]:
+def loops(hypothesis: Coded) -> list[Span]:
     """Repeated phrases, the shortest period first; what lies within a loop that was found is not found again."""
-    words, owner = heard.words, heard.owner
+    words, owner = hypothesis.words, hypothesis.owner
     taken = np.zeros(len(words), dtype=bool)
-    found = []
+    spans = []
     for period in range(1, min(LONGEST_PHRASE, max(len(words) - 1, 0)) + 1):
         same = np.zeros(len(words), dtype=bool)
         same[period:] = (words[period:] == words[:-period]) & (owner[period:] == owner[:-period])
@@ -56,15 +56,15 @@ def loops(heard: Coded) -> list[Span]:
             first, total = start - period, length + period
             if total >= repeats * period and not taken[first : first + total].all():
                 taken[first : first + total] = True
-                found.append(Span(clip, first - int(heard.starts[clip]), total, period))
-    return sorted(found, key=lambda span: (span.clip, span.start))
+                spans.append(Span(clip, first - int(hypothesis.starts[clip]), total, period))
+    return sorted(spans, key=lambda span: (span.clip, span.start))
 
 
 def invented_loops(alignment: Alignment) -> list[Span]:
     """The loops of transcripts whose reference has none of the same period."""
-    heard = loops(alignment.heard)
-    said = {(span.clip, span.period) for span in loops(alignment.reference)} if heard else set()
-    return [span for span in heard if (span.clip, span.period) not in said]
+    hypothesis = loops(alignment.hypothesis)
+    said = {(span.clip, span.period) for span in loops(alignment.reference)} if hypothesis else set()
+    return [span for span in hypothesis if (span.clip, span.period) not in said]
 
 
 def _runs(mask: np.ndarray, owner: np.ndarray) -> list[tuple[int, int, int]]:
@@ -78,11 +78,11 @@ def _runs(mask: np.ndarray, owner: np.ndarray) -> list[tuple[int, int, int]]:
     return list(zip(owner[starts[kept]].tolist(), starts[kept].tolist(), lengths[kept].tolist(), strict=True))
 
 
-def phrases(heard: Coded, words: Sequence[str], most: int = 5) -> list[tuple[str, int]]:
+def phrases(hypothesis: Coded, words: Sequence[str], most: int = 5) -> list[tuple[str, int]]:
     """Whole transcripts that were written for several clips, the most frequent first."""
     texts = Counter(
-        " ".join(words[number] for number in heard.words[a:b])
-        for a, b in zip(heard.starts[:-1], heard.starts[1:], strict=True)
+        " ".join(words[number] for number in hypothesis.words[a:b])
+        for a, b in zip(hypothesis.starts[:-1], hypothesis.starts[1:], strict=True)
         if b > a
     )
     return [(text, count) for text, count in texts.most_common(most) if count > 1]

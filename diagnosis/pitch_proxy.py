@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from srb.builders.audio import RATE, Samples
+from srb.core.audio import RATE, Samples
 
 NAME = "pitch"
 LINE_HZ = 165.0
@@ -49,8 +49,8 @@ def median_pitch_hz(samples: Samples, rate: int = RATE) -> float | None:
 def _autocorrelation(frames: np.ndarray) -> np.ndarray:
     """Of each row, 1 at lag 0."""
     size = frames.shape[1]
-    found = np.fft.irfft(np.abs(np.fft.rfft(frames, 2 * size)) ** 2)[:, : size // 2]
-    return found / np.maximum(found[:, :1], 1e-12)
+    correlation = np.fft.irfft(np.abs(np.fft.rfft(frames, 2 * size)) ** 2)[:, : size // 2]
+    return correlation / np.maximum(correlation[:, :1], 1e-12)
 
 
 def group(pitch_hz: float | None) -> str | None:
@@ -66,11 +66,11 @@ def group(pitch_hz: float | None) -> str | None:
 
 def of_config(data: str | Path, config: str) -> dict[str, str | None]:
     """The group of each clip of a built config, by id."""
-    from srb.models.data import open_data
+    from srb.models.config_sources import open_data
 
-    found = open_data(str(data)).config(config)
+    clips = open_data(str(data)).config(config)
     return {
         row.id: group(median_pitch_hz(window.decode(row)))
-        for window in found.windows({row.position for row in found.rows})
+        for window in clips.windows({row.position for row in clips.rows})
         for row in window.rows
     }

@@ -12,30 +12,15 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from srb.builders.errors import UserError
-from srb.builders.names import parse
+from srb.core.categories import ADVERSARIAL, AVERAGED
+from srb.core.errors import UserError
+from srb.core.names import parse
 from srb.metrics.bootstrap import interval, rates, weights
 from srb.metrics.degradation import degradation, positions
 from srb.metrics.difficulty import Table, load
+from srb.metrics.scenario_facts import RECORDINGS
 from srb.metrics.scoring import Counts
 
-CATEGORIES = (
-    "accent",
-    "audio_proc",
-    "noise_env",
-    "noise_white",
-    "sfx",
-    "social_far",
-    "social_near",
-    "spatial",
-    "synth_speech",
-)
-ADVERSARIAL = ("adv_ua", "adv_us")
-RECORDINGS = (
-    "accent",
-    "social_far",
-    "social_near",
-)  # not made from clean clips: compared with the clean set as a whole
 MEASURES = ("wer", "werd", "nwerd")
 
 
@@ -204,7 +189,11 @@ class Mean:
 
 @dataclass(frozen=True)
 class Summary:
-    """The tables of one language. `measure` of the overall row is NWERD, of the adversarial one WERD."""
+    """The tables of one language. `measure` of the overall row is NWERD, of the adversarial one WERD.
+
+    `median` is the robust view beside `overall`: the median NWERD of the configs of the nine categories. A recogniser
+    that loops on one clip moves one config, and with it the mean, but not the median.
+    """
 
     language: str
     clean: Mapping[str, Mean]
@@ -213,6 +202,7 @@ class Summary:
     severities: Mapping[str, Mean]
     corpora: Mapping[str, Mean]
     overall: Mean
+    median: Mean
     adversarial: Mean
 
 
@@ -222,7 +212,7 @@ def measure_of(category: str) -> str:
     >>> measure_of("sfx"), measure_of("adv_us"), measure_of("codec")
     ('nwerd', 'werd', 'werd')
     """
-    return "nwerd" if category in CATEGORIES else "werd"
+    return "nwerd" if category in AVERAGED else "werd"
 
 
 def summarise(scores: Sequence[ConfigScore], expected: Iterable[str] | Mapping[str, str] = ()) -> dict[str, Summary]:
@@ -263,15 +253,18 @@ def _summarise(language: str, scores: Sequence[ConfigScore], absent: Mapping[str
             for name in names
         }
 
-    categories = rows(lambda config, category: category, others)
+    # A scenario at a value of the user's own is a row of its own and in no mean: those are over the severities.
+    graded = [s for s in others if parse(s.config).value is None]
+    categories = rows(lambda config, category: category, graded)
     return Summary(
         language=language,
         clean={s.config: mean(s.config, [s], {}) for s in clean},
         categories=categories,
-        scenarios=rows(lambda config, category: _scenario(config), others),
+        scenarios=rows(lambda config, category: _scenario(config), graded),
         severities=rows(lambda config, category: _key(config), others),
-        corpora=rows(lambda config, category: f"{parse(config).corpus} {category}", others),
-        overall=overall(categories, CATEGORIES, "nwerd"),
+        corpora=rows(lambda config, category: f"{parse(config).corpus} {category}", graded),
+        overall=overall(categories, AVERAGED, "nwerd"),
+        median=median([s for s in others if s.category in AVERAGED]),
         adversarial=overall(categories, ADVERSARIAL, "werd", "adversarial"),
     )
 
@@ -294,7 +287,7 @@ def mean(name: str, scores: Sequence[ConfigScore | Mean], missing: Mapping[str, 
 
 def overall(
     categories: Mapping[str, Mean],
-    wanted: Sequence[str] = CATEGORIES,
+    wanted: Sequence[str] = AVERAGED,
     measure: str = "nwerd",
     name: str = "overall",
 ) -> Mean:
@@ -304,6 +297,17 @@ def overall(
     for category in wanted:
         missing.update(categories[category].missing if category in categories else {})
     return mean(name, present, missing, measures=(measure,))
+
+
+def median(scores: Sequence[ConfigScore], measure: str = "nwerd") -> Mean:
+    """The median over configs, and in every replicate."""
+    present = [s for s in scores if measure in s.values]
+    members = tuple(s.config for s in present)
+    if not present:
+        return Mean("median", members, {}, {}, {})
+    value = float(np.median([s.values[measure] for s in present]))
+    replicates = np.median([s.replicates[measure] for s in present], axis=0)
+    return Mean("median", members, {measure: value}, {measure: replicates}, {})
 
 
 def of_categories(values: Mapping[str, float], measure: str = "nwerd") -> dict[str, Mean]:
@@ -316,5 +320,4 @@ def _scenario(config: str) -> str:
 
 
 def _key(config: str) -> str:
-    name = parse(config)
-    return f"{name.scenario}_sev{name.severity}" if name.severity else name.scenario
+    return parse(config).level

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from srb.builders.errors import UserError
+from srb.core.errors import UserError
 from srb.metrics.scoring import Counts, error_rate
 
 

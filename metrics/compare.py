@@ -1,18 +1,19 @@
 """Is one recogniser more robust than another? A paired bootstrap test per category and overall.
 
 Both were run on the same clips, so both are resampled alike and the difference is taken in every replicate. Attacks are
-made for one model, so their audio differs; they are paired by the clips they were made from. The p-values are corrected
-for the number of comparisons by Holm's method.
+made for one model, so their audio differs; they are paired by the clips they were made from. Clips without speech have
+no error rate and are left out. The p-values are corrected for the number of comparisons by Holm's method.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from srb.builders.errors import UserError
-from srb.builders.names import ConfigName, parse
-from srb.metrics.aggregate import ADVERSARIAL, ConfigCounts, Mean, Summary, measure_of, score, summarise
+from srb.core.categories import ADVERSARIAL, REJECT
+from srb.core.errors import UserError
+from srb.core.names import parse
+from srb.metrics.aggregate import ConfigCounts, Mean, Summary, measure_of, score, summarise
 from srb.metrics.bootstrap import holm, interval, p_value
 from srb.metrics.difficulty import Table
 
@@ -52,7 +53,7 @@ def compare(
     seed: int = 0,
 ) -> list[Comparison]:
     """Compare two recognisers on the configs that both have; configs that only one has are named in `missing`."""
-    first, second = ({_shared_name(c.config): c for c in run} for run in (a, b))
+    first, second = ({_shared_name(c.config): c for c in run if c.category != REJECT} for run in (a, b))
     both = [name for name in first if name in second]
     if not both:
         raise UserError("the two runs have no config in common; run both on the same configs")
@@ -66,60 +67,59 @@ def compare(
     ]
     pairs = [
         (language, measure, rows[0], rows[1])
-        for language, one in summaries[0].items()
-        for measure, *rows in _rows(one, summaries[1][language])
+        for language, summary in summaries[0].items()
+        for measure, *rows in _rows(summary, summaries[1][language])
     ]
     if not pairs:
         raise UserError("the two runs have no scenario in common beside clean speech; there is nothing to compare")
-    draws = [one.replicates[measure] - other.replicates[measure] for _, measure, one, other in pairs]
+    draws = [row_a.replicates[measure] - row_b.replicates[measure] for _, measure, row_a, row_b in pairs]
     p_values = [p_value(d) for d in draws]
     return [
         Comparison(
             language=language,
-            name=one.name,
+            name=row_a.name,
             measure=measure,
-            a=one.values[measure],
-            b=other.values[measure],
-            difference=one.values[measure] - other.values[measure],
+            a=row_a.values[measure],
+            b=row_b.values[measure],
+            difference=row_a.values[measure] - row_b.values[measure],
             interval=interval(draw, level),
             p=p,
             p_corrected=corrected,
-            configs=len(one.members),
-            missing=tuple(one.missing),
+            configs=len(row_a.members),
+            missing=tuple(row_a.missing),
         )
-        for (language, measure, one, other), draw, p, corrected in zip(
+        for (language, measure, row_a, row_b), draw, p, corrected in zip(
             pairs, draws, p_values, holm(p_values), strict=True
         )
     ]
 
 
-def _rows(one: Summary, other: Summary) -> list[tuple[str, Mean, Mean]]:
+def _rows(a: Summary, b: Summary) -> list[tuple[str, Mean, Mean]]:
     """The rows to compare, each with the measure it is compared in."""
-    rows = [(measure_of(name), one.categories[name], other.categories[name]) for name in sorted(one.categories)]
-    rows.append(("nwerd", one.overall, other.overall))
-    if any(name in one.categories for name in ADVERSARIAL):
-        rows.append(("werd", one.adversarial, other.adversarial))
+    rows = [(measure_of(name), a.categories[name], b.categories[name]) for name in sorted(a.categories)]
+    rows.append(("nwerd", a.overall, b.overall))
+    if any(name in a.categories for name in ADVERSARIAL):
+        rows.append(("werd", a.adversarial, b.adversarial))
     return [row for row in rows if row[0] in row[1].values and row[0] in row[2].values]
 
 
 def _shared_name(config: str) -> str:
     """The name of a config without the model that an attack belongs to."""
-    name = parse(config)
-    return str(ConfigName(name.language, name.scenario, name.severity, name.corpus))
+    return str(replace(parse(config), model=None))
 
 
 def _renamed(counts: ConfigCounts, name: str) -> ConfigCounts:
     return ConfigCounts(name, counts.category, counts.ids, counts.counts, counts.source, counts.speakers)
 
 
-def _same_clips(one: ConfigCounts, other: ConfigCounts) -> None:
-    if list(one.ids) == list(other.ids):
-        if (one.counts.lengths != other.counts.lengths).any():
-            raise UserError(f"{one.config}: the two runs have different references for the same clips")
+def _same_clips(a: ConfigCounts, b: ConfigCounts) -> None:
+    if list(a.ids) == list(b.ids):
+        if (a.counts.lengths != b.counts.lengths).any():
+            raise UserError(f"{a.config}: the two runs have different references for the same clips")
         return
-    lonely = sorted(set(one.ids) ^ set(other.ids))
+    lonely = sorted(set(a.ids) ^ set(b.ids))
     named = ", ".join(lonely[:3]) + (", ..." if len(lonely) > 3 else "")
     raise UserError(
-        f"{one.config}: the two runs are not on the same clips, {len(lonely)} are in one only ({named}); run both "
+        f"{a.config}: the two runs are not on the same clips, {len(lonely)} are in one only ({named}); run both "
         "on the same clips"
     )

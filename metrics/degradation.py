@@ -8,11 +8,12 @@ code replaced a negative one by zero, which `floor` does too.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from srb.builders.errors import UserError
+from srb.core.errors import UserError
 from srb.metrics.bootstrap import interval, rates, weights
 from srb.metrics.scoring import align, versions
 
@@ -44,6 +45,19 @@ def degradation(wer, clean_wer, floor: bool = False):
     return np.maximum(difference, 0.0) if floor else difference
 
 
+@dataclass(frozen=True)
+class WerdOptions:
+    """How to count and to resample. Without replicates there is no interval; the unit is the language's by default."""
+
+    floor: bool = False
+    normaliser: str = "srb-paper-1"
+    unit: str | None = None
+    language: str | None = None
+    replicates: int = 0
+    level: float = 0.95
+    seed: int = 0
+
+
 def score(
     references: Sequence[str],
     predictions: Sequence[str],
@@ -53,13 +67,7 @@ def score(
     ids: Sequence[str] | None = None,
     clean_ids: Sequence[str] | None = None,
     speakers: Sequence[str | None] | None = None,
-    floor: bool = False,
-    normaliser: str = "srb-paper-1",
-    unit: str | None = None,
-    language: str | None = None,
-    replicates: int = 0,
-    level: float = 0.95,
-    seed: int = 0,
+    options: WerdOptions = WerdOptions(),
 ) -> dict[str, Any]:
     """WERD of one scenario, with its parts and, if replicates are asked for, its bootstrap interval."""
     if (ids is None) != (clean_ids is None):
@@ -76,26 +84,28 @@ def score(
             f"{len(references)} references but {len(clean_predictions)} clean_predictions; give ids and clean_ids to "
             "pair them, or clean_references if the clean clips are others"
         )
-    how = versions(normaliser, unit, language)
-    counts = align(references, predictions, normaliser=normaliser, unit=how["unit"])
+    how = versions(options.normaliser, options.unit, options.language)
+    counts = align(references, predictions, normaliser=options.normaliser, unit=how["unit"], language=options.language)
     said = references if clean_references is None else clean_references
-    clean = align(said, clean_predictions, normaliser=normaliser, unit=how["unit"])
+    clean = align(said, clean_predictions, normaliser=options.normaliser, unit=how["unit"], language=options.language)
     result: dict[str, Any] = {
-        "werd": float(degradation(counts.rate, clean.rate, floor)),
+        "werd": float(degradation(counts.rate, clean.rate, options.floor)),
         "wer": counts.rate,
         "clean_wer": clean.rate,
         "paired": paired,
         "utterances": len(counts),
         **how,
     }
-    if replicates:
+    if options.replicates:
         names = list(ids) if ids is not None else [str(i) for i in range(len(counts))]
-        draws = weights(names, speakers, replicates=replicates, seed=seed)
+        draws = weights(names, speakers, replicates=options.replicates, seed=options.seed)
         if paired:
             wer, clean_wer = rates(draws, [counts, clean]).T
         else:
-            others = weights([f"clean {i}" for i in range(len(clean))], replicates=replicates, seed=seed)
+            others = weights(
+                [f"clean {i}" for i in range(len(clean))], replicates=options.replicates, seed=options.seed
+            )
             wer, clean_wer = rates(draws, [counts])[:, 0], rates(others, [clean])[:, 0]
-        result["werd_interval"] = list(interval(degradation(wer, clean_wer, floor), level))
-        result["level"], result["replicates"], result["seed"] = level, replicates, seed
+        result["werd_interval"] = list(interval(degradation(wer, clean_wer, options.floor), options.level))
+        result["level"], result["replicates"], result["seed"] = options.level, options.replicates, options.seed
     return result

@@ -17,12 +17,12 @@ from pathlib import Path
 
 import numpy as np
 
-from srb.builders.errors import UserError
-from srb.builders.names import parse
+from srb.core.errors import UserError
+from srb.core.names import parse
+from srb.metrics.scenario_facts import ATTACKS, VALUES
 from srb.metrics.tables import shipped
 
 DEFAULT = "paper-table3"
-ADVERSARIAL = ("pgd", "universal", "genetic", "transfer", "cw", "language", "language_universal")
 MEASURES = ("dnsmos", "pesq")
 
 
@@ -73,7 +73,7 @@ class Table:
 
 def refuse_adversarial(key: str) -> None:
     """Raise, with the paper's reason, if a key or config is adversarial."""
-    if any(candidate.split("_sev")[0] in ADVERSARIAL for candidate in _keys(key)):
+    if any(candidate.split("_sev")[0] in ATTACKS for candidate in _keys(key)):
         raise UserError(
             f"'{key}' is adversarial and has no difficulty: an attack is made for one model, so the quality of its "
             "audio differs from model to model and normalised scores cannot be compared (paper, Section 3.2); use WERD"
@@ -87,7 +87,11 @@ def _keys(name: str) -> list[str]:
         config = parse(name)
     except UserError:
         return keys
-    severity = f"_sev{config.severity}" if config.severity else ""
+    values = VALUES.get(config.scenario, ())
+    number = values.index(config.value) + 1 if config.value in values else config.severity
+    if config.value is not None and not number:
+        return keys
+    severity = f"_sev{number}" if number else ""
     return [*keys, f"{config.scenario}_{config.language}{severity}", f"{config.scenario}{severity}"]
 
 
@@ -171,6 +175,45 @@ def compute(quality: Mapping[str, Mapping[str, float]], name: str) -> Table:
     return Table(name, rows)
 
 
+def compute_from_ratings(ratings: Mapping[str, float], name: str) -> Table:
+    """A table from how good people say that a scenario sounds: their mean ratings under the same rule, negated.
+
+    >>> compute_from_ratings({"a_sev1": 9.0, "a_sev2": 5.0}, "people-1").rows["a_sev2"]
+    Difficulty(avg=75.0, dnsmos=None, pesq=None)
+    """
+    values = np.array([rating for key, rating in ratings.items() if key.split("_")[0] != "clean"])
+    if len(values) < 2 or not values.std() > 0:
+        raise UserError(
+            f"a difficulty table needs ratings of at least two scenarios that differ; there are {len(values)}"
+        )
+    scale = values.mean(), values.std()
+    return Table(name, {k: Difficulty(float(50 - 25 * (r - scale[0]) / scale[1])) for k, r in ratings.items()})
+
+
+def read_ratings(path: str | Path) -> dict[str, float]:
+    """The mean rating of each scenario and severity: a CSV file with the columns scenario, severity and rating.
+
+    A line is what one person said of one clip, or already a mean; more means better, on any scale.
+    """
+    judged: dict[str, list[float]] = {}
+    try:
+        with open(path, encoding="utf-8-sig", newline="") as file:
+            for row in csv.DictReader(file):
+                key = f"{row['scenario']}_sev{int(row['severity'])}" if row["severity"] else row["scenario"]
+                refuse_adversarial(key)
+                rating = float(row["rating"])
+                if not np.isfinite(rating):
+                    raise ValueError(f"the rating of {key} is {rating}")
+                judged.setdefault(key, []).append(rating)
+    except OSError as error:
+        raise UserError(f"cannot read {path}: {error.strerror}") from None
+    except UserError:
+        raise
+    except (KeyError, TypeError, ValueError) as error:
+        raise UserError(f"{path}: cannot read it ({error}); its columns are scenario, severity, rating") from None
+    return {key: float(np.mean(ratings)) for key, ratings in judged.items()}
+
+
 # The authors' names of what is not called the same here (their published data, `mshah1/speech_robust_bench_public`).
 _AUTHORS_NAMES = {
     "voice_conversion_vctk": "tts_en",
@@ -224,6 +267,6 @@ def means(lines: Iterable[Quality]) -> dict[str, dict[str, float]]:
     return {key: {m: float(np.mean(v)) for m, v in scores.items()} for key, scores in values.items()}
 
 
-def differences(one: Table, other: Table) -> dict[str, float]:
-    """`one` minus `other`, for the keys of both."""
-    return {key: one.rows[key].avg - other.rows[key].avg for key in one.rows if key in other.rows}
+def differences(table: Table, base: Table) -> dict[str, float]:
+    """`table` minus `base`, for the keys of both."""
+    return {key: table.rows[key].avg - base.rows[key].avg for key in table.rows if key in base.rows}

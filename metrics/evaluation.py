@@ -9,38 +9,47 @@ from __future__ import annotations
 import datasets
 import evaluate
 
+from srb.core.citation import BIBTEX
 from srb.metrics.scoring import check_texts
 
-CITATION = """\
-@article{shah2024speech,
-    title = {Speech Robust Bench: A Robustness Benchmark For Speech Recognition},
-    author = {Shah, Muhammad A. and Solans Noguero, David and Heikkila, Mikko A. and Raj, Bhiksha and
-              Kourtellis, Nicolas},
-    journal = {arXiv preprint arXiv:2403.07937},
-    year = {2024}
-}
-"""
+# Numbers in a result that are settings, not measurements.
+SETTINGS = frozenset({"level", "replicates", "seed"})
 
 
 class TextColumns:
-    """Mixin for `evaluate.Metric`: predictions and references are strings and of one length, or it says so."""
+    """Mixin for `evaluate.Metric`: predictions and references are strings and of one length, or it says so.
+
+    Loaded with the config name `numbers`, a metric returns its measured numbers alone: the bootstrap of
+    `evaluate.evaluator` resamples every value of a result, and cannot do so with names and lists.
+    """
 
     def add_batch(self, *, predictions=None, references=None):
         """Add some predictions and references."""
         check_texts(references=references, predictions=predictions)
         super().add_batch(predictions=predictions, references=references)  # type: ignore[misc]
 
-    def add(self, *, prediction=None, reference=None):
-        """Add one prediction and its reference."""
-        check_texts(reference=[reference], prediction=[prediction])
-        super().add(prediction=prediction, reference=reference)  # type: ignore[misc]
+    def add(self, *, prediction=None, reference=None, **columns):
+        """Add one prediction and its reference; `evaluate.combine` gives them under the columns' names.
+
+        As a batch of one, because `datasets` before 5 keeps single rows back and writes later batches before them.
+        """
+        example = {"predictions": prediction, "references": reference, **columns}
+        check_texts(reference=[example["references"]], prediction=[example["predictions"]])
+        super().add_batch(**{name: [text] for name, text in example.items()})  # type: ignore[misc]
+
+    def compute(self, **inputs):
+        """The scores of everything that was added, or of `predictions` and `references`."""
+        result = super().compute(**inputs)  # type: ignore[misc]
+        if self.config_name != "numbers" or result is None:  # type: ignore[attr-defined]
+            return result
+        return {key: value for key, value in result.items() if isinstance(value, int | float) and key not in SETTINGS}
 
 
 def metric_info(description: str, inputs_description: str) -> evaluate.MetricInfo:
     """The description of a metric on predicted and reference transcripts."""
     return evaluate.MetricInfo(
         description=description,
-        citation=CITATION,
+        citation=BIBTEX,
         inputs_description=inputs_description,
         features=datasets.Features({"predictions": datasets.Value("string"), "references": datasets.Value("string")}),
         reference_urls=["https://arxiv.org/abs/2403.07937"],

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from srb.builders.errors import UserError
+from srb.core.errors import UserError
 from srb.metrics.scoring import Counts
 
 Labels = Sequence[str | None]
@@ -27,17 +27,17 @@ def split(counts: Counts, labels: Labels) -> dict[str, Counts]:
     return {str(group): counts.take(named == group) for group in sorted(set(named) - {""})}
 
 
-def log2_ratio(one: float, other: float) -> float:
-    """log2(one / other) of two error rates: 0 where both are zero, infinite where one is, nan where one is missing.
+def log2_ratio(rate: float, base: float) -> float:
+    """log2(rate / base) of two error rates: 0 where both are zero, infinite where one is, nan where one is missing.
 
     >>> log2_ratio(20.0, 10.0), log2_ratio(0.0, 0.0), log2_ratio(5.0, 0.0), log2_ratio(0.0, 5.0)
     (1.0, 0.0, inf, -inf)
     """
-    if math.isnan(one) or math.isnan(other):
+    if math.isnan(rate) or math.isnan(base):
         return math.nan
-    if one == 0 or other == 0:
-        return 0.0 if one == other else math.copysign(math.inf, one - other)
-    return math.log2(one / other)
+    if rate == 0 or base == 0:
+        return 0.0 if rate == base else math.copysign(math.inf, rate - base)
+    return math.log2(rate / base)
 
 
 def with_intersections(columns: Mapping[str, Labels] | Labels, crossed: Sequence[Sequence[str]]) -> dict[str, Labels]:

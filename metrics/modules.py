@@ -15,7 +15,8 @@ import re
 import shutil
 from pathlib import Path
 
-from srb.builders.errors import UserError
+from srb.core.errors import UserError
+from srb.metrics import scenario_facts
 from srb.metrics.tables import shipped
 
 FOLDER = Path(__file__).parent
@@ -38,8 +39,7 @@ def space_files(metric: str) -> dict[str, bytes]:
     files[f"{metric}.py"] = (script.rstrip("\n") + "\n\n\n" + extra if extra else script).encode()
     files["app.py"] = _IMPORT.sub(r"from \1 import \2", (source / "app.py").read_text("utf-8")).encode()
     for module, path in {**needed, "widget": FOLDER / "widget.py"}.items():
-        text = _local(path.read_text("utf-8")) if module != "tables" else _tables_module()
-        files[f"{module}.py"] = text.encode()
+        files[f"{module}.py"] = (_FROZEN[module]() if module in _FROZEN else _local(path.read_text("utf-8"))).encode()
     return dict(sorted(files.items()))
 
 
@@ -83,16 +83,17 @@ def _folder(metric: str) -> Path:
 
 def _needed(script: Path) -> dict[str, Path]:
     """The modules of this package that a file imports, and those that they import: name -> file."""
-    found: dict[str, Path] = {}
+    modules: dict[str, Path] = {}
     waiting = [script]
     while waiting:
         for name in _MODULE.findall(waiting.pop().read_text("utf-8")):
             spec = importlib.util.find_spec(name)
             short = name.rpartition(".")[2]
-            if short not in found and spec and spec.origin:
-                found[short] = Path(spec.origin)
-                waiting.append(found[short])
-    return dict(sorted(found.items()))
+            if short not in modules and spec and spec.origin:
+                modules[short] = Path(spec.origin)
+                if short not in _FROZEN:
+                    waiting.append(modules[short])
+    return dict(sorted(modules.items()))
 
 
 def _local(text: str) -> str:
@@ -106,3 +107,13 @@ def _tables_module() -> str:
         f"_TABLES = {shipped()!r}\n\n\n"
         'def shipped():\n    """Name and version of each table -> its text, as CSV."""\n    return _TABLES\n'
     )
+
+
+def _scenario_facts_module() -> str:
+    """The module `scenario_facts` with its values written out: a Space has no scenario table."""
+    values = (f"{name} = {getattr(scenario_facts, name)!r}\n" for name in ("ATTACKS", "RECORDINGS", "VALUES"))
+    return '"""What the metrics need to know of the scenario table."""\n\n' + "".join(values)
+
+
+# Modules that a Space gets as constants, because what they are computed from stays behind.
+_FROZEN = {"tables": _tables_module, "scenario_facts": _scenario_facts_module}

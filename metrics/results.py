@@ -13,29 +13,30 @@ import json
 import math
 import platform
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from srb.builders.audio import replacing
-from srb.builders.errors import UserError
-from srb.builders.names import ConfigName, parse
-from srb.metrics import aggregate, bootstrap, difficulty
+from srb.core.categories import AVERAGED, REJECT
+from srb.core.errors import UserError
+from srb.core.files import write_atomically
+from srb.core.names import ConfigName, parse
+from srb.metrics import aggregate, attack_success, bootstrap, difficulty, integrity
 from srb.metrics.aggregate import MEASURES, ConfigCounts, ConfigScore, Mean
 from srb.metrics.groups import log2_ratio, split
 from srb.metrics.runs import Predictions, Run, open_run
 from srb.metrics.scoring import Counts, normalise, versions
+from srb.metrics.stream_measures import measure_lines
 
 SCHEMA = 1
 NAME = "results.json"
-REJECT = "reject"
 SLICES = ("gender", "accent", "age")
 LIBRARIES = ("speech-robust-bench", "numpy", "rapidfuzz")
 RUN_KEYS = ("spec", "adapter", "target", "asked", "revision", "options", "data", "versions", "machine", "updated")
-CONFIG_KEYS = ("language", "corpus", "scenario", "severity", "category", "source", "benchmark_version")
+CONFIG_KEYS = ("language", "corpus", "scenario", "severity", "category", "source", "bank", "benchmark_version")
 HASHES = ("content_sha256", "rows_sha256")
 Json = dict[str, Any]
 
@@ -54,14 +55,14 @@ class Options:
     seed: int = 0
 
 
-def load(folder: str | Path, options: Options | None = None) -> Json:
-    """The results of a run: those in its folder if they still fit predictions and options, else scored now and kept."""
+def load(folder: str | Path, options: Options | None = None, *, allow_changed: bool = False) -> Json:
+    """The results of a run: those in its folder if they still fit predictions and options, else scored now and kept.
+
+    Predictions or results that were edited since they were written are refused, unless `allow_changed`.
+    """
     run = open_run(folder)
     path = run.folder / NAME
-    try:
-        known = json.loads(path.read_text("utf-8")) if path.is_file() else {}
-    except ValueError:  # torn or edited: it can be made again
-        known = {}
+    known = _read_results(path)
     wanted = asdict(options) if options else known.get("options", asdict(Options()))
     entries = {**known.get("configs", {}), **known.get("reject", {})}
     fits = (
@@ -70,23 +71,44 @@ def load(folder: str | Path, options: Options | None = None) -> Json:
         and known.get("software") == _software()
         and {c: entry.get("predictions_sha256") for c, entry in entries.items()} == _file_hashes(run)
     )
-    return known if fits else score_run(folder, Options(**wanted))
+    if not fits:
+        return score_run(folder, Options(**wanted), allow_changed=allow_changed)
+    if not allow_changed:
+        integrity.check_unchanged(run)
+        integrity.check_results(path, known)
+    return known
 
 
-def score_run(folder: str | Path, options: Options = Options()) -> Json:  # noqa: B008 - frozen
-    """Score a run folder and write its results.json."""
+def _read_results(path: Path) -> Json:
+    """What a results.json holds; nothing if it is torn or something else, for then it can be made again."""
+    try:
+        known = json.loads(path.read_text("utf-8")) if path.is_file() else {}
+        whole = isinstance(known, dict) and all(isinstance(known.get(key, {}), dict) for key in ("configs", "reject"))
+        names = {field.name for field in fields(Options)}
+        return known if whole and set(known.get("options", names)) == names else {}
+    except (ValueError, RecursionError, TypeError):
+        return {}
+
+
+def score_run(folder: str | Path, options: Options = Options(), *, allow_changed: bool = False) -> Json:
+    """Score a run folder and write its results.json; refuses predictions that were edited, unless `allow_changed`."""
     run = open_run(folder)
-    made = results(run, options)
-    with replacing(run.folder / NAME) as part:
-        part.write_text(json.dumps(made, indent=1, ensure_ascii=False, allow_nan=False) + "\n", encoding="utf-8")
-    return made
+    if not allow_changed:
+        integrity.check_unchanged(run)
+    scored = results(run, options)
+    scored["sha256"] = integrity.digest(scored)
+    text = json.dumps(scored, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    write_atomically(run.folder / NAME, text)
+    return scored
 
 
-def results(run: Run, options: Options = Options()) -> Json:  # noqa: B008 - frozen
+def results(run: Run, options: Options = Options()) -> Json:
     """Everything that is known about a run, as JSON holds it."""
     read = {config: run.read(config) for config in run.configs}
-    speech = {config: heard for config, heard in read.items() if heard.entry.get("category") != REJECT}
-    counts = {c: heard.count(options.normaliser, options.unit) for c, heard in speech.items()}
+    speech = {
+        config: predictions for config, predictions in read.items() if predictions.entry.get("category") != REJECT
+    }
+    counts = {c: predictions.count(options.normaliser, options.unit) for c, predictions in speech.items()}
     table = difficulty.load(options.difficulty)
     scores = aggregate.score(
         counts.values(),
@@ -97,7 +119,7 @@ def results(run: Run, options: Options = Options()) -> Json:  # noqa: B008 - fro
         seed=options.seed,
     )
     hashes = _file_hashes(run)
-    summaries = aggregate.summarise(scores)
+    summaries = aggregate.summarise(own_scores(run, scores))
     return {
         "schema": SCHEMA,
         "model": run.model,
@@ -108,7 +130,7 @@ def results(run: Run, options: Options = Options()) -> Json:  # noqa: B008 - fro
             "normaliser": versions(options.normaliser)["normaliser"],
             "difficulty": {"name": table.name, "sha256": hashlib.sha256(table.to_csv().encode()).hexdigest()},
         },
-        "failed": sum(heard.failed for heard in read.values()),
+        "failed": sum(predictions.failed for predictions in read.values()),
         "unfinished": sorted(set(run.about.get("configs", {})) - set(run.configs)),
         "speed": _speed(read.values()),
         "languages": {
@@ -125,22 +147,31 @@ def results(run: Run, options: Options = Options()) -> Json:  # noqa: B008 - fro
             for score in scores
         },
         "reject": {
-            config: {**_about(heard, hashes), **_invented([heard])}
-            for config, heard in read.items()
+            config: {**_about(predictions, hashes), **_invented([predictions])}
+            for config, predictions in read.items()
             if config not in speech
         },
     }
+
+
+def own_scores(run: Run, scores: Iterable[ConfigScore]) -> list[ConfigScore]:
+    """Without the configs that were made against another model: its attack says little about this one.
+
+    A config's name carries the name of the model's run folder, which a submission keeps as `run_name`.
+    """
+    names = (None, run.model, run.folder.name, run.about.get("run_name"))
+    return [score for score in scores if parse(score.config).model in names]
 
 
 # --- the parts -------------------------------------------------------------------------------------------------------
 
 
 def _config(
-    score: ConfigScore, counts: ConfigCounts, heard: Predictions, hashes: Mapping[str, str], options: Options
+    score: ConfigScore, counts: ConfigCounts, predictions: Predictions, hashes: Mapping[str, str], options: Options
 ) -> Json:
     totals = counts.counts.totals()
     return {
-        **_about(heard, hashes),
+        **_about(predictions, hashes),
         **_scores(score, options),
         "why": dict(score.why),
         "clean_wer": _number(score.clean_wer),
@@ -149,30 +180,52 @@ def _config(
         "utterances": len(counts.counts),
         **totals,
         "insertions_per_word": _ratio(totals["insertions"], int(counts.counts.lengths.sum())),
-        "slices": _slices(counts.counts, heard, _draw(counts, options), options.level),
+        "empty": _empty(counts.counts),
+        "slices": _slices(counts.counts, predictions, _draw(counts, options), options.level),
+        **_attack(predictions, options),
     }
 
 
-def _about(heard: Predictions, hashes: Mapping[str, str]) -> Json:
-    name, entry = parse(heard.config), heard.entry
+def _attack(predictions: Predictions, options: Options) -> Json:
+    """How well an attack worked, of an adversarial config."""
+    if not attack_success.is_adversarial(predictions.config):
+        return {}
+    return {"attack": attack_success.of_lines(predictions.lines, options.normaliser)}
+
+
+def _empty(counts: Counts) -> int:
+    """Clips of which no word was recognised, failed ones too, though words were said: all deletions, nothing else."""
+    return int(((counts.lengths > 0) & (counts.deletions == counts.lengths) & (counts.insertions == 0)).sum())
+
+
+def _about(predictions: Predictions, hashes: Mapping[str, str]) -> Json:
+    name, entry = parse(predictions.config), predictions.entry
     derived = {"language": name.language, "corpus": name.corpus, "scenario": name.scenario, "severity": name.severity}
     return {
         **{key: entry.get(key, derived.get(key)) for key in CONFIG_KEYS},
-        "rows": len(heard.lines),
+        "rows": len(predictions.lines),
         "of": entry.get("of"),
-        "failed": heard.failed,
-        "failed_ids": [line["id"] for line in heard.lines if line.get("pred_text") is None],
+        "failed": predictions.failed,
+        "failed_ids": [line["id"] for line in predictions.lines if line.get("pred_text") is None],
         "rtf": entry.get("rtf"),
         "rtf_quantiles": entry.get("rtf_quantiles"),
         **{key: entry.get(key) for key in HASHES},
-        "predictions_sha256": hashes[heard.config],
+        "predictions_sha256": hashes[predictions.config],
+        **_streaming(predictions),
     }
+
+
+def _streaming(predictions: Predictions) -> Json:
+    """Latency and stability, of a config that was used live."""
+    measures = measure_lines(predictions.lines)
+    return {"streaming": measures} if measures else {}
 
 
 def _summary(summary: aggregate.Summary, options: Options) -> Json:
     parts = ("clean", "categories", "scenarios", "severities", "corpora")
     rows: Json = {part: {name: _row(row, options) for name, row in getattr(summary, part).items()} for part in parts}
-    return {**rows, "overall": _row(summary.overall, options), "adversarial": _row(summary.adversarial, options)}
+    single = ("overall", "median", "adversarial")
+    return {**rows, **{name: _row(getattr(summary, name), options) for name in single}}
 
 
 def _row(row: Mean, options: Options) -> Json:
@@ -181,42 +234,42 @@ def _row(row: Mean, options: Options) -> Json:
 
 def _scores(row: ConfigScore | Mean, options: Options) -> Json:
     """Each measure as value and interval, null where there is none."""
-    made: Json = {}
+    scores: Json = {}
     for measure in MEASURES:
         span = row.interval(measure, options.level) if measure in row.values else None
         value = _number(row.values.get(measure))
-        made[measure] = None if value is None else {"value": value, "interval": span and [_number(v) for v in span]}
-    return made
+        scores[measure] = None if value is None else {"value": value, "interval": span and [_number(v) for v in span]}
+    return scores
 
 
 def _missing(language: str, scored: Mapping[str, ConfigCounts]) -> dict[str, list[str]]:
     """The paper's perturbations that are not there for a corpus whose clean config is, by category."""
     from srb.builders.scenarios import SCENARIOS
 
-    rows = [row for row in SCENARIOS.values() if row.maker == "perturbation" and row.category in aggregate.CATEGORIES]
+    rows = [row for row in SCENARIOS.values() if row.maker == "perturbation" and row.category in AVERAGED]
     names = [parse(config) for config in scored]
-    made: dict[str, list[str]] = {}
+    missing: dict[str, list[str]] = {}
     for clean in (name for name in names if name.language == language and name.scenario == "clean"):
         for row in rows:
             configs = (str(ConfigName(language, row.name, severity, clean.corpus)) for severity in row.levels)
-            made.setdefault(row.category, []).extend(config for config in configs if config not in scored)
-    return {category: configs for category, configs in made.items() if configs}
+            missing.setdefault(row.category, []).extend(config for config in configs if config not in scored)
+    return {category: configs for category, configs in missing.items() if configs}
 
 
 def _language_slices(
     language: str, speech: Mapping[str, Predictions], counts: Mapping[str, ConfigCounts], options: Options
 ) -> Json:
     """Groups of speakers, per corpus: on its clean clips, and on all its other configs together."""
-    made: Json = {}
-    for config, heard in speech.items():
+    by_corpus: Json = {}
+    for config, predictions in speech.items():
         name = parse(config)
         if name.language == language:
             kind = "clean" if name.scenario == "clean" else "hard"
-            corpus = str(heard.entry.get("corpus") or name.corpus)
-            made.setdefault(corpus, {}).setdefault(kind, []).append(config)
+            corpus = str(predictions.entry.get("corpus") or name.corpus)
+            by_corpus.setdefault(corpus, {}).setdefault(kind, []).append(config)
     return {
         corpus: {kind: _pooled([(counts[c], speech[c]) for c in members], options) for kind, members in kinds.items()}
-        for corpus, kinds in made.items()
+        for corpus, kinds in by_corpus.items()
     }
 
 
@@ -224,11 +277,11 @@ def _pooled(members: Sequence[tuple[ConfigCounts, Predictions]], options: Option
     """Slices over several configs; a clip that is in many of them is one clip to the bootstrap."""
     first: dict[str, Json] = {}
     sums: dict[str, np.ndarray] = {}
-    for counts, heard in members:
-        fields = np.array([getattr(counts.counts, key) for key in counts.counts.totals()]).T
-        for line, one in zip(heard.lines, fields, strict=True):
+    for counts, predictions in members:
+        clips = np.array([getattr(counts.counts, key) for key in counts.counts.totals()]).T
+        for line, clip_counts in zip(predictions.lines, clips, strict=True):
             first.setdefault(line["id"], line)
-            sums[line["id"]] = sums.get(line["id"], 0) + one
+            sums[line["id"]] = sums.get(line["id"], 0) + clip_counts
     together = Counts(*np.array(list(sums.values()), dtype=np.int64).reshape(-1, 4).T)
     lines = Predictions("", {}, list(first.values()))
     speakers = lines.column("speaker") if options.by_speaker else None
@@ -243,34 +296,34 @@ def _draw(counts: ConfigCounts, options: Options) -> np.ndarray | None:
     return bootstrap.weights(counts.ids, speakers, replicates=options.replicates, seed=options.seed)
 
 
-def _slices(counts: Counts, heard: Predictions, draws: np.ndarray | None, level: float) -> Json:
+def _slices(counts: Counts, predictions: Predictions, draws: np.ndarray | None, level: float) -> Json:
     """WER of each group of speakers that the corpus tells of, and the log WER ratio of female to male speakers."""
-    made: Json = {"speakers": len(set(heard.column("speaker")) - {None})}
+    slices: Json = {"speakers": len(set(predictions.column("speaker")) - {None})}
     for column in SLICES:
-        labels = heard.column(column)
+        labels = predictions.column(column)
         parts = split(counts, labels)
         if parts:
-            made[column] = {
+            slices[column] = {
                 group: {
                     "wer": _number(part.rate),
                     "utterances": len(part),
                     "words": int(part.lengths.sum()),
-                    "speakers": len(_speakers(heard, column, group)),
+                    "speakers": len(_speakers(predictions, column, group)),
                 }
                 for group, part in parts.items()
             }
-    gender = made.get("gender", {})
+    gender = slices.get("gender", {})
     if {"female", "male"} <= set(gender):
         ratio = log2_ratio(gender["female"]["wer"], gender["male"]["wer"])
-        made["lwerr"] = {
+        slices["lwerr"] = {
             "value": _number(ratio),
-            "interval": _lwerr_interval(counts, heard.column("gender"), draws, level),
+            "interval": _lwerr_interval(counts, predictions.column("gender"), draws, level),
         }
-    return made
+    return slices
 
 
-def _speakers(heard: Predictions, column: str, group: str) -> set[str]:
-    return {line["speaker"] for line in heard.lines if line.get(column) == group and line.get("speaker")}
+def _speakers(predictions: Predictions, column: str, group: str) -> set[str]:
+    return {line["speaker"] for line in predictions.lines if line.get(column) == group and line.get("speaker")}
 
 
 def _lwerr_interval(
@@ -281,8 +334,8 @@ def _lwerr_interval(
         return None
     chosen = [np.array([label == gender for label in genders]) for gender in ("female", "male")]
     both = np.all([draws[:, group] @ counts.lengths[group] > 0 for group in chosen], axis=0)
-    one, other = (bootstrap.rates(draws[both][:, group], [counts.take(group)])[:, 0] for group in chosen)
-    ratios = [log2_ratio(float(a), float(b)) for a, b in zip(one, other, strict=True)]
+    female, male = (bootstrap.rates(draws[both][:, group], [counts.take(group)])[:, 0] for group in chosen)
+    ratios = [log2_ratio(float(a), float(b)) for a, b in zip(female, male, strict=True)]
     if not ratios:
         return None
     bounds = np.quantile(ratios, [(1 - level) / 2, (1 + level) / 2], method="nearest")  # the others average infinities
@@ -293,26 +346,32 @@ def _hallucination(language: str, counts: Iterable[ConfigCounts], read: Mapping[
     """Words that nobody said: insertions where there is speech, every word where there is none."""
     own = [c.counts for c in counts if parse(c.config).language == language]
     insertions, words = sum(int(c.insertions.sum()) for c in own), sum(int(c.lengths.sum()) for c in own)
-    silent = [h for h in read.values() if h.entry.get("category") == REJECT and parse(h.config).language == language]
+    silent = [
+        predictions
+        for predictions in read.values()
+        if predictions.entry.get("category") == REJECT and parse(predictions.config).language == language
+    ]
     return {"insertions_per_word": _ratio(insertions, words), "reject": _invented(silent) if silent else None}
 
 
-def _invented(heard: Sequence[Predictions]) -> Json:
+def _invented(configs: Sequence[Predictions]) -> Json:
     """What was heard in clips without speech."""
-    said = [len(normalise(line.get("pred_text") or "").split()) for one in heard for line in one.lines]
-    minutes = sum(float(line.get("duration") or 0) for one in heard for line in one.lines) / 60
+    words_per_clip = [
+        len(normalise(line.get("pred_text") or "").split()) for predictions in configs for line in predictions.lines
+    ]
+    minutes = sum(float(line.get("duration") or 0) for predictions in configs for line in predictions.lines) / 60
     return {
-        "clips": len(said),
-        "clips_with_words": sum(words > 0 for words in said),
-        "words": sum(said),
+        "clips": len(words_per_clip),
+        "clips_with_words": sum(words > 0 for words in words_per_clip),
+        "words": sum(words_per_clip),
         "minutes": round(minutes, 4),
-        "words_per_minute": _ratio(sum(said), minutes),
+        "words_per_minute": _ratio(sum(words_per_clip), minutes),
     }
 
 
-def _speed(read: Iterable[Predictions]) -> Json:
+def _speed(configs: Iterable[Predictions]) -> Json:
     """Seconds of audio, seconds of recognition, and their ratio, over the clips that were heard."""
-    lines = [line for one in read for line in one.lines if line.get("pred_text") is not None]
+    lines = [line for predictions in configs for line in predictions.lines if line.get("pred_text") is not None]
     audio_s, seconds = (sum(float(line.get(key) or 0) for line in lines) for key in ("duration", "time"))
     return {"audio_s": round(audio_s, 3), "seconds": round(seconds, 3), "rtf": _ratio(seconds, audio_s)}
 
@@ -334,13 +393,13 @@ def _ratio(part: float, whole: float) -> float | None:
     return round(part / whole, 6) if whole else None
 
 
-def check_comparable(made: Sequence[Json]) -> None:
+def check_comparable(results: Sequence[Json]) -> None:
     """One clear error if results were scored in ways that cannot be set side by side."""
-    for other in made[1:]:
+    for other in results[1:]:
         for key in ("normaliser", "difficulty"):
-            one, two = made[0]["scoring"][key], other["scoring"][key]
-            if one != two:
+            first, second = results[0]["scoring"][key], other["scoring"][key]
+            if first != second:
                 raise UserError(
-                    f"{made[0]['model']} and {other['model']} were scored with different {key} settings; "
+                    f"{results[0]['model']} and {other['model']} were scored with different {key} settings; "
                     "score both again with `srb score` and the same options"
                 )

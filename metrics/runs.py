@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from srb.builders.errors import UserError
-from srb.builders.names import parse
-from srb.metrics.aggregate import RECORDINGS, ConfigCounts
+from srb.core.errors import UserError
+from srb.core.names import parse
+from srb.metrics.aggregate import ConfigCounts
+from srb.metrics.scenario_facts import RECORDINGS
 from srb.metrics.scoring import align
 
 if TYPE_CHECKING:
@@ -97,18 +98,18 @@ class Run:
         how = json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore")
         path = self.folder / f"{config}.jsonl"
         try:
-            made = json.read_json(path, json.ReadOptions(use_threads=False), how)
+            table = json.read_json(path, json.ReadOptions(use_threads=False), how)
         except (OSError, pa.ArrowInvalid):
-            made = None
-        if made is None or made["id"].null_count:  # something is odd: the other reader knows what to do or to say
+            table = None
+        if table is None or table["id"].null_count:  # something is odd: the other reader knows what to do or to say
             lines = self.read(config)
             try:
-                made = pa.table({name: pa.array(lines.column(name), pa.string()) for name in columns})
+                table = pa.table({name: pa.array(lines.column(name), pa.string()) for name in columns})
             except (ValueError, pa.ArrowTypeError) as error:
                 raise UserError(f"{path}: {error}; run the config again with `srb run`") from None
-        ids = made["id"]
+        ids = table["id"]
         in_order = compute.all(compute.less_equal(ids[:-1], ids[1:])).as_py()
-        return made if in_order else made.sort_by("id")
+        return table if in_order else table.sort_by("id")
 
     def counts(self, configs: Iterable[str] | None = None, **how: Any) -> list[ConfigCounts]:
         """The counts of some configs, of all if none is named; `how` goes to `Predictions.count`."""

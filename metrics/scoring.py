@@ -19,7 +19,8 @@ import numpy as np
 from rapidfuzz import process
 from rapidfuzz.distance import Levenshtein
 
-from srb.builders.errors import UserError
+from srb.core.errors import UserError
+from srb.metrics.spoken_numbers import spoken_numbers
 
 UNITS = ("word", "char", "char-nospace")
 
@@ -74,22 +75,23 @@ def _whisper_english() -> Callable[[str], str]:
     return EnglishTextNormalizer()
 
 
-# name -> (function, the package it comes from if it is not ours)
-NORMALISERS: dict[str, tuple[Callable[[str], str], str | None]] = {
-    "srb-paper-1": (_srb_paper_1, None),
-    "whisper-en": (lambda text: _whisper_english()(text), "whisper_normalizer"),
-    "whisper-basic": (_whisper_basic, None),
-    "none": (lambda text: text, None),
+# name -> (function of text and language, the package it comes from if it is not ours)
+NORMALISERS: dict[str, tuple[Callable[[str, str | None], str], str | None]] = {
+    "srb-paper-1": (lambda text, language: _srb_paper_1(text), None),
+    "srb-numbers-1": (lambda text, language: spoken_numbers(text, language, _srb_paper_1), "text2num"),
+    "whisper-en": (lambda text, language: _whisper_english()(text), "whisper_normalizer"),
+    "whisper-basic": (lambda text, language: _whisper_basic(text), None),
+    "none": (lambda text, language: text, None),
 }
 
 
-def normalise(text: str, normaliser: str = "srb-paper-1") -> str:
+def normalise(text: str, normaliser: str = "srb-paper-1", language: str | None = None) -> str:
     """Normalise a transcript; words end up separated by single spaces.
 
     >>> normalise("Well-known:  “Don’t STOP!”")
     'wellknown dont stop'
     """
-    return " ".join(_function(normaliser)(text).split())
+    return " ".join(_function(normaliser)(text, language).split())
 
 
 def versions(normaliser: str, unit: str | None = None, language: str | None = None) -> dict[str, str]:
@@ -100,7 +102,10 @@ def versions(normaliser: str, unit: str | None = None, language: str | None = No
     """
     _function(normaliser)
     package = NORMALISERS[normaliser][1]
-    label = f"{normaliser} ({package} {metadata.version(package)})" if package else normaliser
+    try:
+        label = f"{normaliser} ({package} {metadata.version(package)})" if package else normaliser
+    except metadata.PackageNotFoundError:
+        raise UserError(f"the normaliser '{normaliser}' needs a package: pip install {package}") from None
     return {"normaliser": label, "unit": _unit(unit, language)}
 
 
@@ -111,7 +116,7 @@ def _unit(unit: str | None, language: str | None) -> str:
     return unit
 
 
-def _function(normaliser: str) -> Callable[[str], str]:
+def _function(normaliser: str) -> Callable[[str, str | None], str]:
     if normaliser not in NORMALISERS:
         raise UserError(f"there is no normaliser '{normaliser}'; choose one of {', '.join(NORMALISERS)}")
     return NORMALISERS[normaliser][0]
@@ -126,8 +131,8 @@ def _split(text: str, unit: str) -> Sequence[str]:
 
 
 @lru_cache(maxsize=1 << 16)  # the same references come back with every config of a corpus
-def _reference(text: str, normaliser: str, unit: str) -> tuple[str, Sequence[str]]:
-    text = NORMALISERS[normaliser][0](text)
+def _reference(text: str, normaliser: str, unit: str, language: str | None) -> tuple[str, Sequence[str]]:
+    text = NORMALISERS[normaliser][0](text, language)
     return text, _split(text, unit)
 
 
@@ -203,12 +208,12 @@ def align(
     check_texts(references=references, predictions=predictions)
     function = _function(normaliser)
     unit = _unit(unit, language)
-    known = [_reference(text, normaliser, unit) for text in references]
+    known = [_reference(text, normaliser, unit, language) for text in references]
     length = np.fromiter((len(units) for _, units in known), dtype=np.int64, count=len(known))
-    heard = [function(text) for text in predictions]
-    wrong = [i for i, text in enumerate(heard) if text != known[i][0]]
+    hypotheses = [function(text, language) for text in predictions]
+    wrong = [i for i, text in enumerate(hypotheses) if text != known[i][0]]
     ref = [known[i][1] for i in wrong]
-    hyp = [_split(heard[i], unit) for i in wrong]
+    hyp = [_split(hypotheses[i], unit) for i in wrong]
     growth = np.fromiter(map(len, hyp), dtype=np.int64, count=len(hyp)) - length[wrong]  # insertions - deletions
     # A substitution costs a hair more than an insertion or a deletion: so little that the number of errors is still the
     # least possible, and enough to settle which of several such alignments is meant, the one with the most hits.

@@ -1,44 +1,43 @@
 """The paper's Table 1 for any number of models: clean WER, NWERD by category, their average, and WERD under attack.
 
-Below it, where there are any, the categories beyond the paper: WERD in points, and for clips without speech the words
-that were heard in a minute. Less is better in every column.
+Lines stand in the order of `ranking`, which averages over the configs that all models share; where they differ, AVG is
+that average, a note says so, and models that cannot be ranked stand last.
+
+Below it, what the paper does not have: MED, the median NWERD over configs (the robust view), NWER, the mean WER over
+difficulty, the categories beyond the paper in WERD, and for clips without speech the words that were recognised in a
+minute. Less is better in every column.
 """
 
 from __future__ import annotations
 
 import csv
 import io
-import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from srb.metrics.aggregate import ADVERSARIAL, CATEGORIES
+from srb.core.categories import ADVERSARIAL, AVERAGED, column_title
+from srb.core.escape import for_csv, for_markdown, for_terminal
+from srb.core.names import parse
+from srb.metrics import ranking
+from srb.metrics.material import STAND_IN_NOTE, stand_ins
+from srb.metrics.ranking import Standing
 
 Json = dict[str, Any]
-TITLES = {
-    "accent": "accent",
-    "audio_proc": "audio proc",
-    "noise_env": "noise (env)",
-    "noise_white": "noise (white)",
-    "sfx": "sfx",
-    "social_far": "social (far)",
-    "social_near": "social (near)",
-    "spatial": "spatial",
-    "synth_speech": "synth speech",
-    "adv_ua": "adv (UA)",
-    "adv_us": "adv (US)",
-}
 NAMES = ("Lang", "Model")  # the two columns that say what a row is
 
 
 @dataclass(frozen=True)
 class Column:
-    """A column: its title, its measure, and how to find its score in the results of one language."""
+    """A column: its title, its measure, and how to find its score in the results of one language.
+
+    `shared` gives the same over the configs that all models share, for a model that has others beside them.
+    """
 
     title: str
     measure: str
     of: Callable[[Json], Json | None]
+    shared: Callable[[Standing], float | None] | None = None
 
 
 @dataclass(frozen=True)
@@ -81,30 +80,63 @@ class Table:
         kept = [i for i in range(len(self.columns)) if any(line.cells[i] for line in self.lines)]
         gone = [column.title for i, column in enumerate(self.columns) if i not in kept]
         note = (f"not scored: {', '.join(gone)}",) if gone and kept else ()
-        made = self.keep(kept)
-        return Table(made.columns, made.lines, (*made.notes, *note))
+        kept_table = self.keep(kept)
+        return Table(kept_table.columns, kept_table.lines, (*kept_table.notes, *note))
 
 
 def paper_table(results: Sequence[Json]) -> Table:
     """Table 1, with every column that the paper has."""
     columns = (
         Column("clean", "WER", clean_wer),
-        *(Column(TITLES[name], "NWERD", _category(name, "nwerd")) for name in CATEGORIES),
-        Column("AVG", "NWERD", lambda rows: rows["overall"]["nwerd"]),
-        *(Column(TITLES[name], "WERD", _category(name, "werd")) for name in ADVERSARIAL),
+        *(Column(column_title(name), "NWERD", _category(name, "nwerd")) for name in AVERAGED),
+        Column("AVG", "NWERD", lambda rows: rows["overall"]["nwerd"], lambda standing: standing.nwerd),
+        *(Column(column_title(name), "WERD", _category(name, "werd")) for name in ADVERSARIAL),
         Column("adv AVG", "WERD", lambda rows: rows["adversarial"]["werd"]),
     )
-    return Table(columns, _lines(results, columns), tuple(_uneven(results)))
+    return Table(columns, _lines(results, columns), tuple(_notes(results)))
+
+
+def dataset_table(results: Sequence[Json]) -> Table:
+    """The paper's Table 7: Table 1 for each data set by itself, which stands where the language does."""
+    table = paper_table([{**result, "languages": _by_dataset(result["languages"])} for result in results])
+    languages = sorted({language for result in results for language in result["languages"]})
+    own = {language: [result for result in results if language in result["languages"]] for language in languages}
+    return Table(table.columns, table.lines, tuple(note for name in languages for note in _uneven(own[name], name)))
+
+
+def _by_dataset(languages: Json) -> Json:
+    """`language corpus` -> the rows of that data set alone, in the form of a language's."""
+    split: Json = {}
+    for language, rows in languages.items():
+        for config, row in rows["clean"].items():
+            split.setdefault(f"{language} {parse(config).corpus}", _no_rows())["clean"][config] = row
+        for key, row in rows["corpora"].items():
+            corpus, category = key.split(" ", 1)
+            split.setdefault(f"{language} {corpus}", _no_rows())["categories"][category] = row
+    for rows in split.values():
+        for name, wanted, measure in (("overall", AVERAGED, "nwerd"), ("adversarial", ADVERSARIAL, "werd")):
+            cells = [rows["categories"].get(category, {}).get(measure) for category in wanted]
+            values = [cell["value"] for cell in cells if cell]
+            rows[name] = {measure: {"value": sum(values) / len(values), "interval": None} if values else None}
+    return split
+
+
+def _no_rows() -> Json:
+    return {"clean": {}, "categories": {}}
 
 
 def beyond_table(results: Sequence[Json]) -> Table:
     """What the paper does not have: codecs, transmission, AequeVox, own scenarios, and clips without speech."""
-    paper = {*CATEGORIES, *ADVERSARIAL}
+    paper = {*AVERAGED, *ADVERSARIAL}
     names = dict.fromkeys(
-        n for made in results for rows in made["languages"].values() for n in rows["categories"] if n not in paper
+        n for result in results for rows in result["languages"].values() for n in rows["categories"] if n not in paper
     )
-    columns = [Column(name.replace("_", " "), "WERD", _category(name, "werd")) for name in names]
-    if any(made["reject"] for made in results):
+    columns = [
+        Column("MED", "NWERD", lambda rows: rows["median"]["nwerd"], lambda standing: standing.median_nwerd),
+        Column("mean", "NWER", lambda rows: None, lambda standing: standing.nwer),
+        *(Column(name.replace("_", " "), "WERD", _category(name, "werd")) for name in names),
+    ]
+    if any(result["reject"] for result in results):
         columns.append(Column("no speech", "words/min", _invented))
     return Table(tuple(columns), _lines(results, columns))
 
@@ -127,35 +159,65 @@ def _invented(rows: Json) -> Json | None:
 
 
 def _lines(results: Sequence[Json], columns: Sequence[Column]) -> tuple[Line, ...]:
-    found = [
-        (_average(rows), Line(language, made["model"], tuple(column.of(rows) for column in columns)))
-        for made in results
-        for language, rows in made["languages"].items()
-    ]
-    return tuple(line for _, line in sorted(found, key=lambda pair: (pair[1].language, pair[0], pair[1].model)))
+    lines = []
+    for language, standings in _standings(results).items():
+        for place, (result, standing) in enumerate(standings):
+            whole = _averaged(result, language) == standing.configs
+            cells = [_cell(column, result["languages"][language], standing, whole) for column in columns]
+            lines.append((language, place, Line(language, result["model"], tuple(cells))))
+    return tuple(line for _, _, line in sorted(lines, key=lambda entry: entry[:2]))
 
 
-def _average(rows: Json) -> float:
-    score = rows["overall"]["nwerd"]
-    return math.inf if score is None else score["value"]
+def _standings(results: Sequence[Json]) -> dict[str, list[tuple[Json, Standing]]]:
+    """For each language the results that have it with their standings, best first."""
+    languages = sorted({language for result in results for language in result["languages"]})
+    return {language: [(results[i], s) for i, s in ranking.order(results, language)] for language in languages}
 
 
-def _uneven(results: Sequence[Json]) -> list[str]:
-    """Averages over different configs cannot be compared: say whose lack what."""
+def _averaged(result: Json, language: str) -> int:
+    """How many configs a result's average is over."""
+    entries = result["configs"].values()
+    return sum(ranking.belongs(e, language) and e["category"] in AVERAGED and bool(e["nwerd"]) for e in entries)
+
+
+def _cell(column: Column, rows: Json, standing: Standing, whole: bool) -> Json | None:
+    """A score, over the configs that all share where the model has more of them."""
+    cell = column.of(rows)
+    if column.shared is None or (whole and cell is not None):
+        return cell
+    value = column.shared(standing)
+    return None if value is None else {"value": value, "interval": None}
+
+
+def _notes(results: Sequence[Json]) -> list[str]:
+    """Over what the models are ranked, who lacks what, and who is not ranked and why."""
     notes = []
-    for language in sorted({language for made in results for language in made["languages"]}):
-        parts = [(made["model"], _configs(made, language)) for made in results if language in made["languages"]]
-        union = set().union(*(configs for _, configs in parts))
-        for model, configs in parts:
-            if lost := sorted(union - configs):
-                named = ", ".join(lost[:3]) + (f" and {len(lost) - 3} more" if len(lost) > 3 else "")
-                notes.append(f"{model} lacks {named}: its averages are over fewer configs than the others'")
+    for language, standings in _standings(results).items():
+        notes += _uneven([result for result, _ in standings], language)
+        if any(_averaged(result, language) != standing.configs for result, standing in standings):
+            shared = standings[0][1].configs
+            notes.append(f"{language}: averages are over the {shared} configs with an NWERD that all models share")
+        if scenarios := sorted({s for result, _ in standings for s in stand_ins(result["configs"], language)}):
+            notes.append(f"built-in bank: {', '.join(scenarios)}. {STAND_IN_NOTE}")
+        notes += [f"{result['model']} is not ranked: {standing.why}" for result, standing in standings if standing.why]
     return notes
 
 
-def _configs(made: Json, language: str) -> set[str]:
+def _uneven(results: Sequence[Json], language: str) -> list[str]:
+    """Averages over different configs cannot be compared: say whose lack what."""
+    notes = []
+    parts = [(result["model"], _configs(result, language)) for result in results]
+    union = set().union(*(configs for _, configs in parts))
+    for model, configs in parts:
+        if lost := sorted(union - configs):
+            named = ", ".join(lost[:3]) + (f" and {len(lost) - 3} more" if len(lost) > 3 else "")
+            notes.append(f"{model} lacks {named}")
+    return notes
+
+
+def _configs(result: Json, language: str) -> set[str]:
     """The configs that averages are made of; attacks belong to one model each and are left out."""
-    entries = made["configs"].items()
+    entries = result["configs"].items()
     return {c for c, entry in entries if entry["language"] == language and entry["category"] not in ADVERSARIAL}
 
 
@@ -180,7 +242,7 @@ def to_csv(table: Table) -> str:
         cells: list[Any] = []
         for cell in line.cells:
             cells += ["", "", ""] if cell is None else [cell["value"], *(cell["interval"] or ("", ""))]
-        writer.writerow([line.language, line.model, *cells])
+        writer.writerow([line.language, for_csv(line.model), *cells])
     return out.getvalue()
 
 
@@ -193,8 +255,7 @@ def to_markdown(table: Table, intervals: bool = False) -> str:
     rows = [row([*NAMES, *(f"{column.title}<br>{column.measure}" for column in table.columns)])]
     rows.append(row(["---"] * 2 + ["---:"] * len(table.columns)))
     for line in table.lines:
-        model = line.model.replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;")
-        rows.append(row([line.language, model, *_marked(table, line, intervals, "**{}**")]))
+        rows.append(row([line.language, for_markdown(line.model), *_marked(table, line, intervals, "**{}**")]))
     return "\n".join(rows) + "\n"
 
 
@@ -209,7 +270,7 @@ def to_latex(table: Table, intervals: bool = False) -> str:
     """A tabular for a paper, with booktabs' rules."""
 
     def escape(text: str) -> str:
-        return "".join(_LATEX.get(c, c) for c in text)
+        return "".join(_LATEX.get(c, c) for c in for_terminal(text))
 
     def row(cells: Iterable[str]) -> str:
         return " & ".join(cells) + r" \\"

@@ -1,1 +1,1 @@
-"""Recognisers behind one small interface, and the runner that puts them in front of a dataset config."""
+"""Recognisers behind one small interface, and the runner that transcribes dataset configs with them."""

@@ -1,4 +1,4 @@
-"""Cutting long recordings for models that only hear so much at a time."""
+"""Cutting long recordings for models that take only so much audio at a time."""
 
 from __future__ import annotations
 

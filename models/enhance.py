@@ -24,11 +24,11 @@ def a_priori_snr(samples: np.ndarray, sigma: float) -> np.ndarray:
     spectrum = np.fft.rfft(frames * window)
     a_posteriori = np.abs(spectrum) ** 2 / (sigma**2 * np.sum(window**2))
     kept = np.zeros(spectrum.shape[1])  # the speech-to-noise power of the frame before, as estimated
-    for frame, heard in zip(spectrum, a_posteriori, strict=True):
-        a_priori = LEAN * kept + (1 - LEAN) * np.maximum(heard - 1, 0)
+    for frame, posterior in zip(spectrum, a_posteriori, strict=True):
+        a_priori = LEAN * kept + (1 - LEAN) * np.maximum(posterior - 1, 0)
         gain = np.maximum(a_priori / (1 + a_priori), LEAST_GAIN)
         frame *= gain
-        kept = gain**2 * heard
+        kept = gain**2 * posterior
     parts = np.fft.irfft(spectrum, FRAME) * window
     out, weight = np.zeros(len(padded) + FRAME), np.zeros(len(padded) + FRAME)
     for index, part in enumerate(parts):

@@ -1,4 +1,4 @@
-"""What a recogniser is to this project, and how one is named on a command line.
+"""The interface that every recogniser has, and the specs that name recognisers on a command line.
 
 A spec is `adapter:target?option=value&option=value`: `moonshine`, `hf:openai/whisper-tiny.en?dtype=float16`,
 `cmd:my-recogniser {}`. The adapter is a module of `srb.models.adapters`, imported only when it is asked for.
@@ -6,7 +6,6 @@ A spec is `adapter:target?option=value&option=value`: `moonshine`, `hf:openai/wh
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import importlib
 import inspect
@@ -15,23 +14,29 @@ import pkgutil
 import re
 import types
 import typing
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
-from urllib.parse import unquote
+from urllib.parse import quote, unquote
 
 import numpy as np
 
-from srb.builders.errors import UserError
+from srb.core.errors import UserError, did_you_mean
+from srb.core.secrets import mask_secrets
 
 Clip = np.ndarray  # mono float32 in [-1, 1]
+FrontEnd = Callable[[Clip, int], Clip]  # a clip and its rate to a clip of the same length
 
 # Options that say how fast and where, not what: two runs that differ only in these belong in one folder.
 PERFORMANCE_OPTIONS = frozenset(
     {"batch_size", "device", "pads_safely", "threads", "workers"}
-    | {"concurrency", "requests_per_minute", "retries", "timeout_s", "key_env"}
+    | {"concurrency", "requests_per_minute", "retries", "timeout_s", "key_env", "cost_per_minute"}
 )
+
+
+# Adapters around another recogniser, whose spec is their target.
+WRAPPERS = ("smooth", "live")
 
 
 class Recogniser(Protocol):
@@ -51,16 +56,27 @@ class Recogniser(Protocol):
         ...
 
 
+class Transcript(str):
+    """A text with more that the recogniser told: fields for its line of the predictions, as JSON has them."""
+
+    details: dict[str, Any]
+
+    def __new__(cls, text: str, **details: Any) -> Transcript:
+        transcript = super().__new__(cls, text)
+        transcript.details = details
+        return transcript
+
+
 class SomeFailed(Exception):
-    """Raised by adapters that know which clips of a batch failed: what came of each, so that none is sent again."""
+    """Some clips of a batch failed: carries every clip's text or exception, so that none need be sent again."""
 
     def __init__(self, outcomes: list[str | Exception]) -> None:
-        super().__init__(next(str(outcome) for outcome in outcomes if isinstance(outcome, Exception)))
+        super().__init__(next((str(outcome) for outcome in outcomes if isinstance(outcome, Exception)), "no text"))
         self.outcomes = outcomes
 
     @classmethod
     def unless_all_well(cls, outcomes: list[str | Exception]) -> list[str]:
-        """The texts, if there is one for every clip."""
+        """The texts, if every clip has one; raises otherwise."""
         for outcome in outcomes:
             if isinstance(outcome, UserError):
                 raise outcome
@@ -72,7 +88,7 @@ class SomeFailed(Exception):
 
 @dataclass
 class Described:
-    """The part that adapters share: who the recogniser is."""
+    """What all adapters share: name, revision, options and batch size."""
 
     name: str
     revision: str | None
@@ -97,12 +113,44 @@ class Spec:
         return {key: value for key, value in self.options.items() if key not in PERFORMANCE_OPTIONS}
 
     @property
+    def masked(self) -> Spec:
+        """The spec as it may be stored: without the keys that a command or an address can hold."""
+        if self.wrapped:
+            before = self.target[: len(self.target) - len(self.wrapped)]
+            return replace(self, target=f"{before}{parse_spec(self.wrapped).masked}")
+        if self.adapter in ("cmd", "ws") or self.adapter.endswith("api"):
+            options = {key: mask_secrets(value) for key, value in self.options.items()}
+            return replace(self, target=mask_secrets(self.target), options=options)
+        return self
+
+    def __str__(self) -> str:
+        """The spec put together again."""
+        options = "&".join(f"{key}={quote(value, safe='/:,*')}" for key, value in self.options.items())
+        target = f":{self.target}" if self.target else ""
+        return f"{self.adapter}{target}{'?' if options else ''}{options}"
+
+    @property
     def folder(self) -> str:
         """A folder name for the runs: `hf:openai/whisper-tiny.en` -> `whisper-tiny.en`."""
-        if self.adapter == "smooth":  # a defence around another recogniser
-            return f"smooth-{parse_spec(self.target).folder}"
-        last = self.options.get("model") or self.target.rstrip("/").rsplit("/", 1)[-1] or self.adapter
-        return re.sub(r"[^A-Za-z0-9._]+", "-", last).strip("-.") or self.adapter
+        spec = self.masked
+        if self.wrapped:
+            before = spec.target.partition("|")[0] if self.adapter == "front" else self.adapter
+            return f"{_as_file_name(before)}-{parse_spec(self.wrapped).folder}"
+        last = spec.options.get("model") or spec.target.rstrip("/").rsplit("/", 1)[-1] or self.adapter
+        if self.adapter == "api" and "model" in spec.options:
+            last = f"{spec.target}-{last}"
+        return _as_file_name(last) or self.adapter
+
+    @property
+    def wrapped(self) -> str:
+        """The spec of the recogniser that this one is built around; empty for one that stands by itself."""
+        if self.adapter == "front":
+            return self.target.partition("|")[2]
+        return self.target if self.adapter in WRAPPERS else ""
+
+
+def _as_file_name(text: str) -> str:
+    return re.sub(r"[^A-Za-z0-9._]+", "-", text).strip("-.")
 
 
 _OPTIONS = re.compile(r"\w+=[^&?]*(?:&\w+=[^&?]*)*")
@@ -179,15 +227,6 @@ def _convert(key: str, text: str, kind: Any) -> Any:
         raise UserError(f"option {key}={text}: not {'a whole number' if kind is int else 'a number'}") from None
 
 
-def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """The nearest names, or all of them when none is near."""
-    names = sorted(known)
-    near = difflib.get_close_matches(word, names, n=3, cutoff=0.5)
-    if near:
-        return f"did you mean {' or '.join(near)}?"
-    return f"there are: {', '.join(names)}" if names else "it has none"
-
-
 def need(package: str, adapter: str, install: str) -> Any:
     """Import an optional package, or say in one line how to get it."""
     try:
@@ -208,7 +247,7 @@ def cores() -> int:
 def folder_revision(folder: Path, patterns: Sequence[str]) -> str:
     """A short hash of the files that make a local model what it is."""
     digest = hashlib.sha256()
-    for path in sorted({found for pattern in patterns for found in folder.glob(pattern)}):
+    for path in sorted({match for pattern in patterns for match in folder.glob(pattern)}):
         digest.update(path.relative_to(folder).as_posix().encode() + b"\0")
         with path.open("rb") as file:
             while block := file.read(1 << 20):

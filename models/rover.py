@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-Slot = Counter[str]  # how often each word was heard here; "" where nothing was
+Slot = Counter[str]  # how many transcripts have each word here; "" counts those that have none
 
 
 def rover(texts: Sequence[str]) -> str:
-    """The transcript that most of `texts` agree on, word by word; a tie goes to what was heard first."""
+    """The transcript that most of `texts` agree on, word by word; a tie goes to the earlier transcript."""
     network: list[Slot] = []
     for number, text in enumerate(texts):
         network = _merged(network, text.split(), number)

@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from srb.builders.errors import UserError
+from srb.core.errors import UserError
+from srb.core.install_hint import install_hint
 
 if TYPE_CHECKING:
     from huggingface_hub import CommitOperationAdd, CommitOperationDelete, HfApi
@@ -48,13 +49,14 @@ class Hub:
     @cached_property
     def api(self) -> HfApi:
         try:
-            import huggingface_hub
+            from huggingface_hub import HfApi
+            from huggingface_hub.utils import disable_progress_bars  # not an attribute before it is imported by name
         except ImportError:
-            raise UserError("publishing needs huggingface_hub: pip install 'speech-robust-bench[push]'") from None
-        huggingface_hub.utils.disable_progress_bars()
+            raise UserError(f"publishing needs huggingface_hub: {install_hint('push')}") from None
+        disable_progress_bars()
         # Its warnings tell of each retry and name addresses; ours say what matters.
         logging.getLogger("huggingface_hub").setLevel(logging.ERROR)
-        return huggingface_hub.HfApi()
+        return HfApi()
 
     @cached_property
     def token(self) -> str | None:
@@ -161,7 +163,7 @@ class Hub:
         """One commit; `operations` is asked for each attempt."""
 
         def send() -> str:
-            made = self.api.create_commit(
+            commit = self.api.create_commit(
                 repo,
                 list(operations()),
                 commit_message=message,
@@ -170,7 +172,7 @@ class Hub:
                 parent_commit=parent,
                 num_threads=4,
             )
-            return str(made.oid)
+            return str(commit.oid)
 
         return self.ask(repo, send, 0 if parent else retry_conflicts)
 
@@ -186,7 +188,7 @@ class Hub:
 
         def send() -> str:
             number = next(self._open_pulls(repo, kind, title), None)
-            made = self.api.create_commit(
+            commit = self.api.create_commit(
                 repo,
                 list(operations()),
                 commit_message=title,
@@ -196,7 +198,7 @@ class Hub:
                 revision=f"refs/pr/{number}" if number else None,
             )
             place = {"dataset": "datasets/", "space": "spaces/"}.get(kind, "")
-            return made.pr_url or f"{self.api.endpoint}/{place}{repo}/discussions/{number}"
+            return commit.pr_url or f"{self.api.endpoint}/{place}{repo}/discussions/{number}"
 
         return self.ask(repo, send, retry_conflicts=2)
 

@@ -88,12 +88,12 @@ def row_licences(files: Iterable[Path]) -> set[str]:
     """The licences that the rows of a config name."""
     import pyarrow.parquet as pq
 
-    found: set[str] = set()
+    licences: set[str] = set()
     for path in files:
         if "licence" in pq.read_schema(path).names:
             column = pq.read_table(path, columns=["licence"])["licence"]
-            found |= {value or "" for value in column.unique().to_pylist()}
-    return found
+            licences |= {value or "" for value in column.unique().to_pylist()}
+    return licences
 
 
 def is_unknown(licence: str) -> bool:

@@ -20,43 +20,43 @@ NAME = "Speech Robust Bench"
 Json = dict[str, Any]
 
 
-def scores(made: Json) -> dict[str, float]:
+def scores(result: Json) -> dict[str, float]:
     """Task of the benchmark -> value: the mean NWERD of each language, and the WER of each config."""
     means = {
         f"{language}_nwerd": rows["overall"]["nwerd"]["value"]
-        for language, rows in made["languages"].items()
+        for language, rows in result["languages"].items()
         if rows["overall"]["nwerd"]
     }
-    return means | {config: entry["wer"]["value"] for config, entry in made["configs"].items() if entry["wer"]}
+    return means | {config: entry["wer"]["value"] for config, entry in result["configs"].items() if entry["wer"]}
 
 
-def eval_results(made: Json, dataset: str) -> str:
+def eval_results(result: Json, dataset: str) -> str:
     """The text of `.eval_results/srb.yaml`."""
     import yaml
     from huggingface_hub import EvalResultEntry, eval_result_entries_to_yaml
 
-    date = str(made["run"].get("updated") or "") or None
-    notes = _notes(made)
+    date = str(result["run"].get("updated") or "") or None
+    notes = _notes(result)
     entries = [
         EvalResultEntry(dataset_id=dataset, task_id=task, value=value, date=date, notes=notes)
-        for task, value in scores(made).items()
+        for task, value in scores(result).items()
     ]
     return yaml.safe_dump(eval_result_entries_to_yaml(entries), sort_keys=False, allow_unicode=True)
 
 
-def _notes(made: Json) -> str:
-    difficulty = made["scoring"]["difficulty"]["name"]
-    version = made["software"]["speech-robust-bench"]
-    return f"per cent, lower is better; {made['scoring']['normaliser']}, difficulty {difficulty}, srb {version}"
+def _notes(result: Json) -> str:
+    difficulty = result["scoring"]["difficulty"]["name"]
+    version = result["software"]["speech-robust-bench"]
+    return f"per cent, lower is better; {result['scoring']['normaliser']}, difficulty {difficulty}, srb {version}"
 
 
-def model_card(card: str, made: Json, model_id: str, dataset: str) -> str:
+def model_card(card: str, result: Json, model_id: str, dataset: str) -> str:
     """The model card with our entries in its `model-index`; those of other benchmarks stay as they are."""
     from huggingface_hub import EvalResult, ModelCard
 
     document = ModelCard(card or "---\n{}\n---\n", ignore_metadata_errors=False)
     data: Any = document.data
-    others = [one for one in data.eval_results or [] if one.dataset_type != dataset]
+    others = [entry for entry in data.eval_results or [] if entry.dataset_type != dataset]
     ours = [
         EvalResult(
             task_type="automatic-speech-recognition",
@@ -67,7 +67,7 @@ def model_card(card: str, made: Json, model_id: str, dataset: str) -> str:
             metric_type="nwerd" if task.endswith("_nwerd") else "wer",
             metric_value=value,
         )
-        for task, value in scores(made).items()
+        for task, value in scores(result).items()
     ]
     data.eval_results = [*others, *ours]
     data.model_name = data.model_name or model_id.split("/")[1]
@@ -76,18 +76,18 @@ def model_card(card: str, made: Json, model_id: str, dataset: str) -> str:
 
 def files(hub: Hub, run: str | Path, model_id: str, dataset: str) -> dict[str, str]:
     """The files of the pull request: path -> text. Scores are taken from the predictions, not from what a file says."""
-    made = results.results(results.open_run(run))
+    result = results.results(results.open_run(run))
     there = hub.info(model_id, "model")
     names = {item.rfilename for item in there.siblings} if there else set()
     card = hub.read(model_id, "model", CARD, there.sha).decode() if there and CARD in names else ""
-    return {PATH: eval_results(made, dataset), CARD: model_card(card, made, model_id, dataset)}
+    return {PATH: eval_results(result, dataset), CARD: model_card(card, result, model_id, dataset)}
 
 
-def push(hub: Hub, model_id: str, made: Mapping[str, str]) -> str:
+def push(hub: Hub, model_id: str, files: Mapping[str, str]) -> str:
     """Open the pull request, or bring an open one up to date; returns its address."""
     from huggingface_hub import CommitOperationAdd
 
     def operations() -> list:
-        return [CommitOperationAdd(path_in_repo=path, path_or_fileobj=text.encode()) for path, text in made.items()]
+        return [CommitOperationAdd(path_in_repo=path, path_or_fileobj=text.encode()) for path, text in files.items()]
 
     return hub.pull_request(model_id, "model", operations, f"Add results on {NAME}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from srb.push.data import git_blob
+from srb.push.dataset_upload import git_blob
 from srb.push.hub import Hub
 
 KIND = "space"

@@ -1,9 +1,9 @@
 """A submission: a run folder's predictions and results, with hashes and what the leaderboard says about the model.
 
 One flat folder: `<config>.jsonl` (or `.parquet`, the same packed), `run.json`, `results.json` as docs/formats.md has
-them, and `submission.json`: `schema`, `model` (name, id, params_m, licence, url, training_data), `benchmark_version`,
-`software`, `reproduce` (the command), and `files`: name -> sha256 and size. Hashes and scores in `run.json` and
-`results.json` are of the `.jsonl`, packed or not.
+them, and `submission.json`: `schema`, `model` (owner, name, id, params_m, licence, url, training_data),
+`benchmark_version`, `software`, `reproduce` (the command), and `files`: name -> sha256 and size. Hashes and scores in
+`run.json` and `results.json` are of the `.jsonl`, packed or not.
 """
 
 from __future__ import annotations
@@ -11,25 +11,30 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import shlex
 import shutil
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from srb.builders.errors import UserError
-from srb.builders.public import without_folders
-from srb.builders.seeding import BENCHMARK_VERSION
+from srb.core.errors import UserError
+from srb.core.names import parse
+from srb.core.redact_paths import without_folders
+from srb.core.secrets import has_secret, texts
+from srb.core.seeding import BENCHMARK_VERSION
 from srb.metrics import results
 from srb.metrics.runs import open_run
-from srb.push import packed
+from srb.push import parquet_predictions
 
 SCHEMA = 1
 NAME = "submission.json"
 MODEL_NAME = r"[A-Za-z0-9][A-Za-z0-9._+-]{0,79}"
-MODEL_KEYS = ("name", "id", "params_m", "licence", "url", "training_data")
+OWNER_NAME = r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,94}[A-Za-z0-9])?"  # a user or an organisation, as the Hub names them
+LOCAL_OWNER = "local"  # of a submission that is never sent
+MODEL_KEYS = ("owner", "name", "id", "params_m", "licence", "url", "training_data")
+SCANNED = ("model", "spec", "target", "asked", "options", "data")  # of run.json: what a user wrote
 Json = dict[str, Any]
-_SECRET = re.compile(r"\b(hf_[A-Za-z0-9]{16,}|sk-[A-Za-z0-9_-]{16,}|(?i:bearer) [A-Za-z0-9._-]{16,})")
 
 
 def file_facts(path: Path) -> Json:
@@ -38,53 +43,82 @@ def file_facts(path: Path) -> Json:
         return {"sha256": hashlib.file_digest(file, "sha256").hexdigest(), "size": path.stat().st_size}
 
 
+def choose(run_folder: str | Path, expected: Container[str]) -> tuple[list[str], list[str]]:
+    """The configs of a run to submit, and those that are left out because the benchmark does not have them.
+
+    A model's own adversarial configs belong to it, not to the benchmark; those of another model say nothing about it.
+    """
+    run = open_run(run_folder)
+    own = [config for config in run.configs if parse(config).model in (None, run.folder.name)]
+    submitted = [config for config in own if config in expected or parse(config).model]
+    if not submitted:
+        raise UserError(f"{run.folder}: none of its configs is in the benchmark; run its configs first")
+    return submitted, [config for config in own if config not in submitted]
+
+
 def make(run_folder: str | Path, out: Path, model: Json, configs: Iterable[str] = (), parquet: bool = False) -> Path:
     """Write the submission of a run into a new folder; scores are computed anew with the leaderboard's options."""
     run = open_run(run_folder)
-    chosen = sorted(configs) or list(run.configs)
+    # Another model's adversarial configs say nothing about this one.
+    chosen = sorted(configs) or [config for config in run.configs if parse(config).model in (None, run.folder.name)]
     about = {**run.about, "configs": {c: run.about.get("configs", {}).get(c) for c in chosen}}
     about = json.loads(without_folders(json.dumps(about)))
     name = model.get("name") or run.model
     if not re.fullmatch(MODEL_NAME, name):
         raise UserError(f"'{name}': a model's name here has letters, digits and ._+- only; give another with --name")
-    if _SECRET.search(json.dumps(about)):
-        raise UserError(f"{run.folder / 'run.json'}: holds what looks like a secret key; take it out of the options")
+    owner = model.get("owner") or LOCAL_OWNER
+    if not re.fullmatch(OWNER_NAME, owner):
+        raise UserError(f"'{owner}': an owner is a user or an organisation of the Hub; give one with --owner")
+    if any(has_secret(value) for value in texts({key: about.get(key) for key in SCANNED})):
+        raise UserError(
+            f"{run.folder / 'run.json'}: holds what looks like a secret key; take it out of the file, and do not use "
+            "the key again"
+        )
     try:
         out.mkdir(parents=True)
     except FileExistsError:
         raise UserError(f"{out}: is there already; name another folder with --out") from None
     for config in chosen:
         shutil.copyfile(run.folder / f"{config}.jsonl", out / f"{config}.jsonl")
-    about["model"] = name
+    about["model"], about["run_name"] = name, run.folder.name
     _write(out / "run.json", about)
     _write(out / results.NAME, results.results(open_run(out)))
     if parquet:
         for config in chosen:
-            packed.pack(out / f"{config}.jsonl")
+            parquet_predictions.pack(out / f"{config}.jsonl")
     files = {path.name: file_facts(path) for path in sorted(out.iterdir())}
     _write(
         out / NAME,
         {
             "schema": SCHEMA,
-            "model": {**dict.fromkeys(MODEL_KEYS), **model, "name": name},
+            "model": {**dict.fromkeys(MODEL_KEYS), **model, "owner": owner, "name": name},
             "benchmark_version": BENCHMARK_VERSION,
             "software": {"speech-robust-bench": metadata.version("speech-robust-bench")},
-            "reproduce": f"srb run --model {about.get('spec')} --data ORG/srb && srb score runs/{name}",
+            "reproduce": reproduce_command(about, chosen, name),
             "files": files,
         },
     )
     return out
 
 
-def _write(path: Path, made: Json) -> None:
-    path.write_text(json.dumps(made, indent=1, ensure_ascii=False, allow_nan=False) + "\n", encoding="utf-8")
+def reproduce_command(about: Json, configs: Iterable[str], name: str) -> str:
+    """The command that makes the predictions again, with the data that they were made from."""
+    languages = sorted({parse(config).language for config in configs})
+    patterns = " ".join(f"'{language}*_*'" for language in languages)
+    spec, data = shlex.quote(str(about.get("spec"))), shlex.quote(str(about.get("data")))
+    return f"srb run --model {spec} {patterns} --data {data} --name {name} && srb score runs/{name}"
+
+
+def _write(path: Path, content: Json) -> None:
+    path.write_text(json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n", encoding="utf-8")
 
 
 def send(hub: Any, folder: Path, repo: str) -> str:
-    """A pull request with the folder's files under `submissions/<model>/`; returns its address."""
+    """A pull request with the folder's files under `submissions/<owner>/<model>/`; returns its address."""
     from huggingface_hub import CommitOperationAdd
 
-    name = json.loads((folder / NAME).read_text("utf-8"))["model"]["name"]
+    model = json.loads((folder / NAME).read_text("utf-8"))["model"]
+    name = f"{model['owner']}/{model['name']}"
 
     def operations() -> list:
         paths = sorted(folder.iterdir())

@@ -1,9 +1,9 @@
 """Verified results: what the leaderboard is built from, written by `srb verify --out` and by nothing else.
 
-`<model>.json` has the scores that were computed again from the predictions, each as [value, low, high], and
-`<model>.npz` the bootstrap replicates of every row that two models are compared in. All models are resampled alike (the
-weights depend on clips and seed alone), so the difference of two replicate vectors is the paired bootstrap of
-`srb compare`, without the predictions. A hash over the content shows an edit by hand.
+`<owner>--<model>.json` has the scores that were computed again from the predictions, each as [value, low, high], and
+the `.npz` beside it the bootstrap replicates of every row that two models are compared in. All models are resampled
+alike (the weights depend on clips and seed alone), so the difference of two replicate vectors is the paired bootstrap
+of `srb compare`, without the predictions. A hash over the content shows an edit by hand.
 """
 
 from __future__ import annotations
@@ -11,41 +11,99 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+from collections.abc import Iterator
+from contextlib import suppress
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from srb.builders.audio import replacing
+from srb.core.errors import UserError
+from srb.core.files import write_atomically
 from srb.metrics import aggregate, results
 from srb.metrics.aggregate import MEASURES
-from srb.push.leaderboard.files import SCHEMA, digest
+from srb.metrics.integrity import digest
+from srb.push.evidence import copies
+from srb.push.leaderboard import files
+from srb.push.leaderboard.files import SCHEMA
 from srb.push.verify import Verdict
 
 Json = dict[str, Any]
 
 
 def write(verdict: Verdict, out: Path, predictions_url: str | None = None) -> Path:
-    """Put an accepted submission's results into a folder of verified results."""
+    """Put an accepted submission's results into a folder of verified results.
+
+    A model that is there already keeps its earlier versions in `history/`; the same results again change nothing.
+    """
     assert verdict.accepted
     assert verdict.results is not None
     assert verdict.facts is not None
-    name = verdict.facts["model"]["name"]
+    path = out / f"{stem(verdict.facts['model'])}.json"
     draws = io.BytesIO()
     np.savez_compressed(draws, **_draws(verdict))  # type: ignore[arg-type]
-    made = compact(verdict.results, verdict.facts, predictions_url)
-    made["draws_sha256"] = hashlib.sha256(draws.getvalue()).hexdigest()
-    made["sha256"] = digest(made)
+    content = compact(verdict.results, verdict.facts, predictions_url)
+    content["draws_sha256"] = hashlib.sha256(draws.getvalue()).hexdigest()
+    content["error_digests"] = verdict.error_digests
+    others = {files.name_of(entry): entry.get("error_digests", {}) for entry in _entries(out, path)}
+    content["flags"] = [*verdict.flags, *copies(verdict.error_digests, files.name_of(content), others)]
+    before = _previous(path)
+    if before and all(before.get(key) == content[key] for key in content):
+        return path
+    content["version"] = (before["version"] + 1) if before else 1
+    content["history"] = [*before["history"], _past(before)] if before else []
+    if before:
+        _keep(path, before["version"])
     out.mkdir(parents=True, exist_ok=True)
-    with replacing(out / f"{name}.npz") as part:
-        part.write_bytes(draws.getvalue())
-    with replacing(out / f"{name}.json") as part:
-        part.write_text(json.dumps(made, ensure_ascii=False, allow_nan=False) + "\n", encoding="utf-8")
-    return out / f"{name}.json"
+    write_atomically(path.with_suffix(".npz"), draws.getvalue())
+    _write(path, content)
+    return path
 
 
-def compact(made: Json, facts: Json, predictions_url: str | None) -> Json:
+def stem(model: Json) -> str:
+    """The name of a model's files: `<owner>--<name>`."""
+    return f"{model['owner']}--{model['name']}"
+
+
+def add_rerun(path: Path, rerun: Json) -> None:
+    """Note in a verified file that a sample was transcribed again, and what came of it."""
+    _write(path, {**files.read(path), "rerun": rerun})
+
+
+def _write(path: Path, content: Json) -> None:
+    content = {**content, "sha256": digest(content)}
+    write_atomically(path, json.dumps(content, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+def _entries(out: Path, but: Path) -> Iterator[Json]:
+    """The other verified files; one that cannot be read is no evidence."""
+    for path in sorted(out.glob("*.json")):
+        if path != but:
+            with suppress(UserError):
+                yield files.read(path)
+
+
+def _previous(path: Path) -> Json | None:
+    return files.read(path) if path.is_file() else None
+
+
+def _past(before: Json) -> Json:
+    """What the model's page says of an earlier version."""
+    overall = {language: rows["overall"].get("nwerd") for language, rows in before["languages"].items()}
+    keys = ("version", "revision", "verified_with", "benchmark_version")
+    return {**{key: before.get(key) for key in keys}, "nwerd": overall, "sha256": before["sha256"]}
+
+
+def _keep(path: Path, version: int) -> None:
+    history = path.parent / "history"
+    history.mkdir(exist_ok=True)
+    for suffix in (".json", ".npz"):
+        old = path.with_suffix(suffix)
+        old.replace(history / f"{path.stem}--{version}{suffix}")
+
+
+def compact(result: Json, facts: Json, predictions_url: str | None) -> Json:
     """What the leaderboard shows of a results file."""
 
     def measures(row: Json) -> Json:
@@ -58,28 +116,35 @@ def compact(made: Json, facts: Json, predictions_url: str | None) -> Json:
         "predictions": predictions_url,
         "verified_with": metadata.version("speech-robust-bench"),
         "benchmark_version": facts["benchmark_version"],
-        "scoring": made["scoring"],
-        "revision": made["run"].get("revision"),
-        "failed": made["failed"],
-        "rtf": made["speed"]["rtf"],
+        "scoring": result["scoring"],
+        "revision": result["run"].get("revision"),
+        "rerun": None,
+        "failed": result["failed"],
+        "rtf": result["speed"]["rtf"],
         "languages": {
             language: {
                 "clean": {config: measures(row) for config, row in rows["clean"].items()},
                 "categories": {category: measures(row) for category, row in rows["categories"].items()},
                 "overall": measures(rows["overall"]),
+                "median": measures(rows["median"]),
                 "adversarial": measures(rows["adversarial"]),
                 "categories_missing": len(rows["overall"]["missing"]),
             }
-            for language, rows in made["languages"].items()
+            for language, rows in result["languages"].items()
         },
         "configs": {
             config: {
                 **{key: entry[key] for key in ("language", "corpus", "scenario", "severity", "category")},
                 **measures(entry),
+                "clean_wer": entry["clean_wer"],
+                "difficulty": entry["difficulty"],
+                "bank": entry.get("bank"),
+                "empty": entry["empty"],
+                "utterances": entry["utterances"],
             }
-            for config, entry in made["configs"].items()
+            for config, entry in result["configs"].items()
         },
-        "reject": {config: entry["words_per_minute"] for config, entry in made["reject"].items()},
+        "reject": {config: entry["words_per_minute"] for config, entry in result["reject"].items()},
     }
 
 
@@ -93,17 +158,21 @@ def _draws(verdict: Verdict) -> dict[str, np.ndarray]:
     assert verdict.run is not None
     options = results.Options()
     read = [verdict.run.read(config) for config in verdict.run.configs]
-    counts = [one.count(options.normaliser) for one in read if one.entry.get("category") != results.REJECT]
+    counts = [
+        predictions.count(options.normaliser)
+        for predictions in read
+        if predictions.entry.get("category") != results.REJECT
+    ]
     scored = aggregate.score(
         counts, table=options.difficulty, replicates=options.replicates, seed=options.seed, floor=options.floor
     )
-    made: dict[str, np.ndarray] = {}
-    for language, summary in aggregate.summarise(scored).items():
+    draws: dict[str, np.ndarray] = {}
+    for language, summary in aggregate.summarise(results.own_scores(verdict.run, scored)).items():
         rows = {**summary.categories, "overall": summary.overall, "adversarial": summary.adversarial}
         for name, row in rows.items():
             measure = aggregate.measure_of(name)
             if name in ("overall", "adversarial"):
                 measure = "nwerd" if name == "overall" else "werd"
             if measure in row.replicates and len(row.replicates[measure]):
-                made[f"{language}/{name}/{measure}"] = row.replicates[measure].astype(np.float32)
-    return made
+                draws[f"{language}/{name}/{measure}"] = row.replicates[measure].astype(np.float32)
+    return draws

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Literal
 
-from srb.report.html import Html, join, tag
+from srb.report.html import Html, tag
 
 PALETTE = 7
 WIDTH, HEIGHT = 480, 330
@@ -172,28 +173,34 @@ def tick_text(value: float) -> str:
     return f"{value:g}"
 
 
-def _frame(x: Scale, y: Scale, x_label: str, y_label: str, x_ticks: Sequence[float], small: bool) -> list[Html]:
+def _frame(
+    x: Scale, y: Scale, x_label: str, y_label: str, x_ticks: Mapping[float, str], small: bool = False
+) -> list[Html]:
     left, right, top, bottom = min(x.start, x.end), max(x.start, x.end), min(y.start, y.end), max(y.start, y.end)
-    made = []
+    marks = []
     for value in y.ticks(4 if small else 6):
         level = y(value)
-        made.append(tag("line", x1=left, x2=right, y1=level, y2=level, class_="axis" if value == 0 else "grid"))
-        made.append(_text(left - 6, level + 4, tick_text(value), "end"))
-    for value in x_ticks:
-        made.append(_text(x(value), bottom + 16, tick_text(value)))
-    made.append(_text((left + right) / 2, bottom + 36, x_label, class_="label") if x_label else join([]))
+        marks.append(tag("line", x1=left, x2=right, y1=level, y2=level, class_="axis" if value == 0 else "grid"))
+        marks.append(_text(left - 6, level + 4, tick_text(value), "end"))
+    for value, text in x_ticks.items():
+        marks.append(_text(x(value), bottom + 16, text))
+    if x_label:
+        marks.append(_text((left + right) / 2, bottom + (29 if small else 36), x_label, class_="label"))
     if y_label:
-        made.append(_text(14, (top + bottom) / 2, y_label, class_="label", turn=True))
-    return made
+        marks.append(_text(14, (top + bottom) / 2, y_label, class_="label", turn=True))
+    return marks
 
 
-def line_chart(series: Sequence[Series], y: Scale, label: str) -> Html:
-    """A small chart of scores over severities, with the intervals as bands."""
-    width, height = 240, 160
+def line_chart(
+    series: Sequence[Series], y: Scale, label: str, *, ticks: Mapping[float, str] | None = None, x_label: str = ""
+) -> Html:
+    """A small chart of scores over severities, with the intervals as bands; `ticks` says what a severity stands for."""
+    width, height = 240, 172 if x_label else 160
     steps = sorted({point.x for one in series for point in one.points})
     x = Scale(min(steps) - 0.25, max(steps) + 0.25, 36, width - 8)
-    y = Scale(y.low, y.high, height - 24, 10)
-    marks = _frame(x, y, "", "", steps, small=True)
+    y = Scale(y.low, y.high, height - (36 if x_label else 24), 10)
+    named = {step: (ticks or {}).get(step, tick_text(step)) for step in steps}
+    marks = _frame(x, y, x_label, "", named, small=True)
     for one in series:
         path = [(x(p.x), y(p.y)) for p in one.points]
         if len(path) > 1 and all(p.interval for p in one.points):
@@ -211,43 +218,185 @@ def _points(path: Sequence[tuple[float, float]]) -> str:
     return " ".join(f"{x:g},{y:g}" for x, y in path)
 
 
-def scatter(
-    series: Sequence[Series],
-    x_label: str,
-    y_label: str,
-    label: str,
-    *,
-    log_x: bool = False,
-    curve: Sequence[tuple[float, float]] = (),
-    steps: bool = False,
-) -> Html:
-    """Models as named points, with a line through or below them: a fit, or (in steps) a Pareto front."""
+@dataclass(frozen=True)
+class Curve:
+    """A line through or below the points: a regression, a family of models, or (in steps) a Pareto front."""
+
+    points: Sequence[tuple[float, float]]
+    series: int | None = None  # whose colour it has
+    steps: bool = False
+
+
+@dataclass(frozen=True)
+class Axes:
+    """What the axes of a scatter say, and whether the one from left to right is logarithmic."""
+
+    x: str
+    y: str
+    log_x: bool = False
+
+
+Box = tuple[float, float, float, float]  # left, top, right, bottom
+
+
+def scatter(series: Sequence[Series], axes: Axes, label: str, curves: Sequence[Curve] = ()) -> Html:
+    """Models as named points, with lines. A name stands where it covers no point, no line and no other name."""
     points = [point for one in series for point in one.points]
     xs, ys = [p.x for p in points], [p.y for p in points]
     ys += [bound for p in points for bound in (p.interval or ())]
-    x = log_spanning(xs, LEFT, WIDTH - RIGHT) if log_x else spanning(xs, LEFT, WIDTH - RIGHT)
+    x = log_spanning(xs, LEFT, WIDTH - RIGHT) if axes.log_x else spanning(xs, LEFT, WIDTH - RIGHT, zero=False)
     y = spanning(ys, HEIGHT - BOTTOM, TOP)
-    marks = _frame(x, y, x_label, y_label, x.ticks(), small=False)
-    if curve:
-        path = [(x(a), y(b)) for a, b in curve]
-        if steps:
+    marks = _frame(x, y, axes.x, axes.y, {value: tick_text(value) for value in x.ticks()})
+    taken: list[tuple[Box, int]] = []  # what a name should not cover, and how bad it would be
+    for curve in (curve for curve in curves if curve.points):
+        path = [(x(a), y(b)) for a, b in curve.points]
+        if curve.steps:
             path = [(path[0][0], y.end), *_stairs(path), (x.end, path[-1][1])]  # to the edges of the chart
-        marks.append(tag("polyline", points=_points(path), class_="fit"))
+        colour = "" if curve.series is None else f" {series_class(curve.series)}"
+        marks.append(tag("polyline", points=_points(path), class_=f"fit{colour}"))
+        taken += [(box, 1) for ends in itertools.pairwise(path) for box in _boxes_along(*ends)]
+    taken += [((x(p.x) - 7, y(p.y) - 7, x(p.x) + 7, y(p.y) + 7), 20) for p in points]
     for one in series:
         for p in one.points:
             if p.interval:
                 ends = {"y1": y(p.interval[0]), "y2": y(p.interval[1])}
                 marks.append(tag("line", x1=x(p.x), x2=x(p.x), **ends, class_=f"error {series_class(one.index)}"))
             marks.append(marker(one.index, x(p.x), y(p.y), p.title, 6))
-            near_edge = x(p.x) > WIDTH * 0.66
-            place = (x(p.x) - 10, "end") if near_edge else (x(p.x) + 10, "start")
-            marks.append(_text(place[0], y(p.y) + 4, one.label, place[1], "name"))
+            if one.label:
+                at, anchor, box = _label_place(x(p.x), y(p.y), one.label, taken)
+                taken.append((box, 50))
+                marks.append(_text(*at, one.label, anchor, "name"))
     return tag("svg", marks, viewBox=f"0 0 {WIDTH} {HEIGHT}", role="img", aria_label=label, class_="chart")
+
+
+def _label_place(
+    x: float, y: float, label: str, taken: Sequence[tuple[Box, int]]
+) -> tuple[tuple[float, float], Literal["start", "end", "middle"], Box]:
+    """Where a name beside a point covers nothing: right, left, below, above; where least is covered if all do."""
+    width = 8 * len(label)
+    places: list[tuple[tuple[float, float], Literal["start", "end", "middle"], float]] = [
+        ((x + 10, y + 4), "start", x + 10),
+        ((x - 10, y + 4), "end", x - 10 - width),
+        ((x + 6, y + 19), "start", x + 6),
+        ((x - 6, y + 19), "end", x - 6 - width),
+        ((x + 6, y - 10), "start", x + 6),
+        ((x - 6, y - 10), "end", x - 6 - width),
+        ((x, y + 24), "middle", x - width / 2),
+    ]
+    for down in (34, -25, 49, -40):
+        places += [((x + 6, y + down), "start", x + 6), ((x - 6, y + down), "end", x - 6 - width)]
+
+    def covered(place: tuple[tuple[float, float], str, float]) -> tuple[bool, int]:
+        box = _text_box(place, width)
+        outside = box[0] < LEFT - 4 or box[2] > WIDTH or box[3] > HEIGHT - BOTTOM + 4
+        return outside, sum(weight * _overlap(box, other) for other, weight in taken)
+
+    best = min(places, key=covered)  # the first of the best
+    return best[0], best[1], _text_box(best, width)
+
+
+def _text_box(place: tuple[tuple[float, float], str, float], width: float) -> Box:
+    (_, base), _, left = place
+    return left, base - 11, left + width, base + 3
+
+
+def _overlap(one: Box, other: Box) -> bool:
+    return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
+
+
+def _boxes_along(start: tuple[float, float], end: tuple[float, float]) -> list[Box]:
+    """A line as small boxes, so that a slanting one does not take up the whole rectangle around it."""
+    pieces = max(int(math.dist(start, end) / 6), 1)
+    points = [tuple(a + (b - a) * i / pieces for a, b in zip(start, end, strict=True)) for i in range(pieces + 1)]
+    return [(px - 2, py - 2, px + 2, py + 2) for px, py in points]
 
 
 def _stairs(path: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
     """The border of what is dominated: right along a point's height, then down to the next."""
-    made = [path[0]]
+    steps = [path[0]]
     for (_, before), (x, y) in itertools.pairwise(path):
-        made += [(x, before), (x, y)]
-    return made
+        steps += [(x, before), (x, y)]
+    return steps
+
+
+# --- boxes of many values --------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Quartiles:
+    """What a box plot shows of some values: its box, its line, its whiskers (the last values within 1.5 boxes)."""
+
+    low: float
+    first: float
+    median: float
+    third: float
+    high: float
+
+    @classmethod
+    def of(cls, values: Sequence[float]) -> Quartiles:
+        """Tukey's box plot, with quartiles by linear interpolation as in numpy and matplotlib.
+
+        >>> Quartiles.of([1, 2, 3, 4, 5, 6, 7, 8, 30])
+        Quartiles(low=1, first=3.0, median=5.0, third=7.0, high=8)
+        """
+        from statistics import quantiles
+
+        ordered = sorted(values)
+        if len(ordered) == 1:
+            first = median = third = ordered[0]
+        else:
+            first, median, third = quantiles(ordered, n=4, method="inclusive")
+        reach = 1.5 * (third - first)
+        inside = [value for value in ordered if first - reach <= value <= third + reach]
+        return cls(inside[0], first, median, third, inside[-1])
+
+
+def box_plot(groups: Mapping[str, Sequence[Series]], axis: str, label: str) -> Html:
+    """A box for each group of models, from left to right, with every model as a point in it."""
+    values = {group: [p.y for one in series for p in one.points] for group, series in groups.items()}
+    y = spanning([value for those in values.values() for value in those], HEIGHT - BOTTOM, TOP)
+    x = Scale(0, len(groups), LEFT, WIDTH - RIGHT)
+    ticks = {place + 0.5: group for place, group in enumerate(groups)}
+    marks = _frame(x, y, "", axis, ticks)
+    for place, (group, series) in enumerate(groups.items()):
+        box, middle, half = Quartiles.of(values[group]), x(place + 0.5), 34
+        top, bottom = y(box.third), y(box.first)
+        ends = {"y1": y(box.low), "y2": y(box.high)}
+        marks.append(tag("line", x1=middle, x2=middle, **ends, class_="whiskers"))
+        size = {"width": 2 * half, "height": max(round(bottom - top, 2), 1)}
+        said = f"{group}: median {fixed(box.median)}, half of them {fixed(box.first)} to {fixed(box.third)}"
+        marks.append(tag("rect", tag("title", said), x=middle - half, y=top, **size, class_="box"))
+        marks.append(tag("line", x1=middle - half, x2=middle + half, y1=y(box.median), y2=y(box.median), class_="mid"))
+        marks += [marker(one.index, middle, y(p.y), p.title, 5) for one in series for p in one.points]
+    return tag("svg", marks, viewBox=f"0 0 {WIDTH} {HEIGHT}", role="img", aria_label=label, class_="chart")
+
+
+def width_bars(rates: Mapping[str, float], shares: Mapping[str, float], axis: str, label: str, series: int = 0) -> Html:
+    """Groups of a population: the height of a bar is its error rate, the width its share (Aksenova et al., Fig. 1).
+
+    The area of all bars together is the rate of the population, which the line across is at.
+    """
+    total = sum(shares.values())
+    y = spanning(list(rates.values()), HEIGHT - BOTTOM, TOP)
+    x = Scale(0, 1, LEFT, WIDTH - RIGHT)
+    edges = list(itertools.accumulate((shares[group] / total for group in rates), initial=0.0))
+    ticks = {(a + b) / 2: group for group, (a, b) in zip(rates, itertools.pairwise(edges), strict=True)}
+    marks = _frame(x, y, "", axis, ticks)
+    for group, (start, end) in zip(rates, itertools.pairwise(edges), strict=True):
+        left, top = x(start), y(rates[group])
+        size = {"width": max(round(x(end) - left - 2, 2), 1), "height": round(y(0) - top, 2)}
+        said = f"{group}: {fixed(rates[group])}, {100 * (end - start):.0f} % of the population"
+        marks.append(tag("rect", tag("title", said), x=left + 1, y=top, **size, class_=f"width {series_class(series)}"))
+    mean = weighted_mean(rates, shares)
+    line = {"x1": x.start, "x2": x.end, "y1": y(mean), "y2": y(mean)}
+    marks.append(tag("line", tag("title", f"of the population: {fixed(mean)}"), **line, class_="fit"))
+    return tag("svg", marks, viewBox=f"0 0 {WIDTH} {HEIGHT}", role="img", aria_label=label, class_="chart")
+
+
+def weighted_mean(rates: Mapping[str, float], shares: Mapping[str, float]) -> float:
+    """The rate of a population whose groups have these shares, of any sum.
+
+    >>> weighted_mean({"A": 8.0, "B": 12.0}, {"A": 3, "B": 1})
+    9.0
+    """
+    return sum(rates[group] * shares[group] for group in rates) / sum(shares[group] for group in rates)

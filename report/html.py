@@ -19,14 +19,14 @@ def tag(name: str, *children: Any, **attributes: Any) -> Html:
     >>> tag("p", "a < b", tag("b", "c"), class_="x")
     '<p class="x">a &lt; b<b>c</b></p>'
     """
-    made = "".join(
+    attribute_text = "".join(
         f' {key.rstrip("_").replace("_", "-")}="{html.escape(str(value))}"'
         for key, value in attributes.items()
         if value is not None
     )
     if name in VOID and not children:
-        return Html(f"<{name}{made}/>")
-    return Html(f"<{name}{made}>{join(children)}</{name}>")
+        return Html(f"<{name}{attribute_text}/>")
+    return Html(f"<{name}{attribute_text}>{join(children)}</{name}>")
 
 
 def join(parts: Iterable[Any]) -> Html:
@@ -48,14 +48,14 @@ def table(heads: Iterable[Any], rows: Iterable[Iterable[Any]], *, class_: str = 
     """A table that a click on a head sorts; a cell is content, or (content, the number to sort by)."""
     head = tag("tr", [cell if isinstance(cell, Html) else tag("th", cell, scope="col") for cell in heads])
     body = [tag("tr", [_cell(cell) for cell in row]) for row in rows]
-    made = tag(
+    element = tag(
         "table",
         tag("caption", caption) if caption else None,
         tag("thead", head),
         tag("tbody", body),
         class_=f"sortable {class_}".strip(),
     )
-    return tag("div", made, class_="scroll")
+    return tag("div", element, class_="scroll")
 
 
 def _cell(cell: Any) -> Html:

@@ -1,4 +1,4 @@
-"""What is known about the models beside their scores, from a CSV file: parameters, hours of training, architecture."""
+"""What is known of models beside their scores, from a CSV file: parameters, hours of training, architecture, family."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from srb.builders.errors import UserError
+from srb.core.errors import UserError
 
 COLUMNS = {
     "model": ("model", "name"),
     "parameters": ("parameters", "params", "size"),
     "hours": ("hours", "training_hours", "data_hours"),
     "architecture": ("architecture", "arch", "type"),
+    "family": ("family",),
 }
 _UNITS = {"": 1.0, "k": 1e3, "m": 1e6, "b": 1e9, "g": 1e9}
 
@@ -25,6 +26,7 @@ class About:
     parameters: float | None = None
     hours: float | None = None
     architecture: str | None = None
+    family: str | None = None
 
 
 def read(path: str | Path) -> dict[str, About]:
@@ -37,12 +39,13 @@ def read(path: str | Path) -> dict[str, About]:
     except (UnicodeDecodeError, csv.Error) as error:
         raise UserError(f"--meta {path}: not a CSV file in UTF-8 ({error})") from None
     if not lines or _value(lines[0], "model") is None:
-        raise UserError(f"--meta {path}: no column 'model'; its columns are model, parameters, hours, architecture")
+        raise UserError(f"--meta {path}: no column 'model'; its columns are {', '.join(COLUMNS)}")
     return {
         str(_value(line, "model")): About(
             _number(path, _value(line, "parameters")),
             _number(path, _value(line, "hours")),
             _value(line, "architecture"),
+            _value(line, "family"),
         )
         for line in lines
     }
@@ -50,15 +53,15 @@ def read(path: str | Path) -> dict[str, About]:
 
 def _value(line: dict[str, str], column: str) -> str | None:
     lower = {(key or "").strip().lower(): value for key, value in line.items()}
-    found = next((lower[name] for name in COLUMNS[column] if lower.get(name)), None)
-    return found.strip() or None if isinstance(found, str) else None
+    text = next((lower[name] for name in COLUMNS[column] if lower.get(name)), None)
+    return text.strip() or None if isinstance(text, str) else None
 
 
 def _number(path: str | Path, text: str | None) -> float | None:
     if text is None:
         return None
-    found = re.fullmatch(r"([0-9][0-9_,]*\.?[0-9]*(?:e[0-9]+)?)\s*([kmbg]?)", text.lower())
-    value = float(re.sub("[_,]", "", found[1])) * _UNITS[found[2]] if found else 0.0
+    match = re.fullmatch(r"([0-9][0-9_,]*\.?[0-9]*(?:e[0-9]+)?)\s*([kmbg]?)", text.lower())
+    value = float(re.sub("[_,]", "", match[1])) * _UNITS[match[2]] if match else 0.0
     if value <= 0:
         raise UserError(f"--meta {path}: '{text}' is not a positive number such as 244M or 680000")
     return value

@@ -11,13 +11,28 @@ from base64 import b64encode
 from importlib.resources import files
 from pathlib import Path
 
-from srb.builders.audio import replacing
-from srb.builders.errors import UserError
-from srb.report import sections
-from srb.report.cards import cards
-from srb.report.gather import Report
+from srb.core.errors import UserError
+from srb.core.files import replacing
 from srb.report.html import Html, join, tag
+from srb.report.report_data import Report
+from srb.report.sections.attacks import attacks
+from srb.report.sections.categories import categories
+from srb.report.sections.correlates import correlates
+from srb.report.sections.languages import languages
+from srb.report.sections.provenance import provenance
+from srb.report.sections.ranking import ranking
+from srb.report.sections.report_cards import report_cards
+from srb.report.sections.severities import curves, heat_map, perturbations
+from srb.report.sections.speakers import speakers
+from srb.report.sections.trade_off import trade_off
+from srb.report.sections.worst_clips import worst_clips
+from srb.report.sections.worst_words import worst_words
 
+# The order of the sections of one language.
+SECTIONS = (
+    *(ranking, categories, heat_map, perturbations, curves, trade_off, correlates, speakers),
+    *(attacks, worst_words, worst_clips, report_cards),
+)
 _TEMPLATE = files("srb.report") / "template"
 
 
@@ -45,10 +60,10 @@ def page(report: Report, title: str) -> str:
 def document(body: Html, title: str) -> str:
     """Any body in the template."""
     style, script = (_read(name) for name in ("style.css", "script.js"))
-    made = _read("page.html")
+    template = _read("page.html")
     digest = b64encode(hashlib.sha256(script.encode()).digest()).decode()
     fills = {"digest": digest, "style": style, "script": script, "title": tag("span", title), "body": body}
-    head, *rest = made.split("{{")  # one pass: what is filled in is never looked at again
+    head, *rest = template.split("{{")  # one pass: what is filled in is never looked at again
     return head + "".join(fills[name] + tail for name, tail in (piece.split("}}", 1) for piece in rest))
 
 
@@ -60,8 +75,6 @@ def _body(report: Report) -> Html:
     parts = []
     several = len(report.languages) > 1
     for language in report.languages:
-        made = [part for build in (*sections.BY_LANGUAGE, cards) if (part := build(report, language))]
-        parts.append(tag("div", tag("h1", language) if several else None, made, id=f"language-{language}"))
-    parts.append(sections.languages(report) or join([]))
-    parts.append(sections.provenance(report))
-    return join(parts)
+        body = [section for build in SECTIONS if (section := build(report, language))]
+        parts.append(tag("div", tag("h1", language) if several else None, body, id=f"language-{language}"))
+    return join([*parts, languages(report), provenance(report)])

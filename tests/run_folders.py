@@ -6,6 +6,8 @@ import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from srb.core.names import parse
+
 TEXTS = {
     "a": "the quick brown fox",
     "b": "jumps over the lazy dog",
@@ -49,7 +51,8 @@ def write_run(folder: Path, model: str, heard: Mapping[str, Sequence[str | None]
     configs = {}
     for key, texts in heard.items():
         config = f"en-tiny_{key}"
-        scenario, _, rest = key.partition("_sev")
+        name = parse(config)
+        scenario = name.scenario
         said = "" if CATEGORY[scenario] == "reject" else None
         lines = [line(config, clip, text, said) for clip, text in zip(TEXTS, texts, strict=True)]
         (folder / f"{config}.jsonl").write_text("".join(json.dumps(one) + "\n" for one in lines), encoding="utf-8")
@@ -57,7 +60,7 @@ def write_run(folder: Path, model: str, heard: Mapping[str, Sequence[str | None]
             "language": "en",
             "corpus": "tiny",
             "scenario": scenario,
-            "severity": int(rest.partition("-")[0] or 0),
+            "severity": name.severity,
             "category": CATEGORY[scenario],
             "source": None if scenario == "clean" else "en-tiny_clean",
             "content_sha256": f"hash of {key}",

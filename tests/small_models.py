@@ -15,7 +15,7 @@ CONV = {"conv_dim": (16, 16), "conv_kernel": (400, 3), "conv_stride": (320, 1)} 
 def letters_tokenizer(*more: str):
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
-    known = ["<unk>", "<s>", "</s>", *more, *pre_tokenizers.ByteLevel.alphabet()]
+    known = ["<unk>", "<s>", "</s>", *more, *sorted(pre_tokenizers.ByteLevel.alphabet())]
     backend = Tokenizer(models.BPE({letter: index for index, letter in enumerate(known)}, [], unk_token="<unk>"))
     backend.pre_tokenizer, backend.decoder = pre_tokenizers.ByteLevel(False), decoders.ByteLevel()
     return backend

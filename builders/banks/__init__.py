@@ -6,6 +6,6 @@ depends on the random stream and on the bank's sorted list of recordings alone, 
 
 from srb.builders.banks.collection import Banks
 from srb.builders.banks.layouts import open_bank
-from srb.builders.banks.recording import Recording, RecordingBank
+from srb.builders.recording import Recording, RecordingBank
 
 __all__ = ["Banks", "Recording", "RecordingBank", "open_bank"]

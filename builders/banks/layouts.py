@@ -14,10 +14,10 @@ from pathlib import Path
 
 import numpy as np
 
-from srb.builders.audio import Samples
-from srb.builders.banks.recording import Recording, RecordingBank, decode
 from srb.builders.banks.rooms import real_rooms, simulated_rooms
-from srb.builders.errors import UserError
+from srb.builders.recording import Recording, RecordingBank, decode
+from srb.core.audio import Samples
+from srb.core.errors import UserError
 
 AUDIO = (".wav", ".flac", ".ogg", ".mp3")
 # How far below the user's folder a data set may be: a parent folder, and an archive unpacked into a folder of its name.
@@ -107,9 +107,9 @@ def _locate(kind: str, given: Path) -> tuple[Path | None, str]:
     layout = LAYOUTS[kind]
     candidates = list(_folders(given))
     for candidate in candidates:
-        found = layout.find(candidate)
-        if found is not None:
-            return found, layout.title
+        folder = layout.find(candidate)
+        if folder is not None:
+            return folder, layout.title
     if any(other.find(candidate) for other in LAYOUTS.values() for candidate in candidates):
         return None, ""
     return given, f"recordings in {given.name}"
@@ -126,13 +126,13 @@ def _folders(root: Path, depth: int = DEPTH) -> Iterator[Path]:
 
 def _audio_files(root: Path) -> tuple[str, ...]:
     """Every audio file below a folder, by its path from there, in sorted order; hidden files are passed over."""
-    found = []
+    files = []
     for folder, _, names in os.walk(root, followlinks=True):
         relative = Path(folder).relative_to(root)
-        found += [
+        files += [
             (relative / name).as_posix() for name in names if name.lower().endswith(AUDIO) and not name.startswith(".")
         ]
-    return tuple(sorted(found))
+    return tuple(sorted(files))
 
 
 def _without_noises(root: Path, files: tuple[str, ...]) -> tuple[str, ...]:

@@ -11,8 +11,8 @@ from functools import lru_cache
 
 import numpy as np
 
-from srb.builders.audio import RATE, Samples
 from srb.builders.banks.noises import as_recorded, band, coloured, decay, seeded
+from srb.core.audio import RATE, Samples
 
 
 @dataclass(frozen=True)

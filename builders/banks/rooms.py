@@ -17,9 +17,9 @@ from pathlib import Path
 
 import numpy as np
 
-from srb.builders.audio import RATE, Samples
-from srb.builders.banks.recording import SEVERITIES, Recording, decode
-from srb.builders.errors import UserError
+from srb.builders.recording import SEVERITIES, Recording, decode
+from srb.core.audio import RATE, Samples
+from srb.core.errors import UserError
 
 SABINE_S_M = 0.161
 # The SRMR range of the published data. Its lower end is a recording of noise that stood in the authors' list of rooms

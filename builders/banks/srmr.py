@@ -18,9 +18,9 @@ import numpy as np
 import scipy.fft
 import scipy.signal
 
-from srb.builders.audio import RATE, Samples
 from srb.builders.banks.noises import as_recorded, band, coloured, seeded
-from srb.builders.banks.recording import Recording
+from srb.builders.recording import Recording
+from srb.core.audio import RATE, Samples
 
 CHANNELS = 23
 LOWEST_HZ = 125.0
@@ -106,8 +106,8 @@ def _modulation_energy(samples: np.ndarray, rate: int) -> np.ndarray:
         one_sided[size // 2] = 1
     energy = np.empty((CHANNELS, len(MODULATION_HZ)))
     for channel, sections in enumerate(ear):
-        heard = scipy.signal.sosfilt(sections, samples)
-        envelope = np.abs(scipy.fft.ifft(scipy.fft.fft(heard, size) * one_sided)[: len(samples)])
+        band = scipy.signal.sosfilt(sections, samples)
+        envelope = np.abs(scipy.fft.ifft(scipy.fft.fft(band, size) * one_sided)[: len(samples)])
         for i, section in enumerate(modulation):
             energy[channel, i] = np.sum(np.square(scipy.signal.sosfilt(section, envelope)) * weights)
     return energy

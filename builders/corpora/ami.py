@@ -42,10 +42,10 @@ def read(root: Path, language: str, far: bool = False) -> Iterator[Utterance | P
     agents = _agents(annotations[0] / "corpusResources" / "meetings.xml")
     recordings = {path.name: path for path in root.rglob("*.wav")}
     for meeting in TEST_MEETINGS:
-        found = sorted((annotations[0] / "segments").glob(f"{meeting}.*.segments.xml"))
-        if not found:
+        files = sorted((annotations[0] / "segments").glob(f"{meeting}.*.segments.xml"))
+        if not files:
             yield Problem(meeting, f"test meeting without segments in {annotations[0] / 'segments'}")
-        for segments in found:
+        for segments in files:
             agent = segments.name.split(".")[1]
             if (meeting, agent) not in agents:
                 yield Problem(str(segments), "meetings.xml does not say who this speaker is")
@@ -95,10 +95,10 @@ def _segments(segments: Path, spoken: Path) -> Iterator[tuple[float, float, str 
     position = {element.attrib[f"{_NITE}id"]: index for index, element in enumerate(elements)}
     for segment in rows:
         child = segment.find(f"{_NITE}child")
-        found = _RANGE.search(child.attrib["href"]) if child is not None else None
-        if not found:
+        match = _RANGE.search(child.attrib["href"]) if child is not None else None
+        if not match:
             continue
-        first, last = found["first"], found["last"] or found["first"]
+        first, last = match["first"], match["last"] or match["first"]
         if first not in position or last not in position:
             yield (
                 0.0,

@@ -12,9 +12,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Protocol
 
-from srb.builders import audio as codec
-from srb.builders.audio import Samples
-from srb.builders.errors import UserError
+from srb.core import audio as codec
+from srb.core.audio import Samples
+from srb.core.errors import UserError
+from srb.core.language_codes import is_language_code
+from srb.core.row_text import LONGEST, forbidden_character
 
 # What the readers look for beside a transcript, best first: libsndfile decodes all of them.
 AUDIO_SUFFIXES = (".flac", ".wav", ".opus", ".ogg", ".mp3", ".sph", ".aiff", ".au")
@@ -160,14 +162,14 @@ class Corpus:
 
     def __iter__(self) -> Iterator[Utterance]:
         self.problems = []
-        found: Iterable[Utterance] = self._usable()
+        usable: Iterable[Utterance] = self._usable()
         if self.sort:
-            found = sorted(found, key=lambda utterance: utterance.id)
-        yield from self._listened(list(found)) if self.listen else found
+            usable = sorted(usable, key=lambda utterance: utterance.id)
+        yield from self._listened(list(usable)) if self.listen else usable
 
-    def _listened(self, found: list[Utterance]) -> Iterator[Utterance]:
+    def _listened(self, usable: list[Utterance]) -> Iterator[Utterance]:
         assert self.listen is not None
-        for item in self.listen(found):
+        for item in self.listen(usable):
             if isinstance(item, Problem):
                 self.problems.append(item)
             else:
@@ -178,8 +180,8 @@ class Corpus:
         for item in self.read():
             if isinstance(item, Problem):
                 self.problems.append(item)
-            elif not item.text.strip():
-                self.problems.append(Problem(item.id, f"empty text ({item.audio.name})"))
+            elif wrong := _refusal(item):
+                self.problems.append(Problem(_printable(item.id), wrong))
             elif item.id in first:
                 self.problems.append(
                     Problem(item.id, f"duplicate id ({item.audio.name}; first seen in {first[item.id]})")
@@ -188,6 +190,25 @@ class Corpus:
                 first[item.id] = item.audio.name
                 if self.keep is None or self.keep(item):
                     yield replace(item, corpus=self.name, licence=item.licence or self.licence)
+
+
+def _refusal(item: Utterance) -> str | None:
+    """Why an utterance cannot become a row: what is stored, printed and scored later is checked where it enters."""
+    if not item.text.strip():
+        return f"empty text ({item.audio.name})"
+    if not is_language_code(item.language):
+        return f"'{_printable(item.language[:40])}' is no language code such as en or pt-BR ({item.audio.name})"
+    for column, longest in LONGEST.items():
+        value = getattr(item, column) or ""
+        if character := forbidden_character(value):
+            return f"its {column} has the control character {character} ({item.audio.name})"
+        if len(value) > longest:
+            return f"its {column} is longer than {longest} characters ({item.audio.name})"
+    return None
+
+
+def _printable(text: str) -> str:
+    return "".join(character if character.isprintable() else "?" for character in text[:80])
 
 
 def gender(word: str | None) -> str | None:
@@ -211,8 +232,8 @@ def find_folder(root: Path, wanted: Callable[[Path], bool], depth: int = 3) -> l
     """The folders at or up to `depth` levels below `root` that `wanted` accepts; the nearest level that has any."""
     level = [root]
     for _ in range(depth + 1):
-        found = [folder for folder in level if wanted(folder)]
-        if found:
-            return found
+        matching = [folder for folder in level if wanted(folder)]
+        if matching:
+            return matching
         level = [child for folder in level for child in sorted(folder.iterdir()) if child.is_dir()]
     return []

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from srb.builders.corpora.base import AUDIO_SUFFIXES, CorpusInfo, FileAudio, Problem, Utterance, gender, known
-from srb.builders.errors import UserError
+from srb.core.errors import UserError
 
 # field of an utterance -> the columns that hold it, in the order in which they are tried
 COLUMNS: dict[str, tuple[str, ...]] = {
@@ -31,6 +31,7 @@ COLUMNS: dict[str, tuple[str, ...]] = {
     "end": ("end", "end_s", "end_time"),
     "duration": ("duration",),
 }
+LONGEST_S = 1_000_000  # of a recording that clips are cut from: eleven days
 _DELIMITERS = {".csv": ",", ".tsv": "\t"}
 _MANIFESTS = (*_DELIMITERS, ".jsonl", ".json")
 
@@ -121,6 +122,8 @@ def _rows(manifest: Path) -> list[tuple[int, dict[str, Any]]]:
         return list(_read_rows(manifest))
     except UnicodeDecodeError:
         raise UserError(f"{manifest}: not UTF-8 text") from None
+    except csv.Error as error:
+        raise UserError(f"{manifest}: not a table that can be read ({error})") from None
 
 
 def _read_rows(manifest: Path) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -138,7 +141,7 @@ def _read_rows(manifest: Path) -> Iterator[tuple[int, dict[str, Any]]]:
                 if line.strip():
                     try:
                         row = json.loads(line)
-                    except json.JSONDecodeError:
+                    except (ValueError, RecursionError):  # also a number of thousands of digits
                         row = None
                     if not isinstance(row, dict):
                         raise UserError(
@@ -172,4 +175,9 @@ def _read_pairs(root: Path, language: str) -> Iterator[Utterance | Problem]:
 
 
 def _seconds(value: object) -> float | None:
-    return None if known(value) is None else float(str(value))
+    if known(value) is None:
+        return None
+    seconds = float(str(value))
+    if not 0 <= seconds <= LONGEST_S:
+        raise ValueError(f"{seconds:g} is not between 0 and {LONGEST_S}")
+    return seconds

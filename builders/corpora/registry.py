@@ -10,21 +10,21 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from srb.builders.corpora import ami, chime, commonvoice, demo, folder, hub, librispeech, mls, tedlium
+from srb.builders.corpora import ami, chime, commonvoice, demo, folder, hub_dataset, librispeech, mls, tedlium
 from srb.builders.corpora.base import Corpus, CorpusInfo, Problem, Utterance
-from srb.builders.errors import UserError
-from srb.builders.names import default_corpus
+from srb.core.errors import UserError
+from srb.core.names import default_corpus
 
-_FLAG = re.compile(r"(?P<language>[a-z]{2,3})(?:-(?P<name>[a-z0-9]+))?=(?P<source>.+)")
+_FLAG = re.compile(r"(?P<language>[a-z]{2,3})(?:-(?P<name>[a-z0-9]+))?(?:=(?P<source>.+))?")
 
 
 @dataclass(frozen=True)
-class Entry:
+class KnownCorpus:
     """A known corpus: what is known about it, and how its folder is read."""
 
     info: CorpusInfo
@@ -38,13 +38,13 @@ class Entry:
 CORPORA = {
     entry.info.name: entry
     for entry in (
-        Entry(librispeech.INFO, librispeech.read, librispeech.LAYOUT, ("en",)),
-        Entry(mls.INFO, mls.read, mls.LAYOUT, tuple(mls.LANGUAGES)),
-        Entry(tedlium.INFO, tedlium.read, tedlium.LAYOUT, ("en",), tedlium.amend),
-        Entry(commonvoice.INFO, commonvoice.read, commonvoice.LAYOUT),
-        Entry(ami.INFO, ami.read, ami.LAYOUT, ("en",), ami.amend),
-        Entry(chime.INFO, chime.read, chime.LAYOUT, ("en",)),
-        Entry(demo.INFO, demo.read, "manifest.csv", ("en", "es"), sort=False),
+        KnownCorpus(librispeech.INFO, librispeech.read, librispeech.LAYOUT, ("en",)),
+        KnownCorpus(mls.INFO, mls.read, mls.LAYOUT, tuple(mls.LANGUAGES)),
+        KnownCorpus(tedlium.INFO, tedlium.read, tedlium.LAYOUT, ("en",), tedlium.amend),
+        KnownCorpus(commonvoice.INFO, commonvoice.read, commonvoice.LAYOUT),
+        KnownCorpus(ami.INFO, ami.read, ami.LAYOUT, ("en",), ami.amend),
+        KnownCorpus(chime.INFO, chime.read, chime.LAYOUT, ("en",)),
+        KnownCorpus(demo.INFO, demo.read, "manifest.csv", ("en", "es"), sort=False),
     )
 }
 
@@ -69,18 +69,31 @@ RECORDED = {
 }
 
 
-def parse_flags(flags: Iterable[str]) -> dict[tuple[str, str], str]:
-    """`en-tedlium=PATH` -> by language and corpus name, the source."""
-    sources: dict[tuple[str, str], str] = {}
+def parse_flags(flags: Iterable[str]) -> dict[tuple[str, str], str | None]:
+    """`en-tedlium=PATH` -> by language and corpus name, the source; `en-demo` is built in and has none."""
+    sources: dict[tuple[str, str], str | None] = {}
     for flag in flags:
-        found = _FLAG.fullmatch(flag)
-        if not found:
+        match = _FLAG.fullmatch(flag)
+        if not match or not (match["source"] or match["name"] == demo.INFO.name):
             raise UserError(f"--corpus {flag}: write LANGUAGE=PATH or LANGUAGE-NAME=PATH, as in en=data/LibriSpeech")
-        key = found["language"], found["name"] or default_corpus(found["language"])
+        key = match["language"], match["name"] or default_corpus(match["language"])
         if key in sources:
             raise UserError(f"--corpus {flag}: {_flag(*key)} is given twice; name one of them otherwise")
-        sources[key] = found["source"]
+        sources[key] = match["source"]
     return sources
+
+
+def as_sources(
+    given: str | os.PathLike | Mapping[str, str | os.PathLike | None] | None, only: tuple[str, str] | None = None
+) -> dict[tuple[str, str], str | None]:
+    """Corpora as Python gives them: {"en-mine": FOLDER}, or the folder alone where it can be `only` one corpus."""
+    if given is None:
+        return {}
+    if isinstance(given, Mapping):
+        return parse_flags(f"{name}={os.fspath(where)}" if where is not None else name for name, where in given.items())
+    if only is None:
+        raise UserError(f"corpus={os.fspath(given)!r}: say which corpus that is, as in {{'en-mine': FOLDER}}")
+    return {only: os.fspath(given)}
 
 
 def open_corpus(
@@ -105,9 +118,9 @@ def open_corpus(
         recorded = Recorded(name)
     far, keep = recorded.far, recorded.keep
     listen = None if recorded.min_p808 is None else partial(_filter_p808, minimum=recorded.min_p808)
-    spec = hub.parse(str(source))
+    spec = hub_dataset.parse(str(source))
     if spec:
-        spec = hub.complete(spec, entry.info.hub if entry else None, language, far)
+        spec = hub_dataset.complete(spec, entry.info.hub if entry else None, language, far)
         read_rows = partial(_read_rows, spec, language, entry.amend if entry else None)
         return Corpus(info, language, str(source), read_rows, sort=not spec.streaming, keep=keep, listen=listen)
     root = Path(source).expanduser().absolute()  # where the work runs may be another folder
@@ -126,16 +139,16 @@ def _filter_p808(utterances: list[Utterance], minimum: float) -> Iterable[Uttera
 
 
 def _read_rows(
-    spec: hub.HubSpec, language: str, amend: Callable[[Utterance], Utterance | None] | None
+    spec: hub_dataset.HubSpec, language: str, amend: Callable[[Utterance], Utterance | None] | None
 ) -> Iterable[Utterance | Problem]:
-    for item in hub.read(spec, language):
+    for item in hub_dataset.read(spec, language):
         amended = amend(item) if amend and isinstance(item, Utterance) else item
         if amended is not None:
             yield amended
 
 
 def _read_some(
-    read: Callable[[Path, str], Iterable[Utterance | Problem]], root: Path, language: str, entry: Entry | None
+    read: Callable[[Path, str], Iterable[Utterance | Problem]], root: Path, language: str, entry: KnownCorpus | None
 ) -> Iterable[Utterance | Problem]:
     """What the reader finds; nothing at all means that the folder has another layout."""
     empty = True
@@ -149,7 +162,7 @@ def _read_some(
         )
 
 
-def _how_to_get(entry: Entry | None, language: str, name: str) -> str:
+def _how_to_get(entry: KnownCorpus | None, language: str, name: str) -> str:
     flag = _flag(language, name)
     if entry is None:
         return f"where is the corpus '{name}'? Point to its folder with --corpus {flag}=PATH ({folder.info(name).get})"

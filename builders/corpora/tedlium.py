@@ -65,14 +65,14 @@ def _read_stm(stm: Path, talk: Path, language: str) -> Iterator[Utterance | Prob
         raw = fields[6] if len(fields) > 6 else ""
         if raw.strip().lower() == _IGNORED:
             continue
-        found = _GENDER.fullmatch(label)
+        match = _GENDER.fullmatch(label)
         yield Utterance(
             id=f"{name}-{round(start_s * 100):07}-{round(end_s * 100):07}",
             audio=FileAudio(str(talk), start_s, end_s),
             text=clean(raw),
             language=language,
             speaker=speaker,
-            gender=gender(found.group(1) or found.group(2)) if found else None,
+            gender=gender(match.group(1) or match.group(2)) if match else None,
         )
 
 

@@ -41,7 +41,7 @@ def chorus(
     length = len(samples)
     if not length:
         return np.zeros(0, dtype=np.float32)
-    from srb.builders.perturb.kernels import add_delayed
+    from srb.builders.perturb.signal_kernels import add_delayed
 
     samples = np.ascontiguousarray(samples, dtype=np.float32)
     out = np.empty(length + longest, dtype=np.float32)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from srb.builders.audio import Samples
+from srb.core.audio import Samples
 
 
 def gain(samples: Samples, rate: int, factor: float, rng: np.random.Generator) -> Samples:

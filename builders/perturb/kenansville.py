@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from srb.builders.audio import Samples, to_pcm16
+from srb.core.audio import Samples, to_pcm16
 
 
 def kenansville(samples: Samples, rate: int, snr_db: float, rng: np.random.Generator) -> Samples:
@@ -28,9 +28,9 @@ def kenansville(samples: Samples, rate: int, snr_db: float, rng: np.random.Gener
     while True:
         kept = spectrum.copy()
         kept[order[:count]] = 0
-        made = _stored(fft.irfft(kept, len(samples)))
-        if count == 0 or np.sum((made - samples) ** 2) <= allowed / len(samples):
-            return made.astype(np.float32) if count else samples.copy()
+        filtered = _stored(fft.irfft(kept, len(samples)))
+        if count == 0 or np.sum((filtered - samples) ** 2) <= allowed / len(samples):
+            return filtered.astype(np.float32) if count else samples.copy()
         count -= max(1, count // 500)  # rounding took the rest of what is allowed
 
 

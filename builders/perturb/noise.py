@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from srb.builders.audio import Samples
-from srb.builders.banks.recording import Recording
+from srb.builders.recording import Recording
+from srb.core.audio import Samples
 
 
 def gaussian(samples: Samples, rate: int, snr_db: float, rng: np.random.Generator) -> Samples:
@@ -26,7 +26,7 @@ def mix(samples: Samples, noise: Samples, snr_db: float) -> Samples:
     """Noise at an SNR: from its start, repeated if it is shorter than the clip, cut if longer."""
     if not len(noise):
         return samples.copy()
-    noise = fit(noise, len(samples))
+    noise = to_length(noise, len(samples))
     speech_energy, noise_energy = energy(samples), energy(noise)
     if speech_energy == 0 or noise_energy == 0:
         return samples.copy()
@@ -36,14 +36,14 @@ def mix(samples: Samples, noise: Samples, snr_db: float) -> Samples:
     return noisy
 
 
-def fit(recording: Samples, length: int) -> Samples:
+def to_length(recording: Samples, length: int) -> Samples:
     """The first `length` samples of a recording that repeats for ever."""
     return recording[:length] if len(recording) >= length else np.resize(recording, length)
 
 
 def energy(samples: Samples) -> float:
     """Sum of squares, in double precision and in a fixed order of additions."""
-    from srb.builders.perturb.kernels import sum_of_squares
+    from srb.builders.perturb.signal_kernels import sum_of_squares
 
     return sum_of_squares(samples)
 

@@ -21,10 +21,10 @@ def phaser(
     speed_hz: float = 2.0,
     wave: Wave = "triangle",
 ) -> np.ndarray:
-    """Not clipped: SoX clips what it hands on, and never what it feeds back."""
+    """Not clipped: SoX clips its output, and never what it feeds back."""
     if not 0 <= decay <= 0.99:
         raise ValueError(f"phaser: the decay must lie between 0 and 0.99, not {decay}")
-    from srb.builders.perturb.kernels import add_delayed
+    from srb.builders.perturb.signal_kernels import add_delayed
 
     # The gain-out may come first, because everything after it is linear.
     out = np.multiply(samples, np.float32(gain_in * gain_out), dtype=np.float32)

@@ -5,63 +5,59 @@ Hann window of 512 samples, hop of 128, centred frames with reflected edges.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 
 import numpy as np
 
-from srb.builders.audio import Samples
 from srb.builders.perturb.resample import sinc_resample
+from srb.core.audio import Samples
 
 N_FFT = 512
 HOP = N_FFT // 4
 BLOCK = 256  # frames: few enough to stay in the cache of any CPU
-LONGEST_KEPT = 60 * 16_000  # samples, of which the analysis takes 24 bytes each
+LONGEST_ANALYSED = 60 * 16_000  # samples; the analysis of each takes 24 bytes
 Block = tuple[np.ndarray, np.ndarray, np.ndarray]  # magnitudes, first frame's phasors, phase steps
 
 
-def pitch(samples: Samples, rate: int, semitones: float, rng: np.random.Generator) -> Samples:
-    """Shift the pitch by `semitones` (negative: down) and keep the length."""
+def pitch(
+    samples: Samples, rate: int, semitones: float, rng: np.random.Generator, analysis: Sequence[Block] | None = None
+) -> Samples:
+    """Shift the pitch by `semitones` (negative: down) and keep the length; `analysis` is `analyse(samples)`."""
     pace = 2.0 ** (-semitones / 12)
-    shifted = sinc_resample(_stretch(samples, pace), int(rate / pace), rate)[: len(samples)]
+    stretched = _stretch(_blocks(samples) if analysis is None else analysis, len(samples), pace)
+    shifted = sinc_resample(stretched, int(rate / pace), rate)[: len(samples)]
     return np.pad(shifted, (0, len(samples) - len(shifted)))
 
 
-def _stretch(samples: Samples, pace: float) -> Samples:
-    """Phase vocoder: `pace` times as fast at the same pitch."""
+def analyse(samples: Samples) -> list[Block] | None:
+    """What all pitch shifts of a clip begin with; None for a long clip, whose blocks are computed one at a time."""
+    return list(_blocks(samples)) if len(samples) <= LONGEST_ANALYSED else None
+
+
+def _stretch(blocks: Iterable[Block], length: int, pace: float) -> Samples:
+    """Phase vocoder: `pace` times as fast at the same pitch, from the blocks of a clip of `length` samples."""
     from scipy import fft
 
-    from srb.builders.perturb.kernels import overlap_frames, vocode
+    from srb.builders.perturb.signal_kernels import overlap_frames, vocode
 
-    at = np.arange(0, len(samples) // HOP + 1, pace)
+    at = np.arange(0, length // HOP + 1, pace)
     whole = np.floor(at).astype(np.int64)
     fractions = (at - whole).astype(np.float32)
     hops = np.zeros((len(at) + 3, HOP), dtype=np.float32)
     phase = None
-    for number, (size, first, step) in enumerate(_analysis(samples)):
+    for number, (size, first, step) in enumerate(blocks):
         start = number * BLOCK
         block = slice(*np.searchsorted(whole, (start, start + BLOCK)))
         phase = first.copy() if phase is None else phase
         stretched = np.empty((len(at[block]), size.shape[1]), dtype=np.complex64)
         vocode(stretched.view(np.float32), size, step[0], step[1], whole[block] - start, fractions[block], phase)
         overlap_frames(hops[block.start :], fft.irfft(stretched, axis=1), _window())
-    return _normalised(hops)[N_FFT // 2 :][: round(len(samples) / pace)]
-
-
-def _analysis(samples: Samples) -> Iterable[Block]:
-    """What the vocoder needs of each block of frames. That of a read-only clip is kept: its next severity follows."""
-    global _last
-    if samples.flags.writeable or len(samples) > LONGEST_KEPT:
-        return _blocks(samples)
-    if _last[0] is not samples:
-        _last = samples, list(_blocks(samples))
-    return _last[1]
-
-
-_last: tuple[Samples | None, list[Block]] = (None, [])
+    return _normalised(hops)[N_FFT // 2 :][: round(length / pace)]
 
 
 def _blocks(samples: Samples) -> Iterator[Block]:
+    """What the vocoder needs of each block of frames."""
     from scipy import fft
 
     # A clip too short to reflect at its edges is surrounded with silence instead.
@@ -78,7 +74,7 @@ def _polar(spectrum: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     Only the phase modulo 2 pi reaches the output, so it is kept as a phasor (real and imaginary part) and no angle is
     ever computed.
     """
-    from srb.builders.perturb.kernels import phasors
+    from srb.builders.perturb.signal_kernels import phasors
 
     shape = len(spectrum) + 2, spectrum.shape[1]
     size, unit = np.zeros(shape, dtype=np.float32), np.zeros((2, *shape), dtype=np.float32)

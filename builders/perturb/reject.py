@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from srb.builders.audio import Samples
-from srb.builders.banks.recording import Recording
-from srb.builders.perturb.noise import energy, fit
+from srb.builders.perturb.noise import energy, to_length
+from srb.builders.recording import Recording
+from srb.core.audio import Samples
 
 DEFAULT_RMS = 0.05  # where the clip itself is silent
 
@@ -23,6 +23,6 @@ def only(samples: Samples, rate: int, value: None, rng: np.random.Generator, rec
     """The recording alone, at the clip's level."""
     if not len(recording.samples):
         return np.zeros_like(samples)
-    alone = fit(recording.samples, len(samples))
+    alone = to_length(recording.samples, len(samples))
     loudness = energy(samples) or len(samples) * DEFAULT_RMS**2
     return alone * np.float32(np.sqrt(loudness / (energy(alone) or 1)))

@@ -11,7 +11,7 @@ from math import ceil, gcd
 
 import numpy as np
 
-from srb.builders.audio import Samples
+from srb.core.audio import Samples
 
 ZERO_CROSSINGS = 6
 ROLLOFF = 0.99
@@ -31,7 +31,7 @@ def resample(samples: Samples, rate: int, fraction: float, rng: np.random.Genera
 
 def sinc_resample(samples: Samples, source_rate: int, rate: int) -> Samples:
     """Change the sampling rate from `source_rate` to `rate`."""
-    from srb.builders.perturb.kernels import many_phases, polyphase
+    from srb.builders.perturb.signal_kernels import many_phases, polyphase
 
     common = gcd(source_rate, rate)
     step, phases = source_rate // common, rate // common

@@ -10,10 +10,10 @@ import math
 
 import numpy as np
 
-from srb.builders.audio import Samples
-from srb.builders.banks.recording import Recording
-from srb.builders.errors import UserError
 from srb.builders.perturb.noise import energy
+from srb.builders.recording import Recording
+from srb.core.audio import Samples
+from srb.core.errors import UserError
 
 LEAD_IN_S = 0.010
 LANES = 4  # blocks that are transformed together: as many as a vector has, and three times as fast as one by one
@@ -43,7 +43,7 @@ def convolve(samples: Samples, response: Samples) -> Samples:
     """Full convolution in float32 by overlap-add, so that memory follows the clip whatever its length."""
     import scipy.fft
 
-    from srb.builders.perturb.kernels import multiply_spectra
+    from srb.builders.perturb.signal_kernels import multiply_spectra
 
     needed = -(-len(samples) // LANES) + len(response) - 1
     size = scipy.fft.next_fast_len(min(needed, max(LONGEST_BLOCK, 2 * len(response))), real=True)

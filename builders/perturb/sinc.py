@@ -65,7 +65,7 @@ def _filter(samples: np.ndarray, response: np.ndarray, reach: int) -> np.ndarray
     total = -(-length // hop)
     out = np.empty(total * hop, dtype=np.float32)
     batch = min(_BATCH, total)
-    # One allocation for all steps: several would be handed back to the system and fetched anew for every clip.
+    # One allocation for all steps: several would be returned to the system and allocated again for every clip.
     spectra, filtered, padded = _split(
         np.empty(batch * (len(response) + _BLOCK + hop) + 2 * reach), batch, len(response)
     )

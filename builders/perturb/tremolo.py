@@ -32,7 +32,7 @@ def tremolo(
 
 @lru_cache(maxsize=16)
 def _gains(cycles: Fraction, count: int, depth_percent: float) -> np.ndarray:
-    centre = float(f"{100 - depth_percent / 2:g}") / 100  # SoX hands the centre on as text of six digits
+    centre = float(f"{100 - depth_percent / 2:g}") / 100  # SoX passes the centre on as text of six digits
     turn = 2 * math.pi / cycles.denominator
     # The C library's cosine: NumPy's own differs in the last bit between processors.
     waves = [math.cos(turn * (index * cycles.numerator % cycles.denominator)) for index in range(count)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import evaluate
 
-from srb.builders.errors import UserError  # From: speech-robust-bench
+from srb.core.errors import UserError  # From: speech-robust-bench
 from srb.metrics.evaluation import TextColumns, metric_info  # From: speech-robust-bench
 from srb.metrics.groups import disparity, with_intersections  # From: speech-robust-bench
 from srb.metrics.scoring import align, versions  # From: speech-robust-bench
@@ -16,13 +16,14 @@ and the error rate of a population in which the groups have other shares than in
 
 _KWARGS_DESCRIPTION = """
 Args:
-    predictions (list of str): what the recogniser heard.
+    predictions (list of str): the recogniser's transcripts.
     references (list of str): what was said.
     groups (dict of str to list): columns of labels, {'gender': ['female', ...], 'accent': [...]}; None where unknown.
     intersections (list of lists): columns to cross, [['gender', 'accent']]; the result is named 'gender & accent'.
     weights (dict of str to dict): shares of the population, {'gender': {'female': 0.5, 'male': 0.5}}, for any columns.
     minimum (int): groups with fewer utterances are listed, but left out of gap and ratio. 1 by default.
-    normaliser (str): 'srb-paper-1' (default: lower case, no punctuation), 'whisper-en', 'whisper-basic' or 'none'.
+    normaliser (str): 'srb-paper-1' (default: lower case, no punctuation), 'srb-numbers-1' (numbers however
+        written), 'whisper-en', 'whisper-basic' or 'none'.
     unit (str): 'word', 'char' or 'char-nospace'; by default what the language is counted in.
     language (str): 'en', 'zh', ...; languages written without spaces are counted in characters, all others in words.
 Returns:

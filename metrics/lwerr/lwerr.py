@@ -15,12 +15,13 @@ disparity, +1 that the first group has twice the errors, -1 that it has half.
 
 _KWARGS_DESCRIPTION = """
 Args:
-    predictions (list of str): what the recogniser heard.
+    predictions (list of str): the recogniser's transcripts.
     references (list of str): what was said.
     groups (list of str): group of the speaker of each clip; None where it is not known.
     numerator (str): the first group, 'female' by default.
     denominator (str): the second group, 'male' by default.
-    normaliser (str): 'srb-paper-1' (default: lower case, no punctuation), 'whisper-en', 'whisper-basic' or 'none'.
+    normaliser (str): 'srb-paper-1' (default: lower case, no punctuation), 'srb-numbers-1' (numbers however
+        written), 'whisper-en', 'whisper-basic' or 'none'.
     unit (str): 'word', 'char' or 'char-nospace'; by default what the language is counted in.
     language (str): 'en', 'zh', ...; languages written without spaces are counted in characters, all others in words.
 Returns:

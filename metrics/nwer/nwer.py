@@ -15,12 +15,13 @@ quality of its speech (DNSMOS and PESQ; 50 on average).
 
 _KWARGS_DESCRIPTION = """
 Args:
-    predictions (list of str): what the recogniser heard.
+    predictions (list of str): the recogniser's transcripts.
     references (list of str): what was said.
     difficulty (float or str): the difficulty, or the scenario to look up: 'noise_sev3', 'en_noise_sev3', 'es_accent'.
         Adversarial scenarios are refused: they have none.
     table (str): difficulty table: 'paper-table3' (default), 'srb-1', or the path of a CSV file of `srb difficulty`.
-    normaliser (str): 'srb-paper-1' (default: lower case, no punctuation), 'whisper-en', 'whisper-basic' or 'none'.
+    normaliser (str): 'srb-paper-1' (default: lower case, no punctuation), 'srb-numbers-1' (numbers however
+        written), 'whisper-en', 'whisper-basic' or 'none'.
     unit (str): 'word', 'char' or 'char-nospace'; by default what the language is counted in.
     language (str): 'en', 'zh', ...; languages written without spaces are counted in characters, all others in words.
 Returns:

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import evaluate
 
-from srb.metrics.degradation import score  # From: speech-robust-bench
+from srb.metrics.degradation import WerdOptions, score  # From: speech-robust-bench
 from srb.metrics.difficulty import resolve  # From: speech-robust-bench
 from srb.metrics.evaluation import TextColumns, metric_info  # From: speech-robust-bench
 
 _DESCRIPTION = """\
 Normalised WER Degradation (NWERD) is 100 x WERD / difficulty, where WERD is the word error rate in a scenario minus
 that on clean speech, and difficulty comes from the speech quality of the scenario (DNSMOS and PESQ; 50 on average). It
-gives more weight to errors in scenarios that are easy to hear.
+gives more weight to errors in scenarios that are easy to understand.
 """
 
 _KWARGS_DESCRIPTION = """
 Args:
-    predictions (list of str): what the recogniser heard in the scenario.
+    predictions (list of str): the recogniser's transcripts of the scenario.
     references (list of str): what was said.
-    clean_predictions (list of str): what the recogniser heard in clean speech.
+    clean_predictions (list of str): the recogniser's transcripts of clean speech.
     difficulty (float or str): the difficulty, or the scenario to look up: 'noise_sev3', 'en_noise_sev3', 'es_accent'.
         Adversarial scenarios are refused: they have none.
     table (str): difficulty table: 'paper-table3' (default), 'srb-1', or the path of a CSV file of `srb difficulty`.
@@ -26,7 +26,8 @@ Args:
     ids, clean_ids (lists of str): ids of the clips, if they are the same clips in another order, or only some of them.
     speakers (list of str): speakers of the clips; the bootstrap then draws whole speakers.
     floor (bool): replace a negative WERD by 0, as the authors' code does.
-    normaliser (str): 'srb-paper-1' (default: lower case, no punctuation), 'whisper-en', 'whisper-basic' or 'none'.
+    normaliser (str): 'srb-paper-1' (default: lower case, no punctuation), 'srb-numbers-1' (numbers however
+        written), 'whisper-en', 'whisper-basic' or 'none'.
     unit (str): 'word', 'char' or 'char-nospace'; by default what the language is counted in.
     language (str): 'en', 'zh', ...; languages written without spaces are counted in characters, all others in words.
     replicates (int): bootstrap replicates for an interval; 0 (default) for none.
@@ -85,15 +86,9 @@ class Nwerd(TextColumns, evaluate.Metric):
             ids=ids,
             clean_ids=clean_ids,
             speakers=speakers,
-            floor=floor,
-            normaliser=normaliser,
-            unit=unit,
-            language=language,
-            replicates=replicates,
-            level=level,
-            seed=seed,
+            options=WerdOptions(floor, normaliser, unit, language, replicates, level, seed),
         )
         scale = 100 / value
-        if replicates:
+        if "werd_interval" in result:
             result["nwerd_interval"] = [scale * end for end in result["werd_interval"]]
         return {"nwerd": scale * result["werd"], "difficulty": value, "difficulty_table": source, **result}

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import evaluate
-import numpy as np
 
 from srb.metrics.evaluation import TextColumns, metric_info  # From: speech-robust-bench
-from srb.metrics.scoring import align, check_texts, versions  # From: speech-robust-bench
+from srb.metrics.scoring import check_texts, versions  # From: speech-robust-bench
+from srb.metrics.success_rates import success_rates  # From: speech-robust-bench
 
 _DESCRIPTION = """\
 Targeted and untargeted success rates of an adversarial attack, in per cent (Olivier 2023, Eq. 6.1 and 6.2), on words
@@ -15,15 +15,16 @@ and on characters: TASR = max(1 - WER(prediction, target), 0), UASR = min(WER(pr
 
 _KWARGS_DESCRIPTION = """
 Args:
-    predictions (list of str): what the recogniser heard in the attacked audio.
+    predictions (list of str): the recogniser's transcripts of the attacked audio.
     references (list of str): what was said.
-    targets (list of str): what the attacker wanted to be heard. Leave out if the attack was untargeted.
+    targets (list of str): the transcripts that the attacker wanted. Leave out if the attack was untargeted.
     pooled (bool): put the error rate of all utterances together into the equations. By default they are applied to each
         utterance and averaged.
-    normaliser (str): 'srb-paper-1' (default: lower case, no punctuation), 'whisper-en', 'whisper-basic' or 'none'.
+    normaliser (str): 'srb-paper-1' (default: lower case, no punctuation), 'srb-numbers-1' (numbers however
+        written), 'whisper-en', 'whisper-basic' or 'none'.
 Returns:
-    uasr (words), uasr_char; with targets also tasr (words), tasr_char and exact, the share of utterances that are heard
-    as their target to the letter; utterances, pooled, normaliser.
+    uasr (words), uasr_char; with targets also tasr (words), tasr_char and exact, the share of utterances whose
+    transcript is their target to the letter; utterances, pooled, normaliser.
 
 Examples:
     Of the two words "good morning" one is wrong: UASR is 50 %. The target was "good mourning", and was reached.
@@ -49,20 +50,6 @@ class Tasr(TextColumns, evaluate.Metric):
         if targets is not None:
             check_texts(targets=targets, predictions=predictions)
 
-        def rates(texts, unit):
-            counts = align(texts, predictions, normaliser=normaliser, unit=unit)
-            return np.array([counts.rate]) if pooled else counts.rates
-
-        result = {}
-        for suffix, unit in (("", "word"), ("_char", "char")):
-            if targets is not None:
-                result[f"tasr{suffix}"] = _mean(np.maximum(100 - rates(targets, unit), 0))
-            result[f"uasr{suffix}"] = _mean(np.minimum(rates(references, unit), 100))
-        if targets is not None:
-            result["exact"] = _mean(100.0 * (align(targets, predictions, normaliser=normaliser).errors == 0))
-        result.update(utterances=len(predictions), pooled=pooled, normaliser=versions(normaliser)["normaliser"])
-        return result
-
-
-def _mean(values):
-    return float(values.mean()) if len(values) else 0.0
+        rates = success_rates(references, predictions, targets, normaliser=normaliser, pooled=pooled)
+        about = {"utterances": len(predictions), "pooled": pooled, "normaliser": versions(normaliser)["normaliser"]}
+        return {**rates, **about}

@@ -16,11 +16,12 @@ deviation and percentiles of the utterances' own rates.
 
 _KWARGS_DESCRIPTION = """
 Args:
-    predictions (list of str): what the recogniser heard.
+    predictions (list of str): the recogniser's transcripts.
     references (list of str): what was said.
     speakers (list of str): speakers of the clips; the bootstrap then draws whole speakers.
     percentiles (list of float): which percentiles of the utterances' rates; 50, 90, 95 and 99 by default.
-    normaliser (str): 'srb-paper-1' (default: lower case, no punctuation), 'whisper-en', 'whisper-basic' or 'none'.
+    normaliser (str): 'srb-paper-1' (default: lower case, no punctuation), 'srb-numbers-1' (numbers however
+        written), 'whisper-en', 'whisper-basic' or 'none'.
     unit (str): 'word', 'char' or 'char-nospace'; by default what the language is counted in.
     language (str): 'en', 'zh', ...; languages written without spaces are counted in characters, all others in words.
     replicates (int): bootstrap replicates for an interval; 1000 by default.

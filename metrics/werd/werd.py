@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import evaluate
 
-from srb.metrics.degradation import score  # From: speech-robust-bench
+from srb.metrics.degradation import WerdOptions, score  # From: speech-robust-bench
 from srb.metrics.evaluation import TextColumns, metric_info  # From: speech-robust-bench
 
 _DESCRIPTION = """\
@@ -14,14 +14,15 @@ in points (per cent). 0 means that the scenario costs nothing; a negative value,
 
 _KWARGS_DESCRIPTION = """
 Args:
-    predictions (list of str): what the recogniser heard in the scenario.
+    predictions (list of str): the recogniser's transcripts of the scenario.
     references (list of str): what was said.
-    clean_predictions (list of str): what the recogniser heard in clean speech.
+    clean_predictions (list of str): the recogniser's transcripts of clean speech.
     clean_references (list of str): what was said there. Leave out if they are the same clips in the same order.
     ids, clean_ids (lists of str): ids of the clips, if they are the same clips in another order, or only some of them.
     speakers (list of str): speakers of the clips; the bootstrap then draws whole speakers.
     floor (bool): replace a negative WERD by 0, as the authors' code does.
-    normaliser (str): 'srb-paper-1' (default: lower case, no punctuation), 'whisper-en', 'whisper-basic' or 'none'.
+    normaliser (str): 'srb-paper-1' (default: lower case, no punctuation), 'srb-numbers-1' (numbers however
+        written), 'whisper-en', 'whisper-basic' or 'none'.
     unit (str): 'word', 'char' or 'char-nospace'; by default what the language is counted in.
     language (str): 'en', 'zh', ...; languages written without spaces are counted in characters, all others in words.
     replicates (int): bootstrap replicates for an interval; 0 (default) for none.
@@ -75,11 +76,5 @@ class Werd(TextColumns, evaluate.Metric):
             ids=ids,
             clean_ids=clean_ids,
             speakers=speakers,
-            floor=floor,
-            normaliser=normaliser,
-            unit=unit,
-            language=language,
-            replicates=replicates,
-            level=level,
-            seed=seed,
+            options=WerdOptions(floor, normaliser, unit, language, replicates, level, seed),
         )

@@ -1,25 +1,36 @@
 """A shell command: `cmd:my-recogniser --quiet {}` is run with the path of a WAV file, and prints the text.
 
-`{}` is the path of one 16-bit WAV, quoted. `{list}` instead is the path of a text file that lists the WAVs of a batch,
-one per line: then one process hears them all and prints one line for each, in order. `{language}` is the code of the
-clip's language. What the command prints on stderr is only looked at when it fails.
+`{}` is the path of one 16-bit WAV. `{list}` instead is the path of a text file that lists the WAVs of a batch, one per
+line: then one process transcribes them all and prints one line for each, in order. `{language}` is the code of the
+clip's language. Each is quoted for the shell, so write no quotes around it. What the command prints on stderr is only
+looked at when it fails.
 """
 
 from __future__ import annotations
 
 import os
+import re
+import selectors
 import shlex
 import signal
 import subprocess
 import tempfile
+import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from srb.builders.audio import to_pcm16
-from srb.builders.errors import UserError
+from srb.core.audio import to_pcm16
+from srb.core.errors import UserError
+from srb.core.language_codes import is_language_code
+from srb.core.secrets import mask_secrets
 from srb.models.interface import Clip, Described, Recogniser, SomeFailed
+
+MOST_BYTES = 4 * 2**20  # of what a command prints for one clip or one list of clips
+LAST_BYTES = 1 << 16  # of stderr are kept
+NOT_RUNNABLE = {126, 127}  # a shell's exit codes for a program that may not be run, or is not there
 
 
 @dataclass
@@ -29,6 +40,7 @@ class Command(Described):
     command: str = ""
     timeout_s: float = 600.0
     pool: Any = None
+    _ran: bool = False  # whether it has ever worked
 
     def transcribe(self, clips: list[Clip], rate: int, language: str | None) -> list[str]:
         with tempfile.TemporaryDirectory(prefix="srb-") as place:
@@ -49,23 +61,69 @@ class Command(Described):
             return error
 
     def _run(self, mark: str, path: Path, language: str | None) -> str:
-        command = self.command.replace(mark, shlex.quote(str(path))).replace("{language}", language or "")
-        process = subprocess.Popen(
-            command, shell=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
-        )
-        try:
-            heard, said = process.communicate(timeout=self.timeout_s)
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.communicate()
-            raise RuntimeError(f"no answer within {self.timeout_s:g} s") from None
-        if process.returncode:
-            last = said.decode("utf-8", "replace").strip().splitlines()[-1:] or [""]
-            raise RuntimeError(f"exit code {process.returncode}: {last[0]}".rstrip(": "))
-        return heard.decode("utf-8", "replace")
+        if language is not None and not is_language_code(language):
+            raise RuntimeError("the clip's language is not a language code, and may not enter a command")
+        values = {mark: str(path), "{language}": language or ""}
+        pattern = "|".join(map(re.escape, values))
+        command = re.sub(pattern, lambda match: shlex.quote(values[match[0]]), self.command)
+        code, output, errors = run_bounded(command, self.timeout_s)
+        last = errors.decode("utf-8", "replace").strip().splitlines()[-1:] or [""]
+        if code in NOT_RUNNABLE and not self._ran:
+            raise UserError(f"cmd:{mask_secrets(self.command)}: cannot be run ({last[0]})")
+        if code:
+            raise RuntimeError(f"exit code {code}: {last[0]}".rstrip(": "))
+        self._ran = True
+        return output.decode("utf-8", "replace")
 
     def close(self) -> None:
         self.pool.shutdown(wait=False, cancel_futures=True)
+
+
+def run_bounded(command: str, timeout_s: float) -> tuple[int, bytes, bytes]:
+    """Run a shell command: its exit code, what it printed, and the end of what it printed on stderr.
+
+    It is killed, with all that it started, when it has not finished in time or prints more than MOST_BYTES.
+    """
+    deadline = time.monotonic() + timeout_s
+    process = subprocess.Popen(
+        command,
+        shell=True,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    )
+    assert process.stdout
+    assert process.stderr
+    output, errors = bytearray(), bytearray()
+    try:
+        with selectors.DefaultSelector() as selector:
+            selector.register(process.stdout, selectors.EVENT_READ, output)
+            selector.register(process.stderr, selectors.EVENT_READ, errors)
+            while selector.get_map():
+                ready = selector.select(max(0.0, deadline - time.monotonic()))
+                if not ready:
+                    raise RuntimeError(f"no answer within {timeout_s:g} s")
+                for key, _ in ready:
+                    block = os.read(key.fd, 1 << 16)
+                    key.data.extend(block)
+                    if not block:
+                        selector.unregister(key.fileobj)
+                del errors[:-LAST_BYTES]
+                if len(output) > MOST_BYTES:
+                    raise RuntimeError(f"the command printed more than {MOST_BYTES // 2**20} MiB")
+        code = process.wait(max(0.0, deadline - time.monotonic()))
+    except BaseException as error:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        if isinstance(error, subprocess.TimeoutExpired):
+            raise RuntimeError(f"no answer within {timeout_s:g} s") from None
+        raise
+    finally:
+        process.stdout.close()
+        process.stderr.close()
+    return code, bytes(output), bytes(errors)
 
 
 def _write(path: Path, clip: Clip, rate: int) -> Path:
@@ -78,9 +136,11 @@ def _write(path: Path, clip: Clip, rate: int) -> Path:
 def load(target: str, *, workers: int = 1, batch_size: int = 16, timeout_s: float = 600.0) -> Recogniser:
     """`cmd:<shell command>` with `{}` or `{list}` in it."""
     if "{}" not in target and "{list}" not in target:
-        raise UserError(f"cmd:{target}: write {{}} where the path of the WAV file goes, as in cmd:my-recogniser {{}}")
+        raise UserError(
+            f"cmd:{mask_secrets(target)}: write {{}} where the path of the WAV file goes, as in cmd:my-recogniser {{}}"
+        )
     return Command(
-        name=target,
+        name=mask_secrets(target),
         revision=None,
         options={"workers": workers, "batch_size": batch_size, "timeout_s": timeout_s},
         batch_size=batch_size,

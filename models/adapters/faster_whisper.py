@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from srb.builders.audio import RATE, resample
-from srb.builders.errors import UserError
+from srb.core.audio import RATE, resample
+from srb.core.errors import UserError
 from srb.models.interface import Clip, Described, Recogniser, folder_revision, need
 
 

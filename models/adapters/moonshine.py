@@ -19,12 +19,13 @@ from typing import Any
 
 import numpy as np
 
-from srb.builders.audio import RATE, resample
-from srb.builders.errors import UserError
+from srb.core.audio import RATE, resample
+from srb.core.errors import UserError
+from srb.core.install_hint import install_hint
 from srb.models.chunks import split_at_pauses
 from srb.models.interface import Clip, Described, Recogniser, cores, folder_revision, need
 
-INSTALL = 'pip install "speech-robust-bench[demo]" (or pip install --no-deps moonshine-voice==0.1.0)'
+INSTALL = f"{install_hint('demo')} (or pip install --no-deps moonshine-voice==0.1.0)"
 TOKENS_PER_S = 6.5
 START, END = 1, 2
 SHORTEST_S = 0.1  # the encoder's convolutions need 895 samples for one frame; a shorter clip is padded with silence
@@ -112,10 +113,10 @@ def load(target: str, *, threads: int = 0) -> Recogniser:
 
 def assets() -> Path:
     """Where moonshine-voice keeps its files. It is not imported: that would load its own native library."""
-    found = importlib.util.find_spec("moonshine_voice")
-    if not found or not found.origin:
+    package = importlib.util.find_spec("moonshine_voice")
+    if not package or not package.origin:
         raise UserError(f"moonshine: the model files are not installed: {INSTALL}")
-    return Path(found.origin).parent / "assets"
+    return Path(package.origin).parent / "assets"
 
 
 def read_vocabulary(data: bytes) -> tuple[bytes, ...]:

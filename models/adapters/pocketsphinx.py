@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import importlib.metadata
 import multiprocessing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
-from srb.builders.audio import RATE, resample, to_pcm16
+from srb.core.audio import RATE, resample, to_pcm16
+from srb.core.install_hint import install_hint
 from srb.models.interface import Clip, Described, Recogniser, cores, need
+from srb.models.streaming.session import Event
 
-INSTALL = 'pip install "speech-robust-bench[demo]"'
+INSTALL = install_hint("demo")
 _decoder: Any = None  # of this process
 
 
@@ -23,14 +26,72 @@ class PocketSphinx(Described):
     """The bundled model; `pool` is None with one worker."""
 
     pool: Any = None
+    settings: dict[str, Any] = field(default_factory=dict)
 
     def transcribe(self, clips: list[Clip], rate: int, language: str | None) -> list[str]:
         pcm = [to_pcm16(resample(clip, rate, RATE).clip(-1, 1)).tobytes() for clip in clips]
-        return self.pool.map(_decode, pcm, chunksize=1) if self.pool else [_decode(one) for one in pcm]
+        return self.pool.map(_decode, pcm, chunksize=1) if self.pool else [_decode(clip) for clip in pcm]
+
+    def stream(self, rate: int, language: str | None) -> PocketSphinxSession:
+        return PocketSphinxSession(rate, self._live_decoder)
+
+    @cached_property
+    def _live_decoder(self) -> Any:
+        return _open_decoder(self.settings)
 
     def close(self) -> None:
         if self.pool:
             self.pool.terminate()
+
+
+class PocketSphinxSession:
+    """PocketSphinx live: its own endpointer decides where speech begins and ends, the decoder gets the speech."""
+
+    def __init__(self, rate: int, decoder: Any) -> None:
+        import pocketsphinx
+
+        self.rate = rate
+        self._decoder = decoder
+        self._decoder.reinit_feat()
+        self._endpointer = pocketsphinx.Endpointer(sample_rate=RATE)
+        self._rest = b""
+        self._in_speech = False
+        self._shown = ""
+
+    def accept(self, chunk: Clip) -> list[Event]:
+        self._rest += to_pcm16(resample(chunk, self.rate, RATE).clip(-1, 1)).tobytes()
+        size = self._endpointer.frame_bytes
+        events: list[Event] = []
+        while len(self._rest) >= size:
+            frame, self._rest = self._rest[:size], self._rest[size:]
+            events += self._decode(self._endpointer.process(frame))
+        return [*events, *self._partial()]
+
+    def finish(self) -> list[Event]:
+        return self._decode(self._endpointer.end_stream(self._rest), ended=True)
+
+    def _decode(self, speech: bytes | None, *, ended: bool = False) -> list[Event]:
+        if speech and not self._in_speech:
+            self._decoder.start_utt()
+            self._in_speech, self._shown = True, ""
+        if speech:
+            self._decoder.process_raw(speech, False, False)
+        if not self._in_speech or (self._endpointer.in_speech and not ended):
+            return []
+        self._decoder.end_utt()
+        self._in_speech = False
+        return [Event(self._hypothesis(), final=True, endpoint=not ended)]
+
+    def _partial(self) -> list[Event]:
+        text = self._hypothesis() if self._in_speech else ""
+        if not self._in_speech or text == self._shown:
+            return []
+        self._shown = text
+        return [Event(text)]
+
+    def _hypothesis(self) -> str:
+        best = self._decoder.hyp()
+        return best.hypstr if best else ""
 
 
 def load(
@@ -66,14 +127,19 @@ def load(
         options={**settings, "workers": workers},
         batch_size=4 * workers,
         pool=pool,
+        settings=settings,
     )
 
 
 def _start(settings: dict[str, Any]) -> None:
     global _decoder
+    _decoder = _open_decoder(settings)
+
+
+def _open_decoder(settings: dict[str, Any]) -> Any:
     import pocketsphinx
 
-    _decoder = pocketsphinx.Decoder(samprate=RATE, loglevel="FATAL", **settings)
+    return pocketsphinx.Decoder(samprate=RATE, loglevel="FATAL", **settings)
 
 
 def _decode(pcm: bytes) -> str:

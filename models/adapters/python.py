@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from srb.builders.errors import UserError
+from srb.core.errors import UserError
 from srb.models.interface import Clip, Described, Recogniser
+from srb.models.streaming.session import Session
 
 
 @dataclass
@@ -28,6 +29,13 @@ class Function(Described):
         return list(self.function(clips, rate, language))
 
 
+class LiveFunction(Function):
+    """One whose object can be used live too."""
+
+    def stream(self, rate: int, language: str | None) -> Session:
+        return self.owner.stream(rate, language)
+
+
 def load(target: str, *, batch_size: int = 16) -> Recogniser:
     """Import the module (the working directory counts) and wrap the function."""
     module_name, _, attribute = target.rpartition(":")
@@ -36,13 +44,14 @@ def load(target: str, *, batch_size: int = 16) -> Recogniser:
     if str(Path.cwd()) not in sys.path and "" not in sys.path:
         sys.path.insert(0, str(Path.cwd()))
     try:
-        found = getattr(importlib.import_module(module_name), attribute)
+        target_object = getattr(importlib.import_module(module_name), attribute)
     except ImportError as error:
         raise UserError(f"python:{target}: {error}; run from the folder that holds the module, or install it") from None
     except AttributeError:
         raise UserError(f"python:{target}: the module {module_name} has no '{attribute}'") from None
-    if isinstance(found, type):
-        found = found()
-    function = getattr(found, "transcribe", found)
-    revision = getattr(found, "revision", None) or getattr(sys.modules[module_name], "__version__", None)
-    return Function(target, revision, dict(getattr(found, "options", {})), batch_size, function, found)
+    if isinstance(target_object, type):
+        target_object = target_object()
+    function = getattr(target_object, "transcribe", target_object)
+    revision = getattr(target_object, "revision", None) or getattr(sys.modules[module_name], "__version__", None)
+    kind = LiveFunction if hasattr(target_object, "stream") else Function
+    return kind(target, revision, dict(getattr(target_object, "options", {})), batch_size, function, target_object)

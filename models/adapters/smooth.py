@@ -1,8 +1,8 @@
 """Randomised smoothing around any recogniser: `smooth:<model>?sigma=0.01&n=8`.
 
-Hear the clip `n` times under white noise of deviation `sigma`, enhance each if asked to, and let ROVER vote over the
-transcripts (Olivier and Raj 2021; Olivier, chapter 7). The noise is a function of the clip's samples, so a clip gives
-the same text in any batch, and an attacker who moves one sample meets other noise.
+Transcribe the clip `n` times under white noise of deviation `sigma`, enhance each if asked to, and let ROVER vote over
+the transcripts (Olivier and Raj 2021; Olivier, chapter 7). The noise is a function of the clip's samples, so a clip
+gives the same text in any batch, and an attacker who moves one sample meets other noise.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from srb.builders.errors import UserError
-from srb.builders.seeding import clip_rng, content_id
+from srb.core.errors import UserError, did_you_mean
+from srb.core.seeding import clip_rng, content_id
 from srb.models.enhance import a_priori_snr
-from srb.models.interface import Clip, Described, Recogniser, did_you_mean, open_model
+from srb.models.interface import Clip, Described, Recogniser, open_model
 from srb.models.rover import rover
 
 ENHANCERS = {"none": lambda samples, sigma: samples, "asnr": a_priori_snr}
@@ -31,10 +31,10 @@ class Smooth(Described):
 
     def transcribe(self, clips: list[Clip], rate: int, language: str | None) -> list[str]:
         copies = [copy for clip in clips for copy in self._copies(clip)]
-        heard: list[str] = []
+        hypotheses: list[str] = []
         for start in range(0, len(copies), self.inner.batch_size):
-            heard += self.inner.transcribe(copies[start : start + self.inner.batch_size], rate, language)
-        return [rover(heard[start : start + self.n]) for start in range(0, len(heard), self.n)]
+            hypotheses += self.inner.transcribe(copies[start : start + self.inner.batch_size], rate, language)
+        return [rover(hypotheses[start : start + self.n]) for start in range(0, len(hypotheses), self.n)]
 
     def _copies(self, clip: Clip) -> list[Clip]:
         rng = clip_rng("smooth", content_id(clip), f"{self.sigma}", self.n)

@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from srb.builders.audio import to_pcm16
-from srb.builders.errors import UserError
+from srb.core.audio import to_pcm16
+from srb.core.errors import UserError
 from srb.models.interface import Clip, Described, Recogniser, cores, folder_revision, need
+from srb.models.streaming.session import Event, Word
 
 
 @dataclass
@@ -38,8 +39,40 @@ class Vosk(Described):
         parts.append(json.loads(recogniser.FinalResult())["text"])
         return " ".join(filter(None, parts))
 
+    def stream(self, rate: int, language: str | None) -> VoskSession:
+        return VoskSession(self.vosk.KaldiRecognizer(self.model, rate))
+
     def close(self) -> None:
         self.pool.shutdown(wait=False, cancel_futures=True)
+
+
+class VoskSession:
+    """Vosk live: partial results as they change, a final one at each end of sentence that it finds."""
+
+    def __init__(self, recogniser: Any) -> None:
+        self._recogniser = recogniser
+        self._recogniser.SetWords(True)
+        self._shown = ""
+
+    def accept(self, chunk: Clip) -> list[Event]:
+        if self._recogniser.AcceptWaveform(to_pcm16(chunk.clip(-1, 1)).tobytes()):
+            return self._final(self._recogniser.Result(), endpoint=True)
+        text = json.loads(self._recogniser.PartialResult())["partial"]
+        if text == self._shown:
+            return []
+        self._shown = text
+        return [Event(text)]
+
+    def finish(self) -> list[Event]:
+        return self._final(self._recogniser.FinalResult(), endpoint=False)
+
+    def _final(self, answer: str, *, endpoint: bool) -> list[Event]:
+        result = json.loads(answer)
+        shown, self._shown = self._shown, ""
+        if not result["text"] and not shown:
+            return []
+        words = tuple(Word(word["word"], word["start"], word["end"]) for word in result.get("result", ()))
+        return [Event(result["text"], final=True, words=words, endpoint=endpoint)]
 
 
 def load(target: str, *, threads: int = 0) -> Recogniser:

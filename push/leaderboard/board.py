@@ -9,33 +9,24 @@ from __future__ import annotations
 
 import csv
 import itertools
+from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from srb.builders.errors import UserError
+from srb.core.categories import ADVERSARIAL, AVERAGED
+from srb.core.errors import UserError
 from srb.metrics.bootstrap import holm, interval, p_value
+from srb.metrics.ranking import Candidate, ConfigRow, Standing, rank
 from srb.push.leaderboard import files
 
 Json = dict[str, Any]
 Score = list[float]
 DATA = Path(__file__).parent / "data"
-PAPER = {
-    "accent": "Accent",
-    "audio_proc": "Audio proc.",
-    "noise_env": "Env. noise",
-    "noise_white": "White noise",
-    "sfx": "Effects",
-    "social_far": "Social, far",
-    "social_near": "Social, near",
-    "spatial": "Rooms",
-    "synth_speech": "Synthetic",
-}
-ADVERSARIAL = {"adv_ua": "Adv., agnostic", "adv_us": "Adv., specific"}
 SIZES = {
     "all": (0.0, float("inf")),
     "under 100 M": (0.0, 100.0),
@@ -44,53 +35,75 @@ SIZES = {
 }
 
 
-def title(category: str) -> str:
-    """A category's name for people."""
-    return {**PAPER, **ADVERSARIAL}.get(category) or category.replace("_", " ").capitalize()
-
-
 @dataclass(frozen=True)
 class Entry:
     """A verified model."""
 
     path: Path
-    made: Json = field(repr=False)
+    content: Json = field(repr=False)
 
     @property
     def name(self) -> str:
-        return str(self.made["model"]["name"])
+        """`owner/name`."""
+        return files.name_of(self.content)
+
+    @property
+    def stem(self) -> str:
+        """The name of its files, here and on the site."""
+        return self.path.stem
 
     @property
     def params_m(self) -> float | None:
-        return self.made["model"].get("params_m")
+        return self.content["model"].get("params_m")
 
     @cached_property
     def draws(self) -> dict[str, np.ndarray]:
-        return files.read_draws(self.path, self.made)
+        return files.read_draws(self.path, self.content)
 
     def clean(self, language: str) -> float | None:
         """WER on clean speech: the mean over the language's clean configs."""
-        rows = self.made["languages"][language]["clean"].values()
+        rows = self.content["languages"][language]["clean"].values()
         values = [row["wer"][0] for row in rows if "wer" in row]
         return sum(values) / len(values) if values else None
 
     def category(self, language: str, name: str) -> Score | None:
         """A category's NWERD; WERD for attacks and where there is no difficulty."""
-        row = self.made["languages"][language]["categories"].get(name, {})
+        row = self.content["languages"][language]["categories"].get(name, {})
         return row.get("nwerd") or row.get("werd")
 
     def overall(self, language: str) -> Score | None:
-        return self.made["languages"][language]["overall"].get("nwerd")
+        return self.content["languages"][language]["overall"].get("nwerd")
+
+    def median(self, language: str) -> Score | None:
+        """The robust view: the median NWERD over configs."""
+        return self.content["languages"][language].get("median", {}).get("nwerd")
+
+    def candidate(self, language: str) -> Candidate:
+        """Its entry in the ranking."""
+        configs = {c: e for c, e in self.content["configs"].items() if e["language"] == language}
+        clean = [entry for entry in configs.values() if entry["scenario"] == "clean"]
+        clips = sum(entry["utterances"] for entry in clean)
+        rows = [
+            ConfigRow(c, e["category"], e["wer"][0], e.get("clean_wer"), e.get("difficulty"))
+            for c, e in configs.items()
+            if "wer" in e
+        ]
+        empty = sum(entry["empty"] for entry in clean) / clips if clips else 0.0
+        return Candidate(self.name, rows, self.clean(language), empty)
 
 
 @dataclass(frozen=True)
 class Row:
-    """A line of the ranking."""
+    """A line of the ranking; without a place where the model is not ranked, and `why` says why."""
 
     entry: Entry
+    place: int | None
     clean: float | None
     score: Score | None
+    median: Score | None
+    nwer: float | None
     cells: dict[str, Score | None]
+    why: str = ""
 
 
 @dataclass(frozen=True)
@@ -102,14 +115,14 @@ class Board:
 
     @cached_property
     def languages(self) -> list[str]:
-        found = {language for entry in self.entries for language in entry.made["languages"]} or {"en"}
-        return sorted(found, key=lambda language: (language != "en", language))
+        known = {language for entry in self.entries for language in entry.content["languages"]} or {"en"}
+        return sorted(known, key=lambda language: (language != "en", language))
 
     def categories(self, language: str) -> list[str]:
         """Those that any model was scored in."""
-        found = {c for e in self.entries for c in e.made["languages"].get(language, {}).get("categories", {})}
-        known = [c for c in (*PAPER, *ADVERSARIAL) if c in found]
-        return known + sorted(found - set(known))
+        known = {c for e in self.entries for c in e.content["languages"].get(language, {}).get("categories", {})}
+        papers = [c for c in (*AVERAGED, *ADVERSARIAL) if c in known]
+        return papers + sorted(known - set(papers))
 
     def find(self, name: str) -> Entry:
         for entry in self.entries:
@@ -117,20 +130,50 @@ class Board:
                 return entry
         raise UserError(f"'{name}' is not on the leaderboard")
 
+    @cached_property
+    def _standings(self) -> dict[str, list[Standing]]:
+        """For each language, all of its models in order; flagged ones are not ranked."""
+        ordered = {}
+        for language in self.languages:
+            own = [entry for entry in self.entries if language in entry.content["languages"]]
+            flagged = [entry for entry in own if entry.content.get("flags")]
+            standings = rank([entry.candidate(language) for entry in own if entry not in flagged])
+            reasons = [Standing(entry.name, None, why=f"flagged: {entry.content['flags'][0]}") for entry in flagged]
+            ordered[language] = [*standings, *reasons]
+        return ordered
+
     def rows(self, language: str, categories: Sequence[str] = (), size: str = "all", text: str = "") -> list[Row]:
-        """The ranking: by the mean over the chosen categories, or by the paper's average if none is chosen."""
+        """The ranking. With chosen categories the score is their mean, and the places are by it."""
         low, high = SIZES[size]
-        made = []
-        for entry in self.entries:
-            if language not in entry.made["languages"] or text.lower() not in entry.name.lower():
+        by_name = {entry.name: entry for entry in self.entries}
+        rows = []
+        for standing in self._standings.get(language, []):
+            entry = by_name[standing.name]
+            if text.lower() not in entry.name.lower():
                 continue
             if size != "all" and (entry.params_m is None or not low <= entry.params_m < high):
                 continue
             shown = categories or self.categories(language)
             cells = {category: entry.category(language, category) for category in shown}
             score = mean_score([cells[c] for c in categories]) if categories else entry.overall(language)
-            made.append(Row(entry, entry.clean(language), score, cells))
-        return sorted(made, key=lambda row: (row.score is None, row.score[0] if row.score else 0.0, row.entry.name))
+            rows.append(
+                Row(
+                    entry,
+                    standing.place,
+                    entry.clean(language),
+                    score,
+                    entry.median(language),
+                    standing.nwer,
+                    cells,
+                    standing.why,
+                )
+            )
+        if not categories:
+            return rows
+        ranked = [row for row in rows if row.place and row.score]
+        ranked.sort(key=lambda row: (row.score[0] if row.score else 0.0, row.entry.name))
+        others = [replace(row, place=None) for row in rows if row not in ranked]
+        return [*(replace(row, place=place) for place, row in enumerate(ranked, 1)), *others]
 
 
 def mean_score(cells: Iterable[Score | None]) -> Score | None:
@@ -142,20 +185,40 @@ def mean_score(cells: Iterable[Score | None]) -> Score | None:
 
 
 def load(folder: str | Path) -> Board:
-    """Read a folder of verified results; what is not verified is left out and named."""
+    """Read a folder of verified results; what is not verified, or not like the others, is left out and named."""
     folder = Path(folder)
     if not folder.is_dir():
         raise UserError(f"{folder}: no such folder; `srb verify SUBMISSION --out {folder}` makes it")
     entries, problems = [], []
     for path in sorted(folder.glob("*.json")):
         try:
-            entries.append(Entry(path, files.read(path)))
+            entries.append(_entry(path))
         except UserError as problem:
             problems.append(str(problem))
-    scorings = {(repr(entry.made["scoring"]), entry.made["benchmark_version"]) for entry in entries}
-    if len(scorings) > 1:
-        raise UserError(f"{folder}: holds results of different scorings or benchmark versions; keep one in each folder")
-    return Board(tuple(entries), tuple(problems))
+    scorings = Counter(_scoring(entry) for entry in entries)
+    most = max(scorings, key=lambda scoring: (scorings[scoring], scoring), default=None)
+    for entry in entries:
+        if _scoring(entry) != most:
+            problems.append(f"{entry.path.name}: of another scoring or benchmark version than most models here")
+    return Board(tuple(entry for entry in entries if _scoring(entry) == most), tuple(problems))
+
+
+def _entry(path: Path) -> Entry:
+    """A verified file that has all that a page shows."""
+    entry = Entry(path, files.read(path))
+    try:
+        for language in entry.content["languages"]:
+            entry.candidate(language)
+            entry.overall(language)
+            grid(entry, language)
+        _scoring(entry)
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+        raise UserError(f"{path.name}: lacks what the leaderboard shows ({type(error).__name__}: {error})") from None
+    return entry
+
+
+def _scoring(entry: Entry) -> str:
+    return f"{entry.content['scoring']!r} {entry.content['benchmark_version']}"
 
 
 # --- one model -------------------------------------------------------------------------------------------------------
@@ -163,31 +226,31 @@ def load(folder: str | Path) -> Board:
 
 def grid(entry: Entry, language: str) -> dict[str, dict[str, dict[int, Json]]]:
     """Category -> scenario -> severity -> the config's scores; the mean where a language has several corpora."""
-    found: dict[str, dict[str, dict[int, list[Json]]]] = {}
-    for scores in entry.made["configs"].values():
+    by_category: dict[str, dict[str, dict[int, list[Json]]]] = {}
+    for scores in entry.content["configs"].values():
         if scores["language"] == language and scores["scenario"] != "clean":
-            by_scenario = found.setdefault(scores["category"], {}).setdefault(scores["scenario"], {})
+            by_scenario = by_category.setdefault(scores["category"], {}).setdefault(scores["scenario"], {})
             by_scenario.setdefault(scores["severity"], []).append(scores)
-    order = [*PAPER, *ADVERSARIAL, *sorted(found)]
+    order = [*AVERAGED, *ADVERSARIAL, *sorted(by_category)]
     return {
         category: {
             scenario: {level: _merged(rows) for level, rows in sorted(levels.items())}
-            for scenario, levels in sorted(found[category].items())
+            for scenario, levels in sorted(by_category[category].items())
         }
         for category in dict.fromkeys(order)
-        if category in found
+        if category in by_category
     }
 
 
 def _merged(rows: Sequence[Json]) -> Json:
     if len(rows) == 1:
         return rows[0]
-    made: Json = {}
+    merged: Json = {}
     for measure in ("wer", "werd", "nwerd"):
         score = mean_score([row.get(measure) for row in rows])
         if score:
-            made[measure] = score
-    return made
+            merged[measure] = score
+    return merged
 
 
 # --- several ---------------------------------------------------------------------------------------------------------
@@ -216,23 +279,23 @@ class Difference:
 
 def compare(entries: Sequence[Entry], language: str) -> list[Difference]:
     """Every pair in every row that both have; p-values corrected over all of them by Holm's method."""
-    found = []
+    pairs = []
     for a, b in itertools.combinations(entries, 2):
         for key in sorted(set(a.draws) & set(b.draws)):
             of, name, measure = key.split("/")
             if of == language:
-                values = [_value(one, language, name, measure) for one in (a, b)]
+                values = [row_value(entry, language, name, measure) for entry in (a, b)]
                 if None not in values:
-                    found.append((a, b, name, measure, values, a.draws[key].astype(float) - b.draws[key]))
-    corrected = holm([p_value(draws) for *_, draws in found])
+                    pairs.append((a, b, name, measure, values, a.draws[key].astype(float) - b.draws[key]))
+    corrected = holm([p_value(draws) for *_, draws in pairs])
     return [
-        Difference(a.name, b.name, name, measure, one, two, one - two, interval(draws), p)
-        for (a, b, name, measure, (one, two), draws), p in zip(found, corrected, strict=True)
+        Difference(a.name, b.name, name, measure, value_a, value_b, value_a - value_b, interval(draws), p)
+        for (a, b, name, measure, (value_a, value_b), draws), p in zip(pairs, corrected, strict=True)
     ]
 
 
-def _value(entry: Entry, language: str, name: str, measure: str) -> Any:
-    rows = entry.made["languages"][language]
+def row_value(entry: Entry, language: str, name: str, measure: str) -> Any:
+    rows = entry.content["languages"][language]
     row = rows[name] if name in ("overall", "adversarial") else rows["categories"].get(name, {})
     score = row.get(measure)
     return score[0] if score else None
@@ -269,7 +332,7 @@ def published() -> list[Published]:
                 number(known["params_m"]) if known else None,
                 number(row["clean_wer"]),
                 number(row["avg"]),
-                {name: number(row[name]) for name in (*PAPER, *ADVERSARIAL)},
+                {name: number(row[name]) for name in (*AVERAGED, *ADVERSARIAL)},
             )
             for row in csv.DictReader(file)
         ]

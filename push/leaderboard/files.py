@@ -10,16 +10,16 @@ from typing import Any
 
 import numpy as np
 
-from srb.builders.errors import UserError
+from srb.core.errors import UserError
+from srb.metrics.integrity import digest
 
-SCHEMA = 1
+SCHEMA = 2
 Json = dict[str, Any]
 
 
-def digest(made: Json) -> str:
-    """The hash of a verified file's content."""
-    kept = {key: value for key, value in made.items() if key != "sha256"}
-    return hashlib.sha256(json.dumps(kept, sort_keys=True, ensure_ascii=True).encode()).hexdigest()
+def name_of(content: Json) -> str:
+    """A model's full name: `owner/name`."""
+    return f"{content['model']['owner']}/{content['model']['name']}"
 
 
 def read(path: Path) -> Json:
@@ -27,7 +27,7 @@ def read(path: Path) -> Json:
     try:
         made = json.loads(path.read_text("utf-8"))
         whole = made.get("schema") == SCHEMA and made.get("sha256") == digest(made)
-    except (ValueError, AttributeError):
+    except (OSError, ValueError, AttributeError, RecursionError):
         whole = False
     if not whole:
         raise UserError(f"{path.name}: not a verified results file, or changed since; `srb verify --out` writes them")

@@ -1,6 +1,8 @@
-// Tables sort at a click on a head. The listeners are the document's, so they hold for what is drawn later too.
+// The leaderboard in the browser: tables sort at a click on a head, filters choose rows and categories, and models are
+// compared from their bootstrap replicates as `srb compare` does (srb.push.leaderboard.board.compare).
 "use strict";
 (() => {
+  // --- sorting ---
   const key = (row, column) => {
     const cell = row.cells[column];
     const given = cell.dataset.sort;
@@ -9,22 +11,138 @@
     const number = Number(text);
     return text !== "" && Number.isFinite(number) ? number : text;
   };
-  const compare = (a, b) => (typeof a === "number" && typeof b === "number" ? a - b : String(a).localeCompare(String(b), undefined, { numeric: true }));
-  const sort = (head) => {
-    const down = head.getAttribute("aria-sort") === "ascending";
+  const order = (a, b) => (typeof a === "number" && typeof b === "number" ? a - b : String(a).localeCompare(String(b), undefined, { numeric: true }));
+  const sort = (head, down) => {
     const body = head.closest("table").tBodies[0];
     const rows = [...body.rows].map((row) => [key(row, head.cellIndex), row]);
-    const known = rows.filter(([value]) => value !== Infinity).sort(([a], [b]) => (down ? compare(b, a) : compare(a, b)));
+    const last = ([value, row]) => value === Infinity || row.classList.contains("unranked");
+    const known = rows.filter((row) => !last(row)).sort(([a], [b]) => (down ? order(b, a) : order(a, b)));
     for (const other of head.parentNode.cells) other.removeAttribute("aria-sort");
     head.setAttribute("aria-sort", down ? "descending" : "ascending");
-    body.append(...[...known, ...rows.filter(([value]) => value === Infinity)].map(([, row]) => row));
+    body.append(...[...known, ...rows.filter(last)].map(([, row]) => row));
   };
-  document.addEventListener("click", (event) => {
-    const head = event.target.closest?.(".srb table.sortable thead th[tabindex]");
-    if (head) sort(head);
-  });
+  const clicked = (event) => event.target.closest?.(".srb table.sortable thead th[tabindex]");
+  const turn = (head) => sort(head, head.getAttribute("aria-sort") === "ascending");
+  document.addEventListener("click", (event) => { const head = clicked(event); if (head) turn(head); });
   document.addEventListener("keydown", (event) => {
-    const head = event.target.closest?.(".srb table.sortable thead th[tabindex]");
-    if (head && (event.key === "Enter" || event.key === " ")) { event.preventDefault(); sort(head); }
+    const head = clicked(event);
+    if (head && (event.key === "Enter" || event.key === " ")) { event.preventDefault(); turn(head); }
   });
+
+  // --- filters of the ranking ---
+  const filters = document.querySelector("form.filters");
+  if (filters) {
+    const table = document.querySelector("table.ranking");
+    const rows = [...(table?.tBodies[0].rows ?? [])];
+    const names = (table?.dataset.categories ?? "").split(" ");
+    const first = rows.map((row) => [row.cells[0].innerHTML, row.cells[2].innerHTML, row.cells[2].dataset.sort, row.cells[2].title]);
+    const average = (row, chosen) => {
+      const values = row.dataset.categories.split(" ");
+      const picked = chosen.map((name) => Number(values[names.indexOf(name)]));
+      return picked.every(Number.isFinite) ? picked.reduce((a, b) => a + b, 0) / picked.length : null;
+    };
+    const apply = () => {
+      const text = filters.elements.find.value.trim().toLowerCase();
+      const [low, high] = filters.elements.size.value.split(" ").map((end) => (end === "inf" ? Infinity : Number(end)));
+      const chosen = [...filters.querySelectorAll("input[name=category]:checked")].map((box) => box.value);
+      rows.forEach((row, i) => {
+        const size = row.dataset.size === "" ? NaN : Number(row.dataset.size);
+        row.hidden = !row.dataset.name.includes(text) || (filters.elements.size.value !== "" && !(size >= low && size < high));
+        const cell = row.cells[2];
+        [row.cells[0].innerHTML, cell.innerHTML, cell.dataset.sort, cell.title] = first[i];
+        if (chosen.length) {
+          const mean = average(row, chosen);
+          cell.textContent = mean === null ? "–" : mean.toFixed(1);
+          cell.dataset.sort = mean === null ? "" : String(mean);
+          cell.title = "";
+        }
+      });
+      if (!chosen.length) table?.tBodies[0].append(...rows);
+      else {
+        sort(table.tHead.rows[0].cells[2], false);
+        let place = 0;
+        for (const row of table.tBodies[0].rows) {
+          const ranked = !row.classList.contains("unranked") && row.cells[2].dataset.sort !== "";
+          row.cells[0].textContent = ranked ? String(++place) : "–";
+        }
+      }
+    };
+    filters.hidden = false;
+    filters.addEventListener("input", apply);
+    filters.addEventListener("submit", (event) => event.preventDefault());
+  }
+
+  // --- comparisons ---
+  const quantile = (sorted, share) => {
+    const at = share * (sorted.length - 1), low = Math.floor(at), high = Math.ceil(at);
+    return sorted[low] + (sorted[high] - sorted[low]) * (at - low);
+  };
+  const pValue = (draws) => {
+    const tail = Math.min(draws.filter((d) => d <= 0).length, draws.filter((d) => d >= 0).length);
+    return Math.min(1, (2 * (tail + 1)) / (draws.length + 1));
+  };
+  const holm = (values) => {
+    const places = values.map((_, i) => i).sort((a, b) => values[a] - values[b]);
+    let highest = 0;
+    const adjusted = [];
+    places.forEach((i, rank) => { highest = Math.max(highest, Math.min(1, (values.length - rank) * values[i])); adjusted[i] = highest; });
+    return adjusted;
+  };
+  const differences = (models, language) => {
+    const rows = [];
+    models.forEach((a, i) => models.slice(i + 1).forEach((b) => {
+      for (const name of Object.keys(a.rows).filter((row) => row.startsWith(`${language}/`) && row in b.rows).sort()) {
+        const [one, two] = [a.rows[name], b.rows[name]];
+        const draws = one.draws.map((value, k) => (value - two.draws[k]) / 100);
+        const sorted = [...draws].sort((x, y) => x - y);
+        const [, row, measure] = name.split("/");
+        rows.push({ a: a.name, b: b.name, row, label: one.label, measure, valueA: one.value, valueB: two.value,
+          difference: one.value - two.value, low: quantile(sorted, 0.025), high: quantile(sorted, 0.975), p: pValue(draws) });
+      }
+    }));
+    holm(rows.map((row) => row.p)).forEach((p, i) => { rows[i].p = p; });
+    return rows;
+  };
+  const element = (name, text, attributes = {}) => {
+    const node = document.createElement(name);
+    if (text !== null) node.textContent = text;
+    for (const [attribute, value] of Object.entries(attributes)) node.setAttribute(attribute, value);
+    return node;
+  };
+  const table = (rows) => {
+    const head = element("tr", null), body = element("tbody", null);
+    for (const text of ["Row", "A", "B", "Measure", "score A", "score B", "A − B", "95 % interval", "p (Holm)", "More robust"]) head.append(element("th", text, { scope: "col", tabindex: 0 }));
+    const averageFirst = [...rows].sort((x, y) => (x.row !== "overall") - (y.row !== "overall"));
+    for (const r of averageFirst) {
+      const line = element("tr", null);
+      const better = r.p > 0.05 || r.difference === 0 ? "cannot be told apart" : r.difference < 0 ? r.a : r.b;
+      line.append(element("th", r.label, { scope: "row" }), element("td", r.a), element("td", r.b), element("td", r.measure.toUpperCase()));
+      for (const value of [r.valueA, r.valueB, r.difference]) line.append(element("td", value.toFixed(1), { "data-sort": value }));
+      const signed = (value) => (value < 0 ? "" : "+") + value.toFixed(1);
+      line.append(element("td", `${signed(r.low)} to ${signed(r.high)}`, { "data-sort": r.low }), element("td", r.p.toFixed(3), { "data-sort": r.p }), element("td", better));
+      body.append(line);
+    }
+    const whole = element("table", null, { class: "sortable pairs" }), top = element("thead", null);
+    top.append(head);
+    whole.append(top, body);
+    const scroll = element("div", null, { class: "scroll" });
+    scroll.append(whole);
+    return scroll;
+  };
+  const form = document.querySelector("form.compare");
+  if (form) {
+    const place = document.querySelector("#pairs");
+    const show = async () => {
+      const chosen = [...form.elements.models.selectedOptions].slice(0, 6).map((option) => option.value);
+      if (chosen.length < 2) { place.replaceChildren(element("p", "Choose two or more models.", { class: "empty" })); return; }
+      try {
+        const models = await Promise.all(chosen.map(async (name) => (await fetch(`data/${encodeURIComponent(name)}.json`)).json()));
+        const rows = differences(models, form.elements.language.value);
+        const note = `Paired bootstrap over the same clips; p-values corrected for ${rows.length} comparisons. Lower is more robust.`;
+        place.replaceChildren(...(rows.length ? [table(rows), element("p", note, { class: "lead" })] : [element("p", "These models have no row in common in this language.", { class: "empty" })]));
+      } catch { place.replaceChildren(element("p", "The models' data could not be loaded.", { class: "empty" })); }
+    };
+    form.addEventListener("input", show);
+    form.addEventListener("submit", (event) => event.preventDefault());
+  }
 })();

@@ -15,7 +15,7 @@ from torch import nn
 from torch.nn.utils.rnn import pad_sequence
 
 from srb.attacks import losses
-from srb.attacks.clips import Clip, mask_of, padded
+from srb.attacks.clips import AttackClip, mask_of, padded
 
 RATE = 16_000
 LETTERS = " abcd"
@@ -40,9 +40,9 @@ def text_of(seed: int, words: int = 2, most: int = 3) -> str:
     return " ".join("".join(rng.permutation(list("abcd"))[: rng.integers(2, most + 1)]) for _ in range(words))
 
 
-def clip_of(seed: int, words: int = 2) -> Clip:
+def clip_of(seed: int, words: int = 2) -> AttackClip:
     text = text_of(seed, words)
-    return Clip(f"clip-{seed:03d}", tones(text, seed), text, "en", "tones")
+    return AttackClip(f"clip-{seed:03d}", tones(text, seed), text, "en", "tones")
 
 
 def ids(text: str) -> torch.Tensor:
@@ -85,8 +85,8 @@ class Small(nn.Module):
         with torch.no_grad():
             return self.decode(*padded(clips))
 
-    def fit(self, text: str) -> str:
-        from srb.builders.errors import UserError
+    def spell(self, text: str) -> str:
+        from srb.core.errors import UserError
 
         if odd := sorted(set(text.lower()) - set(LETTERS)):
             raise UserError(f"its transcript has characters that the model cannot write: {' '.join(odd)}")
@@ -101,6 +101,13 @@ class SmallCtc(Small):
     def losses(self, waves, lengths, texts):
         heard, count = self.encode(waves, lengths)
         return losses.ctc(self.out(heard), count, [ids(text) for text in texts], BLANK)
+
+    def token_scores(self, waves, lengths, right):
+        return self.out(self.encode(waves, lengths)[0])
+
+    def right_tokens(self, waves, lengths, texts):
+        heard, count = self.encode(waves, lengths)
+        return [row[:size] for row, size in zip(self.out(heard).argmax(-1), count.tolist(), strict=True)]
 
     def decode(self, waves, lengths):
         heard, count = self.encode(waves, lengths)
@@ -125,10 +132,15 @@ class SmallSeq2Seq(Small):
         return self.out(torch.cat([pairs, self.before(told)], -1))
 
     def losses(self, waves, lengths, texts):
+        tokens = self.right_tokens(waves, lengths, texts)
+        return losses.cross_entropy(self.token_scores(waves, lengths, tokens), tokens)
+
+    def token_scores(self, waves, lengths, right):
         heard, _ = self.encode(waves, lengths)
-        tokens = [torch.cat([ids(text), torch.tensor([0])]) for text in texts]
-        told = pad_sequence([torch.cat([torch.tensor([0]), one[:-1]]) for one in tokens], True)
-        return losses.cross_entropy(self._logits(heard, told), tokens)
+        return self._logits(heard, pad_sequence([torch.cat([torch.tensor([0]), one[:-1]]) for one in right], True))
+
+    def right_tokens(self, waves, lengths, texts):
+        return [torch.cat([ids(text), torch.tensor([0])]) for text in texts]
 
     def decode(self, waves, lengths):
         heard, count = self.encode(waves, lengths)
@@ -225,7 +237,7 @@ class Slow:
     revision = "1"
 
     def __init__(self) -> None:
-        self.fit = trained(SmallCtc).fit
+        self.spell = trained(SmallCtc).spell
 
     def transcribe(self, clips, rate, language):
         return trained(SmallCtc).transcribe(clips, rate, language)

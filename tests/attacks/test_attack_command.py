@@ -19,14 +19,14 @@ pytest.importorskip("torch")
 from small import clip_of, tones
 from tone_config import one_thread, tone_data, write_clean  # noqa: F401
 
-from srb.builders.audio import read
 from srb.builders.perturb.noise import snr_db
 from srb.cli.main import main
+from srb.core.audio import read
 
 HERE = Path(__file__).parent
 PARTS = "en-tones_pgd_sev3-small-Slow-*/part-*.parquet"
 TWO = ["--target", "ba", "--target", "ba dc"]
-FAST = ["--steps", "4", "--hear-every", "2", "--quiet"]
+FAST = ["--steps", "4", "--transcribe-every", "2", "--quiet"]
 
 
 def rows_of(data: Path, config: str) -> list[dict]:
@@ -67,7 +67,7 @@ def test_pgd_configs_load_run_and_score(tone_data, tmp_path, monkeypatch, capsys
             assert (row["scenario"], row["severity"], row["licence"]) == ("pgd", severity, "CC0-1.0")
         worse.append(np.mean([json.loads(row["parameters"])["wer_after"] for row in rows]))
     assert worse[1] > 0.4
-    manifest = json.loads((tone_data / "en-tones_pgd_sev4-toy" / "manifest.json").read_text())
+    manifest = json.loads((tone_data / "en-tones_pgd_sev4-toy" / "_manifest.json").read_text())
     assert (manifest["category"], manifest["source"]) == ("adv_us", "en-tones_clean")
     assert manifest["rows"] == 10
     import datasets

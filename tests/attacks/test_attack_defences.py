@@ -10,11 +10,11 @@ torch = pytest.importorskip("torch")
 from small import clip_of, ctc  # noqa: E402
 from tone_config import one_thread  # noqa: E402, F401
 
-from srb.attacks.clips import Batch, Bound, padded  # noqa: E402
+from srb.attacks.clips import AttackBatch, Bound, padded  # noqa: E402
 from srb.attacks.defences import Defended, straight_through, white_noise  # noqa: E402
+from srb.attacks.differentiable.open_view import open_view  # noqa: E402
 from srb.attacks.pgd import Pgd  # noqa: E402
-from srb.attacks.views import open_view  # noqa: E402
-from srb.builders.errors import UserError  # noqa: E402
+from srb.core.errors import UserError  # noqa: E402
 from srb.models.adapters.python import Function  # noqa: E402
 from srb.models.adapters.smooth import Smooth  # noqa: E402
 from srb.models.enhance import a_priori_snr  # noqa: E402
@@ -83,7 +83,7 @@ def test_a_step_without_derivatives_has_a_useful_gradient() -> None:
         view.recogniser, inner=view, transforms=[straight_through(lambda x: np.round(x * 32) / 32)], draws=1
     )
     waves, lengths = padded([clip.samples])
-    batch = Batch(lengths, [clip.text], "en")
+    batch = AttackBatch(lengths, [clip.text], "en")
     loss, slope = coarse.gradient(waves, batch)
     assert slope.abs().max() > 0
     rounded = torch.from_numpy(np.round(clip.samples * 32) / 32)[None]
@@ -97,8 +97,8 @@ def test_the_gradient_is_the_mean_over_the_draws() -> None:
     clip = clip_of(2)
     waves, lengths = padded([clip.samples])
 
-    def batch() -> Batch:
-        return Batch(lengths, [clip.text], "en", [clip.rng("x", 0)])
+    def batch() -> AttackBatch:
+        return AttackBatch(lengths, [clip.text], "en", [clip.rng("x", 0)])
 
     defended = Defended(view.recogniser, inner=view, transforms=[white_noise(0.05)], draws=3)
     _, mean = defended.gradient(waves, batch())
@@ -115,8 +115,8 @@ def test_the_adaptive_attack_beats_the_naive_one(enhance) -> None:
     judge = open_view(recogniser, eot=16)
     losses = {}
     for name, draws in (("naive", 0), ("adaptive", 6)):
-        found = Pgd(Bound(snr_db=14), 3, steps=15, hear_every=0).run(open_view(recogniser, eot=draws), clips)
+        found = Pgd(Bound(snr_db=14), 3, steps=15, transcribe_every=0).run(open_view(recogniser, eot=draws), clips)
         waves, lengths = padded([one.pcm.astype(np.float32) / 32768 for one in found])
         rngs = [clip.rng("judge", 0) for clip in clips]
-        losses[name] = judge.values(waves, Batch(lengths, [clip.text for clip in clips], "en", rngs)).mean()
+        losses[name] = judge.values(waves, AttackBatch(lengths, [clip.text for clip in clips], "en", rngs)).mean()
     assert losses["adaptive"] > 1.1 * losses["naive"]

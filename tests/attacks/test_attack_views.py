@@ -16,15 +16,16 @@ torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 from small_models import CONV, letters_tokenizer, moonshine_folder, speecht5_folder  # noqa: E402
 from tone_config import one_thread  # noqa: E402, F401
+from whisper_weights import default_folder  # noqa: E402
 
-from srb.attacks.clips import Batch, Bound, Clip, padded  # noqa: E402
+from srb.attacks.clips import AttackBatch, AttackClip, Bound, padded  # noqa: E402
+from srb.attacks.differentiable.base import View  # noqa: E402
+from srb.attacks.differentiable.open_view import open_view  # noqa: E402
 from srb.attacks.language import Language, LanguageFit, LanguageUniversal, LanguageView  # noqa: E402
 from srb.attacks.pgd import Pgd  # noqa: E402
 from srb.attacks.universal import Perturbation  # noqa: E402
-from srb.attacks.views import View, open_view  # noqa: E402
-from srb.builders.errors import UserError  # noqa: E402
+from srb.core.errors import UserError  # noqa: E402
 from srb.models.interface import open_model  # noqa: E402
-from srb.models.whisper_weights import default_folder  # noqa: E402
 
 RATE = 16_000
 LETTERS = ["<pad>", "<s>", "</s>", "<unk>", "|", *"ABCDEFGHIJKLMNOPQRSTUVWXYZ'"]
@@ -106,16 +107,16 @@ def spec(request, tmp_path_factory) -> str:
 
 
 @pytest.fixture(scope="module")
-def clips() -> list[Clip]:
+def clips() -> list[AttackClip]:
     """Noises with the rhythm of syllables, 0.05 to 0.9 s; one is shorter than the shortest that the models take."""
     rng = np.random.default_rng(0)
     sizes = [int(RATE * seconds) for seconds in (0.05, 0.5, 0.7, 0.9)]
     beat = [np.abs(np.sin(np.arange(size) / RATE * 12)) for size in sizes]
     signals = [(0.1 * rng.standard_normal(len(wave)) * wave).astype(np.float32) for wave in beat]
-    return [Clip(f"c{i}", signal, "the fox", "en", "noise") for i, signal in enumerate(signals)]
+    return [AttackClip(f"c{i}", signal, "the fox", "en", "noise") for i, signal in enumerate(signals)]
 
 
-def some(view: View, clips: list[Clip]) -> list[Clip]:
+def some(view: View, clips: list[AttackClip]) -> list[AttackClip]:
     """Clips that may share a batch."""
     return clips if view.pads_safely else clips[1:2]
 
@@ -140,7 +141,7 @@ def test_gradients_agree_with_finite_differences_and_padding_has_none(spec, clip
     view = open_view(open_model(f"{spec}?device=cpu&dtype=float64"))
     chosen = some(view, clips[1:])
     waves, lengths = padded([clip.samples for clip in chosen])
-    waves, batch = waves.double(), Batch(lengths, [view.fit(clip.text) for clip in chosen], "en")
+    waves, batch = waves.double(), AttackBatch(lengths, [view.spell(clip.text) for clip in chosen], "en")
     found, slope = view.gradient(waves, batch)
     torch.manual_seed(0)
     way = torch.randn_like(waves)
@@ -160,24 +161,24 @@ def test_gradients_agree_with_finite_differences_and_padding_has_none(spec, clip
 def test_ctc_reads_through_the_view_what_it_transcribes(tmp_path, clips) -> None:
     view = open_view(open_model(f"hf:{ctc_folder(tmp_path, 'Wav2Vec2', **LAYER)}?device=cpu"))
     waves, lengths = padded([clip.samples for clip in clips])
-    read = view.read(waves, Batch(lengths, [""] * len(clips), "en"))
+    read = view.read(waves, AttackBatch(lengths, [""] * len(clips), "en"))
     assert [text.strip() for text in read] == view.transcribe([clip.samples for clip in clips], "en")
     assert any(read)
 
 
 def test_transcripts_are_written_as_the_model_writes(tmp_path) -> None:
     view = open_view(open_model(f"hf:{ctc_folder(tmp_path, 'Wav2Vec2', **LAYER)}?device=cpu"))
-    assert view.fit("Hello, the 'fox'.") == "HELLO THE FOX"
+    assert view.spell("Hello, the 'fox'.") == "HELLO THE FOX"
     with pytest.raises(UserError, match="cannot write: é 4"):
-        view.fit("café 4")
+        view.spell("café 4")
     with pytest.raises(UserError, match="transcript is empty"):
-        view.fit(" ... ")
+        view.spell(" ... ")
 
 
-def slopes_agree(view: View, plain: View, clips: list[Clip]) -> float:
+def slopes_agree(view: View, plain: View, clips: list[AttackClip]) -> float:
     """The least cosine between the gradients of two views."""
     waves, lengths = padded([clip.samples for clip in clips])
-    batch = Batch(lengths, [plain.fit(clip.text) for clip in clips], "en")
+    batch = AttackBatch(lengths, [plain.spell(clip.text) for clip in clips], "en")
     ours, theirs = (one.gradient(waves, batch)[1].float() for one in (view, plain))
     return float(torch.cosine_similarity(ours, theirs).min())
 
@@ -187,7 +188,7 @@ def test_mixed_precision_keeps_the_direction_and_the_bound(tmp_path, clips) -> N
     mixed = open_view(open_model(spec), precision=torch.bfloat16)
     assert 0.9 < slopes_agree(mixed, open_view(open_model(spec)), clips[1:]) < 1 - 1e-6  # near, but not the same sums
     bound = Bound(snr_db=20)
-    for one in Pgd(bound, 3, steps=5, hear_every=0).run(mixed, clips[1:]):
+    for one in Pgd(bound, 3, steps=5, transcribe_every=0).run(mixed, clips[1:]):
         assert one.facts["loss_after"] > one.facts["loss_before"]
         assert bound.holds(one.clip.samples, one.pcm)
 
@@ -239,7 +240,7 @@ def test_whisper_has_the_same_features_and_right_gradients(small_whisper, clips)
     assert view.difference(clips) < 1e-4
     exact = whisper_view(small_whisper, None, torch.float64)
     waves, lengths = padded([clip.samples for clip in clips[1:3]])
-    waves, batch = waves.double(), Batch(lengths, ["the fox", "a dog"], "en")
+    waves, batch = waves.double(), AttackBatch(lengths, ["the fox", "a dog"], "en")
     _, slope = exact.gradient(waves, batch)
     torch.manual_seed(0)
     way, h = torch.randn_like(waves), 1e-7
@@ -250,7 +251,7 @@ def test_whisper_has_the_same_features_and_right_gradients(small_whisper, clips)
 
 def test_language_confusion_lowers_the_loss_of_the_language_per_clip_and_for_all(small_whisper, clips) -> None:
     view = whisper_view(small_whisper, "auto")
-    first = LanguageView.of(view, "sr").detect([clip.samples for clip in clips])
+    first = LanguageView.of_whisper(view, "sr").detect([clip.samples for clip in clips])
     target = next(code for code in ("en", "es", "sr") if code not in first[1:])
     found = Language(Bound(snr_db=0), target, steps=6).run(view, clips[1:])
     assert all(one.facts["loss_after"] < one.facts["loss_before"] for one in found)
@@ -259,24 +260,26 @@ def test_language_confusion_lowers_the_loss_of_the_language_per_clip_and_for_all
     fit = LanguageFit(10, target, epochs=4, learning_rate=0.2)(view, clips[1:3])
     (held_out,) = LanguageUniversal(Bound(snr_db=0), fit).run(view, clips[3:])
     waves, lengths = padded([clips[3].samples])
-    before = LanguageView.of(view, target).values(waves, Batch(lengths, [""]))
+    before = LanguageView.of_whisper(view, target).values(waves, AttackBatch(lengths, [""]))
     moved = torch.from_numpy(held_out.pcm.astype(np.float32) / 32768)[None]
-    assert LanguageView.of(view, target).values(moved, Batch(lengths, [""])) < before
+    assert LanguageView.of_whisper(view, target).values(moved, AttackBatch(lengths, [""])) < before
     with pytest.raises(UserError, match="language=auto"):
-        LanguageView.of(whisper_view(small_whisper, None), "sr")
+        LanguageView.of_whisper(whisper_view(small_whisper, None), "sr")
     with pytest.raises(UserError, match="knows no language 'xx'"):
-        LanguageView.of(view, "xx")
+        LanguageView.of_whisper(view, "xx")
 
 
 HERTZ = {"en": 600, "es": 1500, "sr": 3000}
 
 
-def spoken(language: str, seed: int) -> Clip:
+def spoken(language: str, seed: int) -> AttackClip:
     """Half a second or more in a language of which only the pitch is known."""
     rng = np.random.default_rng(seed)
     t = np.arange(int(RATE * rng.uniform(0.5, 0.9))) / RATE
     wave = 0.2 * np.sin(2 * np.pi * HERTZ[language] * rng.uniform(0.9, 1.1) * t) * np.abs(np.sin(12 * t))
-    return Clip(f"{language}{seed}", (wave + 0.02 * rng.standard_normal(len(t))).astype(np.float32), "a", None, "x")
+    return AttackClip(
+        f"{language}{seed}", (wave + 0.02 * rng.standard_normal(len(t))).astype(np.float32), "a", None, "x"
+    )
 
 
 @pytest.fixture(scope="module")
@@ -285,13 +288,13 @@ def polyglot(small_whisper) -> View:
     view = whisper_view(small_whisper, "auto")
     view.model.requires_grad_(True)
     optimiser = torch.optim.Adam(view.model.parameters(), 0.005)
-    learner, codes = LanguageView.of(view, "en"), torch.arange(3).repeat(4)
+    learner, codes = LanguageView.of_whisper(view, "en"), torch.arange(3).repeat(4)
     for step in range(30):
         waves, lengths = padded(
             [spoken(list(HERTZ)[code], 100 + 12 * step + i).samples for i, code in enumerate(codes)]
         )
         optimiser.zero_grad()
-        torch.nn.functional.cross_entropy(learner._scores(waves, Batch(lengths, [""] * 12)), codes).backward()
+        torch.nn.functional.cross_entropy(learner._scores(waves, AttackBatch(lengths, [""] * 12)), codes).backward()
         optimiser.step()
     view.model.requires_grad_(False)
     return view
@@ -304,7 +307,7 @@ def test_language_confusion_makes_english_serbian(polyglot) -> None:
     assert [one.facts["language_before"] for one in found] == ["en"] * 6
     assert sum(one.facts["language_after"] == "sr" for one in found) >= 5
     noise = [clip.samples + attack.bound.draw(clip.samples, np.random.default_rng(1)) for clip in clips]
-    assert LanguageView.of(polyglot, "sr").detect(noise) == ["en"] * 6
+    assert LanguageView.of_whisper(polyglot, "sr").detect(noise) == ["en"] * 6
 
 
 def test_one_perturbation_makes_held_out_english_serbian(polyglot, tmp_path) -> None:
@@ -325,19 +328,19 @@ def test_one_perturbation_makes_held_out_english_serbian(polyglot, tmp_path) -> 
 @pytest.fixture(scope="module")
 def tiny_en() -> View:
     if not (default_folder() / "config.json").is_file():
-        pytest.skip("python -m srb.models.whisper_weights")
+        pytest.skip("python -m tests.whisper_weights")
     return open_view(open_model(f"hf:{default_folder()}?device=cpu"))
 
 
 @pytest.mark.slow
 def test_whisper_tiny_en_hears_and_reads_the_same_and_falls_to_pgd(tiny_en, speech) -> None:
-    clip = Clip("speech", speech[: 3 * RATE], "", "en", "human")
+    clip = AttackClip("speech", speech[: 3 * RATE], "", "en", "human")
     assert tiny_en.difference([clip]) < 1e-4
     (heard,) = tiny_en.transcribe([clip.samples], "en")
     assert len(heard.split()) > 3
     waves, lengths = padded([clip.samples])
-    assert tiny_en.read(waves, Batch(lengths, [heard], "en")) == [heard]
-    clip = Clip("speech", clip.samples, heard, "en", "human")
-    (found,) = Pgd(Bound(snr_db=20), 3, steps=4, hear_every=4).run(tiny_en, [clip])
+    assert tiny_en.read(waves, AttackBatch(lengths, [heard], "en")) == [heard]
+    clip = AttackClip("speech", clip.samples, heard, "en", "human")
+    (found,) = Pgd(Bound(snr_db=20), 3, steps=4, transcribe_every=4).run(tiny_en, [clip])
     assert found.facts["loss_after"] > found.facts["loss_before"] + 1
     assert found.facts["wer_after"] >= 0.5

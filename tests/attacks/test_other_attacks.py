@@ -11,21 +11,22 @@ from small import SmallCtc as Kind  # noqa: E402
 from small import clip_of, ctc, trained  # noqa: E402
 from tone_config import one_thread  # noqa: E402, F401
 
-from srb.attacks.clips import Bound, Clip, snr_db  # noqa: E402
+from srb.attacks.clips import AttackClip, Bound, snr_db  # noqa: E402
 from srb.attacks.cw import TARGETS, CarliniWagner, closest  # noqa: E402
+from srb.attacks.differentiable.base import View  # noqa: E402
+from srb.attacks.differentiable.ensemble import joined  # noqa: E402
+from srb.attacks.differentiable.open_view import open_view  # noqa: E402
 from srb.attacks.genetic import Genetic  # noqa: E402
 from srb.attacks.transfer import (  # noqa: E402
     Cell,
     Transfer,
     as_table,
     related,
-    together,
 )
-from srb.attacks.universal import Fit, Perturbation, Universal, refuse_overlap  # noqa: E402
-from srb.attacks.views import View, open_view  # noqa: E402
-from srb.builders.audio import to_pcm16  # noqa: E402
-from srb.builders.errors import UserError  # noqa: E402
+from srb.attacks.universal import Perturbation, Universal, UniversalFit, refuse_overlap  # noqa: E402
 from srb.builders.perturb.kenansville import kenansville  # noqa: E402
+from srb.core.audio import to_pcm16  # noqa: E402
+from srb.core.errors import UserError  # noqa: E402
 from srb.models.adapters.python import Function  # noqa: E402
 
 
@@ -43,7 +44,7 @@ def test_universal_beats_a_random_perturbation_of_its_norm_on_held_out_clips(vie
     dev, test = [clip_of(seed) for seed in range(200, 206)], [clip_of(seed) for seed in range(12)]
     refuse_overlap(dev, test)
     seen: list[float] = []
-    fit = Fit(10, epochs=3, steps=8, learning_rate=0.01, clip_radius=0.05, seconds=0.5)(view, dev, seen.append)
+    fit = UniversalFit(10, epochs=3, steps=8, learning_rate=0.01, clip_radius=0.05, seconds=0.5)(view, dev, seen.append)
     assert fit.about["dev_success"] == pytest.approx(max(seen), abs=1e-4)
     radius = np.mean([np.abs(clip.samples).max() for clip in dev]) * 10 ** (-10 / 20)
     assert np.abs(fit.samples).max() <= radius + 1e-6
@@ -61,7 +62,7 @@ def test_universal_beats_a_random_perturbation_of_its_norm_on_held_out_clips(vie
 def test_an_interrupted_fit_goes_on_where_it_stopped(view, tmp_path) -> None:
     dev = [clip_of(seed) for seed in range(200, 204)]
     settings = {"epochs": 4, "steps": 3, "learning_rate": 0.002, "seconds": 0.5, "cer": 3.0}  # never reached
-    fit, place = Fit(10, **settings), tmp_path / "fit.npz"
+    fit, place = UniversalFit(10, **settings), tmp_path / "fit.npz"
     whole = fit(view, dev)
     seen: list[float] = []
 
@@ -75,9 +76,9 @@ def test_an_interrupted_fit_goes_on_where_it_stopped(view, tmp_path) -> None:
     again = fit(view, dev, seen.append, place)
     assert len(seen) == 4  # two epochs before, two after
     assert max(seen) == 0  # so the last epoch counts: every one took more steps away from the clips
-    assert np.abs(again.samples).max() > np.abs(Fit(10, **settings | {"epochs": 1})(view, dev).samples).max()
+    assert np.abs(again.samples).max() > np.abs(UniversalFit(10, **settings | {"epochs": 1})(view, dev).samples).max()
     assert np.array_equal(again.samples, whole.samples)
-    Fit(20, **settings)(view, dev, seen.append, place)  # another fit does not go on from it
+    UniversalFit(20, **settings)(view, dev, seen.append, place)  # another fit does not go on from it
     assert len(seen) == 8
 
 
@@ -85,7 +86,7 @@ def test_dev_clips_in_the_test_set_are_refused_by_id_and_by_sound() -> None:
     dev, test = [clip_of(1)], [clip_of(2), clip_of(1)]
     with pytest.raises(UserError, match="'clip-001' is in the test config too"):
         refuse_overlap(dev, test)
-    renamed = Clip("another name", test[1].samples, "", "en", "x")
+    renamed = AttackClip("another name", test[1].samples, "", "en", "x")
     with pytest.raises(UserError, match="'another name'"):
         refuse_overlap(dev, [renamed])
 
@@ -117,6 +118,8 @@ def test_cw_reaches_its_target_and_then_gets_fainter(view) -> None:
 def test_a_target_of_the_closest_length_is_chosen() -> None:
     assert closest("one two three four five", TARGETS) == "Really short test string"
     assert closest("x" * 85, TARGETS).startswith("Tis a strange change")
+    assert closest("x" * 200, TARGETS).startswith("The bourgeois did not care")
+    assert len(TARGETS) == 2 + 13  # those of 7.3.1 and 5.3.1, and the thirteen of D.2.3
     assert closest("Let me see how can I begin", TARGETS) != "Let me see how can I begin"
 
 
@@ -137,7 +140,7 @@ def test_genetic_needs_queries_alone_and_gets_better_with_them() -> None:
 @pytest.mark.parametrize("snr", [40, 30, 20, 10])
 @pytest.mark.parametrize("odd", [0, 1])
 def test_kenansville_zeroes_the_weakest_bins_down_to_the_snr(speech, snr, odd) -> None:
-    clip = Clip("x", speech[: 32_000 + odd], "a")
+    clip = AttackClip("x", speech[: 32_000 + odd], "a")
     made = kenansville(clip.samples, 16_000, snr, np.random.default_rng(0))
     reached = snr_db(clip.samples, to_pcm16(made))
     assert snr <= reached < snr + 0.5
@@ -158,9 +161,9 @@ def test_kenansville_leaves_silence_alone() -> None:
 def test_transfer_on_one_and_on_several_proxies() -> None:
     one, other = recogniser(), recogniser(1)
     clips = [clip_of(seed) for seed in range(6)]
-    attack = Transfer(Bound(snr_db=10), 4, steps=10, hear_every=0)
-    alone = attack.run(together([open_view(one)]), clips)
-    both = attack.run(together([open_view(one), open_view(other)]), clips)
+    attack = Transfer(Bound(snr_db=10), 4, steps=10, transcribe_every=0)
+    alone = attack.run(joined([open_view(one)]), clips)
+    both = attack.run(joined([open_view(one), open_view(other)]), clips)
     from srb.attacks.transfer import score
 
     transferred = [score(other, [(found.clip, found.pcm) for found in column])[0] for column in (alone, both)]
@@ -178,3 +181,10 @@ def test_models_that_share_weights_are_marked() -> None:
     kinds = ((0.5, None), (1.0, "same"), (0.1, "shared weights"))
     table = as_table([Cell(f"m{success}", "p", success, success, tie) for success, tie in kinds])
     assert [line.split()[-1] for line in table.splitlines()[1:4]] == ["50.0", "100.0=", "10.0~"]
+
+
+def test_the_weight_of_the_energy_is_an_option() -> None:
+    from srb.attacks.registry import AttackOptions, make_attack
+
+    assert make_attack("cw", 0, AttackOptions(regularisation=1.0)).describe()["regularisation"] == 1.0
+    assert make_attack("cw", 0, AttackOptions()).describe()["regularisation"] == 0.25

@@ -12,9 +12,11 @@ from hypothesis import strategies as st  # noqa: E402
 from small import clip_of, ctc, seq2seq, transducer  # noqa: E402
 from tone_config import one_thread  # noqa: E402, F401
 
-from srb.attacks.clips import Batch, Bound, Clip, batches, padded, snr_db, to_float  # noqa: E402
+from srb.attacks.clips import AttackBatch, AttackClip, Bound, batches, padded, snr_db, to_float  # noqa: E402
+from srb.attacks.differentiable.base import View  # noqa: E402
+from srb.attacks.differentiable.open_view import open_view  # noqa: E402
+from srb.attacks.gradient_loop import BestCandidates  # noqa: E402
 from srb.attacks.pgd import Pgd  # noqa: E402
-from srb.attacks.views import View, open_view  # noqa: E402
 from srb.models.adapters.python import Function  # noqa: E402
 
 KINDS = {"ctc": ctc, "seq2seq": seq2seq, "transducer": transducer}
@@ -31,7 +33,7 @@ def view(request) -> View:
 
 
 @pytest.fixture(scope="module")
-def clips() -> list[Clip]:
+def clips() -> list[AttackClip]:
     return [clip_of(seed, words=1 + seed % 3) for seed in range(8)]
 
 
@@ -63,7 +65,7 @@ def exact(view) -> View:
 
 
 def test_a_batch_of_8_gives_what_8_batches_of_1_give(exact, clips) -> None:
-    attack = Pgd(Bound(snr_db=15), 3, steps=6, hear_every=3)
+    attack = Pgd(Bound(snr_db=15), 3, steps=6, transcribe_every=3)
     singles = [one for clip in clips for one in attack.run(exact, [clip])]
     for together, alone in zip(attack.run(exact, clips), singles, strict=True):
         assert np.abs(together.pcm.astype(int) - alone.pcm).max() <= 1  # the last bit of the stored samples
@@ -76,8 +78,8 @@ def test_a_batch_of_8_gives_what_8_batches_of_1_give(exact, clips) -> None:
 
 
 def test_a_clip_that_is_done_leaves_the_others_as_they_are(exact, clips) -> None:
-    patient = Pgd(Bound(snr_db=12), 3, steps=8, hear_every=2)
-    hasty = Pgd(Bound(snr_db=12), 3, steps=8, hear_every=2, stop=0.5)
+    patient = Pgd(Bound(snr_db=12), 3, steps=8, transcribe_every=2)
+    hasty = Pgd(Bound(snr_db=12), 3, steps=8, transcribe_every=2, stop=0.5)
     for slow, quick in zip(patient.run(exact, clips), hasty.run(exact, clips), strict=True):
         assert quick.facts["steps"] <= slow.facts["steps"] == 8
         if quick.facts["steps"] == 8:
@@ -91,7 +93,7 @@ def test_gradients_are_those_of_finite_differences(view, clips) -> None:
     model.double()
     try:
         waves, lengths = padded([clip.samples for clip in clips[:3]])
-        waves, batch = waves.double(), Batch(lengths, [clip.text for clip in clips[:3]])
+        waves, batch = waves.double(), AttackBatch(lengths, [clip.text for clip in clips[:3]])
         found, slope = view.gradient(waves, batch)
         torch.manual_seed(0)
         way = torch.randn_like(waves) * (slope != 0)
@@ -112,7 +114,7 @@ def test_fgsm_is_one_full_signed_step(clips) -> None:
     view = view_of(ctc)
     (one,) = Pgd.fgsm(Bound("linf", eps=0.01)).run(view, clips[:1])
     waves, lengths = padded([clips[0].samples])
-    _, slope = view.gradient(waves, Batch(lengths, [clips[0].text]))
+    _, slope = view.gradient(waves, AttackBatch(lengths, [clips[0].text]))
     moved = to_float(one.pcm) - clips[0].samples
     most = np.floor(0.01 * 32768) / 32768
     assert np.allclose(moved, most * np.sign(slope[0].numpy()), atol=1e-7)
@@ -121,8 +123,8 @@ def test_fgsm_is_one_full_signed_step(clips) -> None:
 
 def test_more_restarts_are_never_worse(clips) -> None:
     view = view_of(ctc)
-    once = Pgd(Bound(snr_db=25), 2, steps=3, hear_every=0).run(view, clips)
-    often = Pgd(Bound(snr_db=25), 2, steps=3, hear_every=0, restarts=4).run(view, clips)
+    once = Pgd(Bound(snr_db=25), 2, steps=3, transcribe_every=0).run(view, clips)
+    often = Pgd(Bound(snr_db=25), 2, steps=3, transcribe_every=0, restarts=4).run(view, clips)
     assert all(b.facts["wer_after"] >= a.facts["wer_after"] for a, b in zip(once, often, strict=True))
     assert all(b.facts["steps"] == 12 for b in often)
 
@@ -152,7 +154,7 @@ def test_it_beats_white_noise_of_the_same_snr(clips) -> None:
 )
 def test_stored_samples_are_never_beyond_the_bound(size, seed, loudness, snr, norm, excess) -> None:
     rng = np.random.default_rng(seed)
-    clip = Clip("x", (loudness * rng.uniform(-1, 1, size)).astype(np.float32), "a")
+    clip = AttackClip("x", (loudness * rng.uniform(-1, 1, size)).astype(np.float32), "a")
     bound = Bound(norm, snr)
     delta = excess * bound.radius(clip.samples) * rng.standard_normal(size) / np.sqrt(size)
     pcm = bound.store(clip.samples, delta)
@@ -165,7 +167,7 @@ def test_stored_samples_are_never_beyond_the_bound(size, seed, loudness, snr, no
 def test_the_bound_is_used_and_not_only_kept() -> None:
     """Rounding must not eat the perturbation: a loud clip at 20 dB ends within a hundredth of a dB."""
     rng = np.random.default_rng(1)
-    clip = Clip("x", (0.3 * rng.standard_normal(16_000)).clip(-1, 1).astype(np.float32), "a")
+    clip = AttackClip("x", (0.3 * rng.standard_normal(16_000)).clip(-1, 1).astype(np.float32), "a")
     bound = Bound(snr_db=20)
     delta = rng.standard_normal(16_000)
     pcm = bound.store(clip.samples, 3 * bound.radius(clip.samples) * delta / np.linalg.norm(delta))
@@ -176,3 +178,73 @@ def test_batches_are_of_like_length_and_of_one_length_where_padding_shows(clips)
     assert sorted(clip.id for batch in batches(clips, 3, True) for clip in batch) == [clip.id for clip in clips]
     assert all(len({len(clip.samples) for clip in batch}) == 1 for batch in batches(clips, 3, False))
     assert max(len(batch) for batch in batches(clips, 3, True)) == 3
+
+
+class Slope(View):
+    """A recogniser whose loss rises by the same slope everywhere: where PGD goes can be worked out by hand."""
+
+    def __init__(self, slope: list[float]) -> None:
+        self.slope = torch.tensor(slope)
+        self.visited: list[list[float]] = []  # where the gradient was asked for
+
+    def gradient(self, waves, batch):
+        self.visited += waves.tolist()
+        return waves @ self.slope, self.slope.expand_as(waves)
+
+    def transcribe(self, signals, language):
+        return ["a"] * len(signals)
+
+
+def visited(bound: Bound, towards: int, slope: list[float], samples: list[float], **options) -> np.ndarray:
+    """The perturbations from which PGD took its steps, one row a step; the last is where it ended."""
+    view, clip = Slope(slope), AttackClip("x", np.array(samples, np.float32), "a")
+    candidates = BestCandidates(view, [clip], bound, ["a"])
+    Pgd(bound, random_start=False, **options).search(view, [clip], ["a"], candidates, towards)
+    assert candidates.best[0] is not None
+    end = to_float(candidates.best[0][1])
+    return np.array([*view.visited, end]) - clip.samples
+
+
+LSB = 1 / 32768
+
+
+@pytest.mark.parametrize("towards", [1, -1])
+def test_l2_steps_are_four_tenths_of_the_radius_and_end_on_the_sphere(towards) -> None:
+    """The clip has norm 0.5, so at 20 dB the radius is 0.05; the slope has the direction (0.6, 0.8)."""
+    found = visited(Bound(snr_db=20), towards, [3.0, 4.0], [0.3, 0.4], steps=5)
+    expected = np.outer([0, 0.02, 0.04, 0.05, 0.05, 0.05], [0.6 * towards, 0.8 * towards])
+    assert np.allclose(found, expected, atol=2 * LSB)
+
+
+@pytest.mark.parametrize("towards", [1, -1])
+def test_linf_steps_go_to_the_corner_of_the_cube_and_stay(towards) -> None:
+    found = visited(Bound("linf", eps=0.01), towards, [3.0, -0.1, 0.0], [0.3, 0.4, 0.1], steps=5)
+    expected = np.outer([0, 0.004, 0.008, 0.01, 0.01, 0.01], [towards, -towards, 0])
+    assert np.allclose(found, expected, atol=2 * LSB)
+
+
+def test_a_clip_at_full_scale_is_held_in_the_range() -> None:
+    found = visited(Bound("linf", eps=0.1), 1, [1.0, 1.0], [0.95, -0.95], steps=4)
+    assert np.allclose(found[:, 0], [0, 0.04, 0.05, 0.05, 0.05 - LSB], atol=2 * LSB)
+    assert np.allclose(found[:, 1], [0, 0.04, 0.08, 0.1, 0.1], atol=2 * LSB)
+
+
+def test_projection_gives_the_nearest_point_of_the_ball() -> None:
+    delta, radii = torch.tensor([[3.0, 4.0], [0.3, 0.4]]), torch.tensor([1.0, 1.0])
+    assert torch.allclose(Bound(snr_db=0).project(delta, radii), torch.tensor([[0.6, 0.8], [0.3, 0.4]]))
+    cube = Bound("linf", eps=1.0)
+    assert torch.equal(cube.project(delta, radii), torch.tensor([[1.0, 1.0], [0.3, 0.4]]))
+    assert torch.equal(cube.project(-delta, radii), torch.tensor([[-1.0, -1.0], [-0.3, -0.4]]))
+
+
+def test_a_random_start_is_the_clips_own_draw_and_another_one_at_each_restart() -> None:
+    """Where the loss is flat, PGD stays where the clip's own stream put it, inside the range."""
+    bound, view = Bound(snr_db=0), Slope([0.0, 0.0, 0.0])
+    clip = AttackClip("x", np.array([0.9, -0.9, 0.1], np.float32), "a")
+    attack = Pgd(bound, 3, steps=1, restarts=2, seed="mine")
+    taken = attack.search(view, [clip], ["a"], BestCandidates(view, [clip], bound, ["a"]), towards=1)
+    assert taken == [2]
+    for visited, seed in zip(view.visited, ("mine", "mine1"), strict=True):
+        start = bound.draw(clip.samples, clip.rng("pgd", 3, seed))
+        assert np.allclose(visited, np.clip(clip.samples + start, -1, 1), atol=1e-6)
+        assert np.abs(start).max() > 0.01

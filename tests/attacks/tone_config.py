@@ -25,9 +25,10 @@ def write_clean(folder: Path, name: str, clips: list[tuple[str, str, np.ndarray]
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    from srb.builders.audio import encode_flac, to_pcm16
-    from srb.builders.card import write_card
-    from srb.builders.rows import SCHEMA, content_digest, row_digest
+    from srb.builders.dataset_card import write_card
+    from srb.builders.rows import SCHEMA
+    from srb.core.audio import encode_flac, to_pcm16
+    from srb.core.row_hashes import content_digest, row_digest
 
     rows = []
     for clip_id, text, samples in clips:
@@ -57,6 +58,7 @@ def write_clean(folder: Path, name: str, clips: list[tuple[str, str, np.ndarray]
         "benchmark_version": "1",
         "content_sha256": content_digest(row["sha256"] for row in rows),
         "rows": len(rows),
+        "files": ["test-00000-of-00001.parquet"],
         "seconds": sum(row["duration"] for row in rows),
         "language": "en",
         "scenario": "clean",
@@ -68,7 +70,7 @@ def write_clean(folder: Path, name: str, clips: list[tuple[str, str, np.ndarray]
         "corpus": {**corpus, "derivatives_allowed": True},
         "fingerprint": "",
     }
-    (place / "manifest.json").write_text(json.dumps(manifest))
+    (place / "_manifest.json").write_text(json.dumps(manifest))
     write_card(folder)
     return place
 

@@ -8,11 +8,11 @@ import pytest
 import soundfile
 from speech import RATE
 
-from srb.builders import audio
 from srb.builders.apply import apply
 from srb.builders.banks import Banks
-from srb.builders.errors import UserError
 from srb.builders.scenarios import SCENARIOS, perturbations
+from srb.core import audio
+from srb.core.errors import UserError
 
 ALL = [pytest.param(scenario, id=scenario.name) for scenario in perturbations()]
 BANKS = Banks()

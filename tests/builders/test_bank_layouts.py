@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 import soundfile
 
+from srb.builders import recording as recordings
 from srb.builders.banks import open_bank
-from srb.builders.banks import recording as recordings
 from srb.builders.banks.layouts import LAYOUTS
-from srb.builders.errors import UserError
-from srb.builders.seeding import clip_rng
+from srb.core.errors import UserError
+from srb.core.seeding import clip_rng
 
 RATE = 16_000
 CLIP = np.zeros(RATE, np.float32)

@@ -9,7 +9,7 @@ import soundfile
 from speech import RATE
 
 from srb.builders.corpora import Problem, open_corpus, parse_flags
-from srb.builders.errors import UserError
+from srb.core.errors import UserError
 
 
 def tone(path, seconds=0.5, rate=16_000, channels=1):

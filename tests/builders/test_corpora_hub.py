@@ -9,8 +9,8 @@ import pyarrow.parquet
 import pytest
 import soundfile
 
-from srb.builders.corpora import hub, open_corpus
-from srb.builders.errors import UserError
+from srb.builders.corpora import hub_dataset, open_corpus
+from srb.core.errors import UserError
 
 
 def flac(seed, duration_s=0.5):
@@ -89,19 +89,19 @@ def test_a_listed_utterance_is_small_and_travels(saved):
     assert np.array_equal(pickle.loads(packed).load(), clip.load())
 
 
-def test_rows_without_audio_or_id(tmp_path, parquet, rows):
+def test_rows_without_audio_or_id(parquet, rows):
     rows["audio"][0] = {"bytes": None, "path": None}
-    rows["audio"][1] = {"bytes": None, "path": str(tmp_path / "gone.flac")}
+    rows["audio"][1] = {"bytes": None, "path": str(parquet / "gone.flac")}
     del rows["id"]
-    soundfile.write(tmp_path / "here.flac", np.zeros(160), 16_000)
-    rows["audio"][2] = {"bytes": None, "path": str(tmp_path / "here.flac")}
+    soundfile.write(parquet / "here.flac", np.zeros(160), 16_000)
+    rows["audio"][2] = {"bytes": None, "path": str(parquet / "here.flac")}
     # Written by another tool: a plain struct column, which `datasets` does not know to be audio.
     pyarrow.parquet.write_table(pyarrow.table(rows), parquet / "test-00000-of-00001.parquet")
     corpus = open_corpus(f"hf:{parquet}", "en", "mine")
     (clip,) = corpus.utterances
     assert clip.id == "here"
     assert len(clip.load()) == 160
-    assert [problem.what for problem in corpus.problems] == ["no audio", f"no such file: {tmp_path / 'gone.flac'}"]
+    assert [problem.what for problem in corpus.problems] == ["no audio", f"no such file: {parquet / 'gone.flac'}"]
     assert corpus.problems[1].where.endswith("row 1")
 
 
@@ -160,10 +160,10 @@ def test_a_dataset_that_is_not_there(tmp_path, monkeypatch):
 
 
 def test_the_grammar_of_names():
-    assert hub.parse("/data/LibriSpeech") is None
-    assert hub.parse("hf:a/b") == hub.HubSpec("a/b")
-    assert hub.parse("hf:a/b:clean:test") == hub.HubSpec("a/b", "clean", "test")
-    assert hub.parse("hf-stream:a/b::test") == hub.HubSpec("a/b", None, "test", True)
+    assert hub_dataset.parse("/data/LibriSpeech") is None
+    assert hub_dataset.parse("hf:a/b") == hub_dataset.HubSpec("a/b")
+    assert hub_dataset.parse("hf:a/b:clean:test") == hub_dataset.HubSpec("a/b", "clean", "test")
+    assert hub_dataset.parse("hf-stream:a/b::test") == hub_dataset.HubSpec("a/b", None, "test", True)
 
 
 @pytest.mark.parametrize(
@@ -177,7 +177,7 @@ def test_the_grammar_of_names():
 def test_hf_alone_is_the_standard_dataset(name, language, far, expected):
     from srb.builders.corpora import CORPORA
 
-    spec = hub.complete(hub.HubSpec(""), CORPORA[name].info.hub, language, far)
+    spec = hub_dataset.complete(hub_dataset.HubSpec(""), CORPORA[name].info.hub, language, far)
     assert (spec.path, spec.config, spec.split) == expected
 
 

@@ -10,7 +10,7 @@ from srb.builders.corpora import open_corpus
 from srb.builders.corpora.ami import TEST_MEETINGS
 from srb.builders.corpora.chime import seconds
 from srb.builders.corpora.tedlium import clean
-from srb.builders.errors import UserError
+from srb.core.errors import UserError
 
 
 def sound(path, duration_s=1.0, rate=16_000, channels=1, **options):

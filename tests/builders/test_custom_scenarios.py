@@ -9,7 +9,7 @@ from speech import RATE
 from srb.builders.apply import apply
 from srb.builders.banks import Banks
 from srb.builders.custom import load_table
-from srb.builders.errors import UserError
+from srb.core.errors import UserError
 
 am = pytest.importorskip("audiomentations")
 

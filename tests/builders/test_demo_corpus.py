@@ -9,7 +9,7 @@ import soundfile
 
 from srb.builders.corpora import open_corpus
 from srb.builders.corpora.demo import FOLDER
-from srb.builders.errors import UserError
+from srb.core.errors import UserError
 
 
 @pytest.fixture(scope="module")
@@ -49,6 +49,15 @@ def test_files_and_manifest_agree_and_every_clip_has_a_licence():
     assert {row["file"] for row in rows} == {path.name for path in FOLDER.glob("*.flac")}
     assert {row["licence"] for row in rows} == {"Apache-2.0", "MIT", "MIT-Festival"}
     assert {row["kind"] for row in rows} == {"human", "synthetic"}
+
+
+def test_the_notice_of_each_licence_names_the_clips_under_it():
+    _, *sections = (FOLDER / "NOTICE.md").read_text(encoding="utf-8").split("\n## ")
+    named = {head.split(":")[0]: head for head in (section.splitlines()[0] for section in sections)}
+    with (FOLDER / "manifest.csv").open(encoding="utf-8") as file:
+        wanted = {(row["licence"], row["file"].rsplit("-", 1)[0]) for row in csv.DictReader(file)}
+    assert {licence for licence, _ in wanted} == set(named)
+    assert [(licence, clips) for licence, clips in sorted(wanted) if f"`{clips}-*.flac`" not in named[licence]] == []
 
 
 def test_flac_of_16_bit_at_16_khz_with_sane_levels_and_margins():

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from speech import RATE
 
-from srb.builders.perturb.noise import fit, gaussian, mix, snr_db
+from srb.builders.perturb.noise import gaussian, mix, snr_db, to_length
 
 
 def clip(seed: int, length: int) -> np.ndarray:
@@ -39,5 +39,5 @@ def test_silent_speech_and_silent_noise_leave_the_clip_as_it_was(speech):
 
 
 def test_short_noise_repeats_and_long_noise_is_cut_at_its_start():
-    assert fit(np.arange(3.0), 7).tolist() == [0, 1, 2, 0, 1, 2, 0]
-    assert fit(np.arange(9.0), 2).tolist() == [0, 1]
+    assert to_length(np.arange(3.0), 7).tolist() == [0, 1, 2, 0, 1, 2, 0]
+    assert to_length(np.arange(9.0), 2).tolist() == [0, 1]

@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from srb.builders.banks import open_bank, shoebox
-from srb.builders.banks.recording import Recording
 from srb.builders.banks.rooms import (
     PUBLISHED_SRMR,
     bins,
@@ -23,6 +22,7 @@ from srb.builders.banks.rooms import (
 )
 from srb.builders.banks.srmr import room_srmr, srmr, utterance
 from srb.builders.perturb.room import convolve, prepare
+from srb.builders.recording import Recording
 
 RATE = 16_000
 

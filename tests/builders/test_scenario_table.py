@@ -1,12 +1,15 @@
 """The table holds what the papers say, and every row is usable."""
 
+import csv
 import pickle
+from pathlib import Path
 
 import pytest
 
-from srb.builders.errors import UserError
-from srb.builders.names import ConfigName, parse
-from srb.builders.scenarios import CATEGORIES, SCENARIOS, find, perturbations
+from srb.builders.scenarios import SCENARIOS, find, perturbations
+from srb.core.categories import CATEGORIES
+from srb.core.errors import UserError
+from srb.core.names import ConfigName, parse
 
 PAPER = [row for row in SCENARIOS.values() if row.source.startswith("SRB") and row.name != "clean"]
 
@@ -18,8 +21,42 @@ def test_the_paper_has_114_scenarios():
     assert all(len(row.levels) == 4 for row in simulated)
 
 
+def printed_in_table_2() -> dict[str, tuple[str, list[float]]]:
+    """The unit and the values that the paper prints for each of its perturbations, by our name of it."""
+    with (Path(__file__).parent / "data" / "paper_table2.csv").open() as file:
+        return {
+            name: (row["unit"], [float(row[f"sev{level}"]) for level in range(1, 5)])
+            for row in csv.DictReader(file)
+            for name in row["scenarios"].split()
+        }
+
+
+def as_we_say_it(name: str, unit: str, values: list[float]) -> list[float]:
+    """The paper's values in the units of the table."""
+    if name in ("rir", "real_rir"):  # mean RT60 and SRMR of four bins; the table counts the bins
+        return [1, 2, 3, 4]
+    if unit == "oct":
+        return [12 * value * (-1 if name == "pitch_down" else 1) for value in values]
+    if unit == "kHz":  # a misprint: all but the first are Hz
+        return [1000 * value if value == 4 else value for value in values]
+    return values
+
+
+def test_severities_are_those_of_the_papers_table_2():
+    expected = {name: as_we_say_it(name, *printed) for name, printed in printed_in_table_2().items()}
+    assert {row.name: list(row.severities) for row in PAPER if row.graded} == expected
+
+
+UNITS = {"dB": {"snr_db"}, "ms": {"delay_ms"}, "x": {"factor", "fraction"}, "oct": {"semitones"}, "kHz": {"corner_hz"}}
+
+
+def test_parameters_are_named_after_the_papers_units():
+    printed = {name: unit for name, (unit, _) in printed_in_table_2().items() if unit in UNITS}
+    assert {name for name, unit in printed.items() if SCENARIOS[name].parameter not in UNITS[unit]} == set()
+
+
 def test_aequevox_has_8_transformations_in_5_levels():
-    rows = [row for row in SCENARIOS.values() if row.category == "aequevox" and row.graded]
+    rows = [row for row in SCENARIOS.values() if row.source == "AequeVox Table 2" and row.graded]
     assert [len(row.levels) for row in rows] == [5] * 8
 
 

@@ -13,12 +13,12 @@ import soundfile
 
 from srb.builders import tts
 from srb.builders.corpora import open_corpus
-from srb.builders.errors import UserError
+from srb.core.errors import UserError
 
 
 @pytest.fixture(autouse=True)
 def _fresh_engines():
-    tts.open_engine.cache_clear()
+    tts.open_voice_engine.cache_clear()
 
 
 @pytest.fixture(scope="module")
@@ -101,12 +101,12 @@ def test_the_reference_is_cut_with_what_is_spoken(clean):
 
 def test_unknown_engines_and_missing_programs(monkeypatch):
     with pytest.raises(UserError, match="no text-to-speech engine; there are espeak"):
-        tts.open_engine("siri")
+        tts.open_voice_engine("siri")
     monkeypatch.setattr(tts.shutil, "which", lambda name: None)
     with pytest.raises(UserError, match="apt install espeak-ng"):
-        tts.open_engine("espeak")
+        tts.open_voice_engine("espeak")
     with pytest.raises(UserError, match="no such folder of voices"):
-        tts.open_engine("yourtts@/nowhere")
+        tts.open_voice_engine("yourtts@/nowhere")
 
 
 def test_the_papers_engines():
@@ -171,20 +171,20 @@ def test_vits_through_transformers(vits, clean):
 
 def test_vits_with_nothing_to_say(vits):
     with pytest.raises(UserError, match="can say nothing of"):
-        tts.open_engine(f"hf:{vits}").speak("", "0", "en", 0)
+        tts.open_voice_engine(f"hf:{vits}").speak("", "0", "en", 0)
 
 
 def test_other_models_are_refused(tmp_path):
     transformers = pytest.importorskip("transformers", reason="transformers is not installed")
     transformers.BertConfig().save_pretrained(tmp_path)
     with pytest.raises(UserError, match="is a bert model; text-to-speech works with bark, speecht5, vits"):
-        tts.open_engine(f"hf:{tmp_path}")
+        tts.open_voice_engine(f"hf:{tmp_path}")
 
 
 def test_a_model_that_is_not_there():
     pytest.importorskip("transformers", reason="transformers is not installed")
     with pytest.raises(UserError, match="cannot be loaded"):
-        tts.open_engine("hf:/nowhere/model")
+        tts.open_voice_engine("hf:/nowhere/model")
 
 
 def test_speecht5_with_an_x_vector(tmp_path, clean, monkeypatch):
@@ -219,7 +219,7 @@ def test_speecht5_with_an_x_vector(tmp_path, clean, monkeypatch):
     samples = clip.load()
     assert len(samples) > 100
     assert np.array_equal(clip.load(), samples)
-    tts.Transformers._vocoder.cache_clear()
+    tts.TransformersVoice._vocoder.cache_clear()
 
 
 def test_bark_voices_and_call(monkeypatch, clean):
@@ -302,4 +302,4 @@ def test_yourtts_in_the_voices_of_vctk(yourtts, clean, tmp_path):
 def test_yourtts_is_optional(monkeypatch):
     monkeypatch.setitem(sys.modules, "TTS", None)
     with pytest.raises(UserError, match=r"needs the package TTS .*--tts espeak works without it"):
-        tts.open_engine("yourtts")
+        tts.open_voice_engine("yourtts")

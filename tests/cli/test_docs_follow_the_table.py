@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
+from srb.builders.scenario_listing import as_markdown
 from srb.builders.scenarios import SCENARIOS
-from srb.cli.ls import as_markdown
 from srb.cli.main import COMMANDS
 
 ROOT = Path(__file__).parents[2]

@@ -3,7 +3,6 @@
 import json
 import subprocess
 import sys
-import time
 
 import numpy as np
 import pytest
@@ -28,17 +27,8 @@ def fails(capsys, *words) -> str:
     return said
 
 
-def test_help_is_fast():
-    command = [sys.executable, "-m", "srb.cli.main", "--help"]
-    subprocess.run(command, capture_output=True, check=True)
-    started = time.perf_counter()
-    said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    assert time.perf_counter() - started < 1  # 0.1 s on an idle machine
-    assert "perturb" in said
-
-
 def test_help_imports_nothing_heavy():
-    program = "import sys; from srb.cli.main import _parser; _parser(None).format_help(); print(*sys.modules)"
+    program = "import sys; from srb.cli.main import parser_of; parser_of(None).format_help(); print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.split()
     assert not {"numpy", "scipy", "numba", "datasets", "torch", "rich"} & set(loaded)
 
@@ -84,7 +74,7 @@ def test_a_file_without_samples_is_refused(tmp_path, capsys):
 
 
 def test_nothing_is_drawn_where_nobody_looks(capsys):
-    from srb.cli.progress import tasks
+    from srb.core.progress import tasks
 
     with tasks() as show:
         show("working", 3)(2)
@@ -131,7 +121,7 @@ def test_mistakes_get_one_line(tmp_path, wav, capsys):
     out = tmp_path / "out.wav"
     assert "did you mean echo" in fails(capsys, "perturb", wav, out, "--scenario", "ecko", "--severity", 1)
     assert "1 to 4" in fails(capsys, "perturb", wav, out, "--scenario", "echo", "--severity", 7)
-    assert "needs --severity" in fails(capsys, "perturb", wav, out, "--scenario", "echo")
+    assert "needs a severity" in fails(capsys, "perturb", wav, out, "--scenario", "echo")
     assert "either OUT and --scenario" in fails(capsys, "perturb", wav)
     assert "no such file" in fails(capsys, "perturb", tmp_path / "x.wav", out, "--scenario", "mulaw")
     assert "unknown ending" in fails(capsys, "perturb", wav, tmp_path / "out.xyz", "--scenario", "mulaw")

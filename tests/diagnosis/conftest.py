@@ -9,15 +9,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from srb.diagnosis import simulate
-from srb.diagnosis.coding import Vocabulary
-from srb.diagnosis.gather import ClipSet, Heard
+from srb.diagnosis import simulated_recogniser as simulate
+from srb.diagnosis.clip_sets import ClipSet, TranscribedSet
+from srb.diagnosis.word_ids import Vocabulary
 
 WORDS = 500
 
 
 @pytest.fixture
-def simulated() -> Callable[..., Heard]:
+def simulated() -> Callable[..., TranscribedSet]:
     """`simulated(groups, rates, ...)`: clips of each group, and `rates(model, config, group)`."""
 
     def make(
@@ -29,7 +29,7 @@ def simulated() -> Callable[..., Heard]:
         words: int = 10,
         spread: float = 0.0,
         seed: int = 0,
-    ) -> Heard:
+    ) -> TranscribedSet:
         rng = np.random.default_rng(seed)
         labels = [group for group, count in groups.items() for _ in range(count)]
         reference = simulate.sentences(len(labels), words, WORDS, rng)
@@ -51,7 +51,7 @@ def simulated() -> Callable[..., Heard]:
         clips = ClipSet("en_clean", levels, ids, tuple(None for _ in ids), {"gender": tuple(labels)})
         vocabulary = Vocabulary()
         vocabulary.encode([" ".join(f"w{i}" for i in range(WORDS))])
-        return Heard(clips, vocabulary, reference, heard)
+        return TranscribedSet(clips, vocabulary, reference, heard)
 
     return make
 

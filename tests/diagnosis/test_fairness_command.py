@@ -60,6 +60,79 @@ def test_no_reference_is_needed_for_pairs(write_run, capsys):
     assert json.loads(capsys.readouterr().out)["table9"]["alone"]["ASR sensitivity"]["one"]["female"] > 0
 
 
+def test_distances_are_pooled_over_lengths_as_in_aequevox_code(write_run, capsys):
+    """1 of 2 words, 4 of 8 and 0 of 2 differ: 5 of 12 together, not the mean of the three rates."""
+    said = ["a b", "c d e f g h i j", "k l", "m n"]
+    other = ["a x", "c d e f w x y z", "k l", "m n"]
+    gender = ["female", "female", "female", "male"]
+    configs = {"en-x_clean": said, "en-x_aeq_noise_sev1": said}
+    runs = [
+        write_run("one", configs, said, gender=gender),
+        write_run("two", configs | {"en-x_aeq_noise_sev1": other}, said, gender=gender),
+    ]
+    assert main(["fairness", *map(str, runs), "--json"]) == 0
+    made = json.loads(capsys.readouterr().out)
+    pair = next(d for d in made["degradations"] if d["form"] == "pair" and d["group"] == "female")
+    assert pair["degradation"] == round(5 / 12, 6)
+    assert made["schema"] == 2
+
+
+def test_any_column_of_the_predictions_makes_groups(write_run, capsys):
+    folder = write_run("m", CONFIGS, SAID, region=["north", "north", "south", "south"])
+    assert main(["fairness", str(folder), "--groups", "region", "--json"]) == 0
+    assert list(json.loads(capsys.readouterr().out)["sets"][0]["groups"]) == ["north", "south"]
+
+
+def test_digits_however_they_are_written(write_run, capsys):
+    """By figures: "8, 4" and "eight four" are the same two, where words would call everything wrong."""
+    said = ["eight four", "three two", "five six", "seven nine"]
+    configs = {"en-x_clean": ["8, 4.", "three two", "5 6", "7 9"], "en-x_aeq_noise_sev1": ["8 5", "3 2", "5 6", "7 9"]}
+    folder = write_run("m", configs, said, gender=GENDER)
+    argv = ["fairness", str(folder), "--normaliser", "whisper-en", "--unit", "char-nospace", "--json"]
+    assert main(argv) == 0
+    women = next(d for d in json.loads(capsys.readouterr().out)["degradations"] if d["group"] == "female")
+    assert (women["clean"], women["transformed"]) == (0, 0.25)
+
+
+def test_ratings_of_ones_own_choose_the_levels(write_run, tmp_path, capsys):
+    folder = write_run("m", CONFIGS, SAID, gender=GENDER)
+    table = tmp_path / "ratings.csv"
+    table.write_text("scenario,sev1,sev2,sev5\naeq_noise,3,,9.5\n")
+    assert main(["fairness", str(folder), "--ratings", str(table), "--json"]) == 0
+    made = json.loads(capsys.readouterr().out)
+    assert made["sets"][0]["below_comprehensibility"] == ["en-x_aeq_noise_sev1"]
+    assert made["sets"][0]["levels"] == ["en-x_aeq_noise_sev5"]
+    table.write_text("scenario,sev1\naeq_noise,eleven\n")
+    assert "line 2: 'eleven' is not a rating from 1 to 10" in fails(capsys, str(folder), "--ratings", str(table))
+
+
+def test_speakers_that_nobody_named_are_not_counted_as_none(write_run, capsys):
+    assert main(["fairness", str(write_run("m", CONFIGS, SAID, gender=GENDER))]) == 0
+    shown = capsys.readouterr().out
+    assert "female: 2 clips, male: 2 clips" in shown
+    assert "speakers" not in shown.splitlines()[0]
+    named = write_run("named", CONFIGS, SAID, gender=GENDER, speaker=["a", "a", "b", "c"])
+    assert main(["fairness", str(named)]) == 0
+    assert "female: 2 clips of 1 speaker, male: 2 clips of 2 speakers" in capsys.readouterr().out
+
+
+def test_names_of_levels_are_never_cut(write_run, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "60")
+    levels = {f"en-x_aeq_amplitude_sev{n}": LOST for n in (1, 2, 3)}
+    assert main(["fairness", str(write_run("m", {"en-x_clean": SAID} | levels, SAID, gender=GENDER))]) == 0
+    shown = capsys.readouterr().out
+    assert all(f"aeq_amplitude_sev{n} " in shown for n in (1, 2, 3))
+
+
+def test_how_many_more_violations_the_others_have(write_run, capsys):
+    mild = [*SAID[:2], "we all went to", SAID[3]]  # 1 of 10 words of the men: above tau 0.01 and 0.05, not above 0.1
+    folder = write_run("m", {**CONFIGS, "en-x_aeq_noise_sev2": mild}, SAID, gender=GENDER)
+    assert main(["fairness", str(folder), "--json"]) == 0
+    table = json.loads(capsys.readouterr().out)["table4"]["transcripts"]
+    assert table["violations"]["total"] == {"female": 4, "male": 2}
+    assert table["excess_percent"] == {"female": -50, "male": 100}
+
+
 def test_crossed_groups_and_a_minimum_size(write_run, capsys):
     folder = write_run("m", CONFIGS, SAID, gender=GENDER, accent=["x", "y", "y", "y"])
     assert main(["fairness", str(folder), "--groups", "gender+accent", "--json"]) == 0
@@ -98,7 +171,9 @@ def test_recognisers_with_different_clips_or_configs(write_run, capsys):
 @pytest.mark.parametrize(
     ("argv", "line"),
     [
-        (["--groups", "height"], "there is no column 'height'"),
+        (["--groups", "height"], "no clip says its height"),
+        (["--groups", "gender+"], "'gender+' is not a column"),
+        (["--ratings", "nowhere.csv"], "cannot read nowhere.csv"),
         (["--groups", "pitch"], "--data"),
         (["--tau", "5"], "--tau is a share"),
         (["--weights", "female"], "'female' is not GROUP=SHARE"),
@@ -139,8 +214,8 @@ def test_noise_and_silence_have_no_pitch():
 
 def test_the_proxy_agrees_with_the_demo_corpus():
     """Its voices say their gender: pitch tells most of them apart."""
-    from srb.builders.audio import read
     from srb.builders.corpora import demo
+    from srb.core.audio import read
 
     right = []
     for item in demo.read(demo.FOLDER, "en"):

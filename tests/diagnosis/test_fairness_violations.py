@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from srb.diagnosis.aequevox import (
+from srb.diagnosis.clip_sets import ClipSet, ErrorMatrix, with_transcripts, without_transcripts
+from srb.diagnosis.fairness_violations import (
     TAUS,
-    Comparison,
+    GroupComparison,
     compare_groups,
     comprehensibility,
     comprehensible,
@@ -19,7 +20,6 @@ from srb.diagnosis.aequevox import (
     group_clips,
     table4,
 )
-from srb.diagnosis.gather import ClipSet, Measured, with_transcripts, without_transcripts
 
 # AequeVox, Table 4: the totals of the Accents data set.
 TOTALS = {
@@ -38,7 +38,7 @@ def clip_set(labels, levels, speakers=None) -> ClipSet:
     return ClipSet("en_clean", tuple(levels), ids, speakers or tuple(None for _ in ids), {"group": tuple(labels)})
 
 
-def both_forms(heard, **how) -> list[Comparison]:
+def both_forms(heard, **how) -> list[GroupComparison]:
     groups = group_clips(heard.clips.labels("gender"), "gender")
     measured = [*with_transcripts(heard), *without_transcripts(heard)]
     return [c for one in measured for c in compare_groups(one, groups, **how)[1]]
@@ -112,7 +112,7 @@ def test_many_clips_are_drawn_in_blocks_with_the_same_interval(simulated, monkey
         models=("one",),
     )
     each = both_forms(heard, replicates=1000)
-    monkeypatch.setattr("srb.diagnosis.aequevox.BLOCKS", 300)
+    monkeypatch.setattr("srb.diagnosis.fairness_violations.BLOCKS", 300)
     blocks = both_forms(heard, replicates=1000)
     widths = [[c.interval[1] - c.interval[0] for c in found] for found in (each, blocks)]
     assert np.mean(widths[1]) == pytest.approx(np.mean(widths[0]), rel=0.1)
@@ -121,7 +121,7 @@ def test_many_clips_are_drawn_in_blocks_with_the_same_interval(simulated, monkey
 def test_the_papers_example_of_two_native_languages():
     """Section 3: the distance goes from 2 to 4 for L1 and from 4 to 25 for L2, which is a violation for L2 alone."""
     errors = np.array([[2, 2, 4, 4], [4, 4, 25, 25]])
-    measured = Measured(
+    measured = ErrorMatrix(
         "a b", "pair", clip_set(["L1", "L1", "L2", "L2"], ["en_aeq_noise_sev5"]), errors, np.ones((2, 4))
     )
     degraded, found = compare_groups(measured, group_clips(["L1", "L1", "L2", "L2"], "language"), replicates=100)
@@ -132,7 +132,7 @@ def test_the_papers_example_of_two_native_languages():
 
 def test_strictly_greater_than_tau():
     """Section 3, Russian and English speakers: with a difference of just tau "no fairness errors are recorded"."""
-    russian = Comparison("a", "pair", "en_aeq_noise_sev1", "Russian", "English", 0.25, 0.125, None)
+    russian = GroupComparison("a", "pair", "en_aeq_noise_sev1", "Russian", "English", 0.25, 0.125, None)
     assert not russian.violates(0.125)
     assert russian.violates(0.1)
 
@@ -188,7 +188,7 @@ def test_whole_speakers_can_be_drawn():
     errors[1, :10] = 9
     labels = ["a"] * 20 + ["b"] * 20
     speakers = ("x",) * 10 + ("y",) * 10 + tuple(f"z{i}" for i in range(20))
-    measured = Measured(
+    measured = ErrorMatrix(
         "m", "transcripts", clip_set(labels, ["en_aeq_noise_sev1"], speakers), errors, np.full((2, 40), 10)
     )
     clips, whole = (

@@ -5,20 +5,20 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from srb.diagnosis.coding import Vocabulary
-from srb.diagnosis.gather import ClipSet, Heard
-from srb.diagnosis.localise import fault_localiser, localise, table9
+from srb.diagnosis.clip_sets import ClipSet, TranscribedSet
+from srb.diagnosis.fault_localisation import fault_localiser, localise, table9
+from srb.diagnosis.word_ids import Vocabulary
 
 LEVELS = ("en_aeq_noise_sev1", "en_aeq_noise_sev5", "en_aeq_drop_sev1")
 SAID = ["my brother is nice", "his brother is here", "nice brother", "is he nice"]
 
 
-def heard(transcripts: dict[str, list[str]]) -> Heard:
+def heard(transcripts: dict[str, list[str]]) -> TranscribedSet:
     vocabulary = Vocabulary()
     reference = vocabulary.encode(SAID)
     coded = {"m": {config: vocabulary.encode(transcripts.get(config, SAID)) for config in ("en_clean", *LEVELS)}}
     ids = ("1", "2", "3", "4")
-    return Heard(ClipSet("en_clean", LEVELS, ids, (None,) * 4, {}), vocabulary, reference, coded)
+    return TranscribedSet(ClipSet("en_clean", LEVELS, ids, (None,) * 4, {}), vocabulary, reference, coded)
 
 
 def test_the_papers_example():

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from srb.cli.main import main
-from srb.diagnosis import conditions, hallucination, words
-from srb.diagnosis.coding import Vocabulary, align
+from srb.diagnosis import clip_conditions, hallucination, word_kinds
+from srb.diagnosis.clip_sets import ClipSet, ErrorMatrix
 from srb.diagnosis.disparity import group_disparity, languages, lwerr_table
-from srb.diagnosis.gather import ClipSet, Measured
-from srb.diagnosis.reportcard import aligned, card
+from srb.diagnosis.report_card import aligned, card
+from srb.diagnosis.word_ids import Vocabulary, align
 from srb.metrics.runs import open_run
 from srb.metrics.scoring import Counts
 
@@ -48,7 +48,7 @@ def test_figure_1_of_the_population_weighted_framework(wers, gap):
     labels = list(words_in)
     errors = np.array([[round(wer * words_in[g] / 100) for g, wer in zip(labels, wers, strict=True)]])
     clips = ClipSet("en_clean", (), ("1", "2", "3"), (None,) * 3, {})
-    measured = Measured("m", "transcripts", clips, errors, np.array([list(words_in.values())]))
+    measured = ErrorMatrix("m", "transcripts", clips, errors, np.array([list(words_in.values())]))
     groups = {g: np.array([i]) for i, g in enumerate(labels)}
     (found,) = group_disparity(measured, labels, groups, {"A": 0.6, "B": 0.3, "C": 0.1})
     assert found["weighted_wer"] == pytest.approx(10, abs=0.01)
@@ -62,26 +62,26 @@ def test_figure_1_of_the_population_weighted_framework(wers, gap):
 def test_bands_hold_the_shares_they_say():
     frequency = {f"w{n}": round(10_000 / n) for n in range(1, 2001)}
     total = sum(frequency.values())
-    band = words.bands(frequency)
-    shares = [sum(frequency[w] for w in band if band[w] == name) / total for name in words.BANDS]
+    band = word_kinds.bands(frequency)
+    shares = [sum(frequency[w] for w in band if band[w] == name) / total for name in word_kinds.BANDS]
     assert shares == pytest.approx([0.5, 0.3, 0.15, 0.05], abs=0.03)
     assert band["w1"].startswith("common")
     assert band["w2000"].startswith("rare")
 
 
 def test_names_and_numbers():
-    assert words.names(SAID, "en") == {"mary", "rome"}
-    assert words.names([text.upper() for text in SAID], "en") is None
-    assert words.names(SAID, "de") is None
-    assert words.names(["I think I'm late, said I."], "en") == set()
-    assert words.is_number("treinta", "es")
-    assert not words.is_number("treinta", "en")
+    assert word_kinds.names(SAID, "en") == {"mary", "rome"}
+    assert word_kinds.names([text.upper() for text in SAID], "en") is None
+    assert word_kinds.names(SAID, "de") is None
+    assert word_kinds.names(["I think I'm late, said I."], "en") == set()
+    assert word_kinds.is_number("treinta", "es")
+    assert not word_kinds.is_number("treinta", "en")
 
 
 def test_missed_words_by_kind():
     found, vocabulary = pair(SAID, NOISY)
-    kinds = words.kinds(vocabulary, SAID, "en", {"the": 4, "sea": 2, "dogs": 2, "to": 2, "rome": 1})
-    rates = words.missed(found, kinds)
+    kinds = word_kinds.kinds(vocabulary, SAID, "en", {"the": 4, "sea": 2, "dogs": 2, "to": 2, "rome": 1})
+    rates = word_kinds.missed(found, kinds)
     assert rates["numbers"] == (1, 1)  # seven became eleven
     assert rates["names"] == (2, 1)  # Mary was heard, Rome was not
     assert rates["said once"] == (1, 1)
@@ -90,9 +90,9 @@ def test_missed_words_by_kind():
 def test_lists_of_ones_own(tmp_path):
     table = tmp_path / "f.csv"
     table.write_text("word,count\nThe,5\nsea,2\n")
-    assert words.read_frequencies(table) == {"the": 5, "sea": 2}
+    assert word_kinds.read_frequencies(table) == {"the": 5, "sea": 2}
     (tmp_path / "n.txt").write_text("New York\nO'Hara\n")
-    assert words.read_names(tmp_path / "n.txt") == {"new", "york", "ohara"}
+    assert word_kinds.read_names(tmp_path / "n.txt") == {"new", "york", "ohara"}
 
 
 # --- hallucination ---------------------------------------------------------------------------------------------------
@@ -109,7 +109,7 @@ def test_what_the_speaker_repeats_is_no_loop():
     found, _ = pair(said, said)
     assert hallucination.invented_loops(found) == []
     found, _ = pair(["hm", "hm"], ["a b", "a b"])  # the same words in two clips are not one loop
-    assert hallucination.loops(found.heard) == []
+    assert hallucination.loops(found.hypothesis) == []
 
 
 def test_bursts_are_runs_of_inserted_words():
@@ -123,17 +123,17 @@ def test_bursts_are_runs_of_inserted_words():
 
 def test_bins_spread_and_speakers():
     counts = zeros([10, 10, 10, 10], [0, 1, 2, 9])
-    rows = conditions.by_bins(counts, np.array([1.0, 3.0, 4.0, math.nan]), (2, 5))
+    rows = clip_conditions.by_bins(counts, np.array([1.0, 3.0, 4.0, math.nan]), (2, 5))
     assert [(r["bin"], r["clips"], r["wer"]) for r in rows] == [("< 2", 1, 0.0), ("2 to 5", 2, 15.0)]
-    assert conditions.spread(counts)["p50"] == 15
-    assert conditions.spread(counts)["without_error"] == 0.25
-    found = conditions.speakers(counts, ["x", "x", "y", None], minimum_clips=1)
+    assert clip_conditions.spread(counts)["p50"] == 15
+    assert clip_conditions.spread(counts)["without_error"] == 0.25
+    found = clip_conditions.speakers(counts, ["x", "x", "y", None], minimum_clips=1)
     assert [(r["speaker"], r["wer"]) for r in found["worst"]] == [("y", 20), ("x", 5)]
-    assert conditions.speakers(counts, ["x", "x", "y", None], minimum_clips=3)["worst"] == []
+    assert clip_conditions.speakers(counts, ["x", "x", "y", None], minimum_clips=3)["worst"] == []
 
 
 def test_speech_rate_is_reference_words_by_seconds():
-    found = conditions.bins_of(zeros([10, 10], [1, 3]), [5.0, 2.0], [None, None])
+    found = clip_conditions.bins_of(zeros([10, 10], [1, 3]), [5.0, 2.0], [None, None])
     assert [row["bin"] for row in found["words_per_s"]] == ["2 to 2.5", ">= 3.5"]
     assert "loudness_dbfs" not in found
 

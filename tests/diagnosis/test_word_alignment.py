@@ -9,8 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rapidfuzz.distance import Levenshtein
 
-from srb.diagnosis.coding import Vocabulary, align
-from srb.diagnosis.gather import distance
+from srb.diagnosis.word_ids import Vocabulary, align
 from srb.metrics import scoring
 
 texts = st.lists(st.sampled_from(["a", "b", "c", "d"]), max_size=9).map(" ".join)
@@ -51,11 +50,11 @@ def test_wer_is_jiwers_on_long_texts():
 
 @settings(max_examples=200, deadline=None)
 @given(texts, texts)
-def test_distance_is_rapidfuzz_over_the_longer_transcript(one, other):
+def test_errors_are_rapidfuzz_distances_either_way(one, other):
     vocabulary = Vocabulary()
-    found = distance(vocabulary.encode([one]), vocabulary.encode([other]))[0]
-    assert found == Levenshtein.normalized_distance(one.split(), other.split())
-    assert found == distance(vocabulary.encode([other]), vocabulary.encode([one]))[0]
+    errors = align(vocabulary.encode([one]), vocabulary.encode([other])).counts.errors[0]
+    assert errors == Levenshtein.distance(one.split(), other.split())
+    assert errors == align(vocabulary.encode([other]), vocabulary.encode([one])).counts.errors[0]
 
 
 def test_a_failed_clip_has_no_words_and_a_language_without_spaces_is_counted_in_characters():

@@ -1,19 +1,10 @@
 """The metrics installed by name for this process, in a cache of its own, without a network."""
 
-import evaluate
 import pytest
-
-from srb.metrics import modules
+from metrics_by_name import metrics_by_name
 
 
 @pytest.fixture(scope="session")
 def here(tmp_path_factory):
-    cache = tmp_path_factory.mktemp("modules")
-    patch = pytest.MonkeyPatch()
-    patch.setattr(evaluate.config, "HF_MODULES_CACHE", str(cache))
-    patch.setattr(evaluate.config, "HF_EVALUATE_OFFLINE", True)
-    patch.syspath_prepend(str(cache))
-    for metric in modules.METRICS:
-        modules.install(metric)
-    yield cache
-    patch.undo()
+    with metrics_by_name(tmp_path_factory.mktemp("modules")) as cache:
+        yield cache

@@ -6,8 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from srb.builders.errors import UserError
-from srb.metrics.aggregate import ADVERSARIAL, CATEGORIES, ConfigCounts, of_categories, overall, score, summarise
+from srb.core.categories import ADVERSARIAL, AVERAGED
+from srb.core.errors import UserError
+from srb.metrics.aggregate import ConfigCounts, of_categories, overall, score, summarise
 from srb.metrics.difficulty import load
 from srb.metrics.scoring import Counts, align
 
@@ -19,10 +20,10 @@ TABLE_1 = Path(__file__).parent / "data" / "paper_table1.csv"
 )
 def test_category_means_reproduce_table_1(row):
     """Within rounding: nine values rounded to 0.05 each, and their mean again."""
-    values = {c: float(row[c]) for c in CATEGORIES if row[c]}
+    values = {c: float(row[c]) for c in AVERAGED if row[c]}
     mean = overall(of_categories(values))
     assert mean.values["nwerd"] == pytest.approx(float(row["avg"]), abs=0.1001)
-    assert set(mean.missing) == {c for c in CATEGORIES if not row[c]}
+    assert set(mean.missing) == {c for c in AVERAGED if not row[c]}
     attacked = overall(of_categories({c: float(row[c]) for c in ADVERSARIAL}, "werd"), ADVERSARIAL, "werd")
     assert attacked.values["werd"] == pytest.approx(float(row["adv_avg"]), abs=0.1001)
 

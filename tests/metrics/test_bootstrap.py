@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from srb.builders.errors import UserError
+from srb.core.errors import UserError
 from srb.metrics.bootstrap import holm, interval, p_value, rates, weights
 from srb.metrics.scoring import Counts
 

@@ -5,8 +5,8 @@ import random
 
 import pytest
 
-from srb.builders.errors import UserError
 from srb.cli.main import main
+from srb.core.errors import UserError
 from srb.metrics.aggregate import ConfigCounts
 from srb.metrics.compare import compare
 from srb.metrics.runs import open_run
@@ -149,3 +149,21 @@ def test_other_references_are_refused():
     )
     with pytest.raises(UserError, match="different references"):
         compare(one, two)
+
+
+def test_clips_without_speech_are_no_comparison(tmp_path):
+    """They have no error rate: a word for silence would be a WERD in the thousands, and one row more to correct for."""
+    configs = {**CONFIGS, "en_silence": ("reject", "en_clean", 0.9)}
+    runs = [write_run(tmp_path / name, name, seed=seed, configs=configs) for seed, name in enumerate(("a", "b"))]
+    rows = compare(*([run.read(config).count() for config in run.configs] for run in map(open_run, runs)))
+    assert "reject" not in {row.name for row in rows}
+
+
+def test_of_many_missing_configs_a_few_are_named(runs, tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
+    more = {f"en_{name}_sev{n}": ("sfx", "en_clean", 0.1) for name in ("bass", "treble") for n in (1, 2, 3, 4)}
+    large = write_run(tmp_path / "large", "large", configs={**CONFIGS, **more})
+    assert main(["compare", str(runs[0]), str(large)]) == 0
+    (line,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("* without")]
+    assert line.count(",") == 4
+    assert line.endswith("and 10 more (--json names all)")

@@ -2,8 +2,8 @@
 
 import pytest
 
-from srb.builders.errors import UserError
-from srb.metrics.degradation import score
+from srb.core.errors import UserError
+from srb.metrics.degradation import WerdOptions, score
 
 SAID = ["a b c d", "e f g h"]
 
@@ -17,7 +17,7 @@ def test_difference_of_the_two_rates():
 
 def test_negative_unless_floored_and_above_100():
     assert score(["a"], ["a"], ["b c"])["werd"] == -200.0
-    assert score(["a"], ["a"], ["b c"], floor=True)["werd"] == 0.0
+    assert score(["a"], ["a"], ["b c"], options=WerdOptions(floor=True))["werd"] == 0.0
     assert score(["a"], ["b c d"], ["a"])["werd"] == 300.0
 
 
@@ -29,7 +29,7 @@ def test_pairs_by_id_in_any_order_and_with_fewer_clips():
 
 
 def test_other_recordings_are_not_paired():
-    result = score(["x y"], ["x z"], SAID, SAID, replicates=50)
+    result = score(["x y"], ["x z"], SAID, SAID, options=WerdOptions(replicates=50))
     assert (result["werd"], result["paired"]) == (50.0, False)
 
 
@@ -44,7 +44,7 @@ def test_other_recordings_are_not_paired():
         ({"predictions": ["a", None]}, "predictions\\[1\\] is None .*pass '' for a clip without a transcript"),
         ({"predictions": ["a", 7]}, "predictions\\[1\\] is 7 \\(int\\), not a string"),
         ({"predictions": "a b"}, "predictions must be a list of strings, not one str"),
-        ({"speakers": ["x"], "replicates": 5}, "2 clips but 1 speakers"),
+        ({"speakers": ["x"], "options": WerdOptions(replicates=5)}, "2 clips but 1 speakers"),
     ],
 )
 def test_bad_input_is_one_clear_error(arguments, message):
@@ -57,9 +57,11 @@ def test_bad_input_is_one_clear_error(arguments, message):
 def test_interval_is_seeded_and_paired():
     said = [f"w{i} a b c" for i in range(60)]
     heard = [text if i % 3 else text.replace("a", "x") for i, text in enumerate(said)]
-    same = score(said, heard, heard, replicates=200)
+    same = score(said, heard, heard, options=WerdOptions(replicates=200))
     assert same["werd_interval"] == [0.0, 0.0]  # the same errors on the same clips: no doubt about the difference
-    once, again = (score(said, heard, said, replicates=200, seed=3)["werd_interval"] for _ in range(2))
+    once, again = (
+        score(said, heard, said, options=WerdOptions(replicates=200, seed=3))["werd_interval"] for _ in range(2)
+    )
     assert once == again
     assert once[0] < 100 * 20 / 240 < once[1]
-    assert once != score(said, heard, said, replicates=200, seed=4)["werd_interval"]
+    assert once != score(said, heard, said, options=WerdOptions(replicates=200, seed=4))["werd_interval"]

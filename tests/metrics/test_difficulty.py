@@ -8,10 +8,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from srb.builders.errors import UserError
 from srb.cli.main import main
-from srb.metrics.authors import POLLUTED, QUALITY_FILE, paper_table, quality_scores, srb_1
+from srb.core.errors import UserError
 from srb.metrics.difficulty import compute, differences, load, read_quality, resolve
+from srb.metrics.paper_table3 import POLLUTED, QUALITY_FILE, paper_table, quality_scores, srb_1
 
 
 @pytest.mark.parametrize(("measure", "cells"), [("avg", 98), ("dnsmos", 100), ("pesq", 98)])
@@ -163,3 +163,36 @@ def test_explanation_fits_the_terminal():
     assert "gaussian" in out
     assert "+15.8" in out
     assert max(map(len, out.splitlines())) <= 80
+
+
+def test_difficulty_from_what_people_say(tmp_path, capsys):
+    """By hand: means 8, 6, 4; mean 6, standard deviation sqrt(8/3); the worst is 50 + 25 * 2 / 1.633 = 80.6."""
+    table, out = tmp_path / "ratings.csv", tmp_path / "people-1.csv"
+    table.write_text("scenario,severity,rating\nnoise,1,9\nnoise,1,7\nnoise,2,6\nsocial_ami_far,,4\n")
+    assert main(["difficulty", "--ratings", str(table), "--name", "people-1", "--out", str(out)]) == 0
+    made = load(out)
+    assert made.name == "people-1"
+    assert {key: round(row.avg, 1) for key, row in made.rows.items()} == {
+        "noise_sev1": 19.4,
+        "noise_sev2": 50.0,
+        "social_ami_far": 80.6,
+    }
+    assert made.of("en_noise_sev2") == 50
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("scenario,severity\nnoise,1\n", "its columns are scenario, severity, rating"),
+        ("scenario,severity,rating\nnoise,1,good\n", "could not convert"),
+        ("scenario,severity,rating\nnoise,1,nan\n", "the rating of noise_sev1 is nan"),
+        ("scenario,severity,rating\nnoise,1,5\nnoise,2,5\n", "at least two scenarios that differ"),
+        ("scenario,severity,rating\npgd,1,5\n", "adversarial"),
+    ],
+)
+def test_bad_ratings_are_one_line(tmp_path, capsys, text, said):
+    (tmp_path / "r.csv").write_text(text)
+    assert main(["difficulty", "--ratings", str(tmp_path / "r.csv")]) == 2
+    error = capsys.readouterr().err.strip()
+    assert said in error
+    assert "\n" not in error

@@ -3,7 +3,7 @@
 import jiwer
 import pytest
 
-from srb.metrics.degradation import score
+from srb.metrics.degradation import WerdOptions, score
 from srb.metrics.scoring import align
 
 
@@ -30,7 +30,7 @@ def test_no_utterance_at_all_is_no_error():
     counts = align([], [])
     assert len(counts) == 0
     assert counts.rate == 0.0
-    assert score([], [], [], replicates=10)["werd"] == 0.0
+    assert score([], [], [], options=WerdOptions(replicates=10))["werd"] == 0.0
 
 
 def test_per_utterance_rates():

@@ -35,6 +35,7 @@ EXTRA = {
     "nwer": {"difficulty": "en_noise_sev3"},
     "lwerr": {"groups": ["female"]},
     "fairness": {"groups": {"gender": ["female"]}},
+    "terms": {"terms": ["c"]},
 }
 
 # evaluate imports all of transformers if it is there, which takes longer than everything else here.
@@ -134,6 +135,7 @@ MORE = {
     "nwer": {"difficulty": 50},
     "lwerr": {"groups": ["female", "male"]},
     "fairness": {"groups": ["x", "y"]},
+    "terms": {"terms": ["c"]},
 }
 
 
@@ -161,6 +163,29 @@ def test_adding_bit_by_bit_gives_the_same(metric, here):
     loaded.add(prediction=PAIR["predictions"][0], reference=PAIR["references"][0])
     loaded.add_batch(predictions=PAIR["predictions"][1:], references=PAIR["references"][1:])
     assert loaded.compute(**more) == whole
+
+
+def test_single_rows_and_batches_keep_their_order(here):
+    """Three of them, so that a row that is written late shows: the second group has the error."""
+    lwerr = evaluate.load("lwerr")
+    lwerr.add(prediction="a b", reference="a b")
+    lwerr.add_batch(predictions=["a x"], references=["a b"])
+    lwerr.add(prediction="a b", reference="a b")
+    assert lwerr.compute(groups=["male", "female", "male"])["wer"] == {"female": 50.0, "male": 0.0}
+
+
+def test_the_evaluator_of_evaluate_bootstraps_the_numbers(here):
+    """The step of it that scores: the one that loads a model asks for a part of transformers that version 5 lacks."""
+    pytest.importorskip("transformers", reason="evaluate's evaluator asks for transformers")
+    evaluator = evaluate.evaluator("automatic-speech-recognition")
+    inputs = {"references": ["a b", "c d", "e f"], "predictions": ["a b", "c d", "e x"]}
+    result = evaluator.compute_metric(
+        evaluate.load("wer_ci", "numbers"), inputs, strategy="bootstrap", n_resamples=20, random_state=0
+    )
+    assert result["wer"]["score"] == pytest.approx(100 / 6)
+    low, high = result["wer"]["confidence_interval"]
+    assert 0 <= low <= 100 / 6 <= high <= 50
+    assert not {"normaliser", "interval", "seed"} & set(result)
 
 
 def test_nwerd_refuses_attacks_and_unknown_scenarios(here):
@@ -228,7 +253,7 @@ def test_fairness_crosses_columns_and_refuses_weights_for_no_column(here):
 
 
 def test_unknown_metric():
-    with pytest.raises(ValueError, match="there is no metric 'wer'; there are fairness, lwerr"):
+    with pytest.raises(ValueError, match="there is no metric 'wer'; there are fairness, formatting, lwerr"):
         modules.space_files("wer")
 
 
@@ -247,3 +272,19 @@ def test_page_of_the_space(metric, here, monkeypatch):
     rows = [list(row) for row in zip(*options["columns"].values(), strict=True)]
     assert page.fn(rows, *options.get("options", {}).values())["normaliser"] == "srb-paper-1"
     assert page.article == "# Card"
+
+
+def test_combined_metrics_take_one_example_at_a_time():
+    """`combine(...).add` names the columns, not one example: evaluate/module.py, CombinedEvaluations.add."""
+    both = evaluate.combine([evaluate.load(str(ROOT / "metrics/wer_ci")), evaluate.load(str(ROOT / "metrics/wer_ci"))])
+    both.add(prediction="the cat sat town", reference="the cat sat down")
+    scores = both.compute(replicates=10)
+    assert 25.0 in scores.values()
+
+
+def test_every_card_cites_the_paper_as_the_citation_file_does():
+    from srb.core.citation import BIBTEX
+
+    cards = [path.read_text("utf-8") for path in (ROOT / "metrics").glob("*/README.md")]
+    assert all(BIBTEX in card for card in cards if "shah2024" in card)
+    assert any("shah2024" in card for card in cards)

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from srb.builders.errors import UserError
+from srb.core.errors import UserError
 from srb.metrics.groups import disparity, log2_ratio, split, with_intersections
 from srb.metrics.scoring import Counts
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from srb.builders.errors import UserError
+from srb.core.errors import UserError
 from srb.metrics.scoring import align, default_unit, normalise, versions
 
 needs_transformers = pytest.mark.skipif(
@@ -89,7 +89,9 @@ def test_whisper_en_says_what_to_install(monkeypatch):
 
 
 def test_unknown_names():
-    with pytest.raises(UserError, match="no normaliser 'whisper'; choose one of srb-paper-1, whisper-en"):
+    with pytest.raises(
+        UserError, match="no normaliser 'whisper'; choose one of srb-paper-1, srb-numbers-1, whisper-en"
+    ):
         align(["a"], ["a"], normaliser="whisper")
     with pytest.raises(UserError, match="no unit 'words'; choose one of word, char"):
         align(["a"], ["a"], unit="words")

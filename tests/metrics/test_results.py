@@ -11,8 +11,8 @@ import jiwer
 import pytest
 from run_folders import TEXTS, write_run
 
-from srb.builders.errors import UserError
 from srb.cli.main import main
+from srb.core.errors import UserError
 from srb.metrics.results import Options, load, score_run
 
 SAID = list(TEXTS.values())

@@ -9,6 +9,7 @@ import pytest
 from run_folders import write_run
 
 from srb.cli.main import main
+from srb.metrics.table1 import dataset_table
 
 CLEAN = ["the quick brown fox", "jumps over the lazy dog", "and runs away", "from all of it at once"]
 FAIR = ["the quick brown box", "jumps over the lazy dog", "and runs away", "from all of it"]
@@ -65,3 +66,50 @@ def test_a_model_that_lacks_configs_is_called_out(runs, tmp_path, capsys):
     write_run(tmp_path / "part", "part", {"clean": CLEAN, "noise_sev2": CLEAN})
     main(["table", *runs, str(tmp_path / "part")])
     assert "part lacks en-tiny_opus_sev1, en-tiny_rir_sev2" in capsys.readouterr().out
+
+
+# Table 7 of the paper: Canary's LibriSpeech and TED-LIUM lines (TED-LIUM has no utterance-specific attack).
+TABLE_7 = {
+    "librispeech": "1.7, audio_proc 12.3, noise_env 3.0, noise_white 2.7, sfx 12.7, spatial 9.3, synth_speech 4.2, "
+    "adv_ua 7.7, adv_us 61.7",
+    "tedlium": "10.2, audio_proc 15.3, noise_env 3.1, noise_white 2.9, sfx 10.6, spatial 11.7, synth_speech 1.5, "
+    "adv_ua 21.9",
+}
+
+
+def published(lines: dict[str, str]) -> dict:
+    """Lines of Table 7 as the results of one model."""
+    clean, corpora = {}, {}
+    for corpus, line in lines.items():
+        wer, *cells = line.split(", ")
+        name = "en_clean" if corpus == "librispeech" else f"en-{corpus}_clean"
+        clean[name] = {"wer": {"value": float(wer), "interval": None}}
+        for cell in cells:
+            category, value = cell.split()
+            measure = "werd" if category.startswith("adv") else "nwerd"
+            corpora[f"{corpus} {category}"] = {measure: {"value": float(value), "interval": None}}
+    return {"model": "cnry-1b", "languages": {"en": {"clean": clean, "corpora": corpora}}, "configs": {}, "reject": {}}
+
+
+def test_table_7_has_a_line_for_each_data_set_with_the_papers_averages():
+    table = dataset_table([published(TABLE_7)])
+    titles = [column.title for column in table.columns]
+    lines = {line.language: dict(zip(titles, line.cells, strict=True)) for line in table.lines}
+    assert list(lines) == ["en librispeech", "en tedlium"]
+    rounded = {
+        name: tuple(round(cells[title]["value"], 1) for title in ("clean", "AVG", "adv AVG"))
+        for name, cells in lines.items()
+    }
+    assert rounded == {"en librispeech": (1.7, 7.4, 34.7), "en tedlium": (10.2, 7.5, 21.9)}  # as printed
+    assert lines["en tedlium"]["adv (US)"] is None
+
+
+def test_the_command_splits_by_data_set(runs, capsys):
+    assert main(["table", *runs, "--by", "dataset", "--markdown"]) == 0
+    assert "| en tiny | good_model | **0.0** |" in capsys.readouterr().out
+
+
+def test_a_run_without_clean_speech_says_why_there_is_no_table(tmp_path, capsys):
+    folder = write_run(tmp_path / "noisy", "noisy", {"noise_sev2": FAIR})
+    assert main(["table", str(folder)]) == 2
+    assert "clean" in capsys.readouterr().err

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from srb.builders.audio import RATE, encode_flac, to_pcm16
+from srb.core.audio import RATE, encode_flac, to_pcm16
 
 
 def write_config(
@@ -54,10 +54,17 @@ def write_config(
         "config": name,
         "content_sha256": f"{len(name):064x}",
         "category": "noise (env)",
+        "benchmark_version": "1",
+        "language": "en",
+        "scenario": "noise",
+        "severity": 3,
+        "parameters": {},
+        "corpus": {"name": "demo"},
+        "seconds": sum(durations),
         "rows": count,
         "files": ["test-00000-of-00001.parquet"],
     }
-    (place / "manifest.json").write_text(json.dumps(manifest))
+    (place / "_manifest.json").write_text(json.dumps(manifest))
     return place
 
 

@@ -16,8 +16,8 @@ def words(text: str) -> str:
 
 
 def wer(recogniser: Recogniser, prompts: list[tuple[np.ndarray, str]]) -> float:
-    heard = recogniser.transcribe([clip for clip, _ in prompts], 16_000, "en")
-    return jiwer.wer([words(text) for _, text in prompts], [words(text) for text in heard])
+    hypotheses = recogniser.transcribe([clip for clip, _ in prompts], 16_000, "en")
+    return jiwer.wer([words(text) for _, text in prompts], [words(text) for text in hypotheses])
 
 
 def shortest(prompts: list[tuple[np.ndarray, str]], count: int) -> list[tuple[np.ndarray, str]]:
@@ -29,11 +29,11 @@ def moonshine(human_speech) -> Recogniser:
     return open_model("moonshine?threads=2")
 
 
-def test_moonshine_hears_telephone_prompts(moonshine, prompts) -> None:
+def test_moonshine_transcribes_telephone_prompts(moonshine, prompts) -> None:
     assert wer(moonshine, prompts) < 0.15
 
 
-def test_moonshine_hears_all_of_a_long_reading(moonshine, human_speech) -> None:
+def test_moonshine_transcribes_all_of_a_long_reading(moonshine, human_speech) -> None:
     (text,) = moonshine.transcribe([human_speech], 16_000, "en")
     assert words(text).startswith("it was the best of times it was the worst of times")
     assert words(text).endswith("superlative degree of comparison only")
@@ -68,7 +68,7 @@ def pocketsphinx():
     recogniser.close()
 
 
-def test_pocketsphinx_hears_telephone_prompts(pocketsphinx, prompts) -> None:
+def test_pocketsphinx_transcribes_telephone_prompts(pocketsphinx, prompts) -> None:
     assert wer(pocketsphinx, shortest(prompts, 8)) < 0.6  # a classical model with an open dictation grammar
 
 

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from small_configs import tone, write_config
 from test_running import lines, run_json, srb_run
 
-from srb.builders.audio import encode_flac, to_pcm16
-from srb.builders.errors import UserError
-from srb.models import data as places
-from srb.models import published
-from srb.models.data import Row, open_data
-from srb.models.runner import plan
+from srb.core.audio import encode_flac, to_pcm16
+from srb.core.errors import UserError
+from srb.models import authors_data
+from srb.models import config_sources as places
+from srb.models.batches import plan
+from srb.models.config_sources import ClipRow, open_data
 
 HEARD = [f"clip {i} in en" for i in range(23)]
 
@@ -79,15 +79,15 @@ def test_the_authors_data_under_our_names(authors: Path, tmp_path: Path) -> None
     ],
 )
 def test_names_map_both_ways(theirs: tuple[str, str], ours: str) -> None:
-    assert published.ours(*theirs) == ours
-    assert published.theirs(ours) == theirs
+    assert authors_data.ours(*theirs) == ours
+    assert authors_data.theirs(ours) == theirs
 
 
 def test_splits_without_a_name_of_ours_are_left_out() -> None:
-    assert published.ours("accented_cv", "test") is None  # the 1,355 clips before the quality filter
-    assert published.ours("librispeech_asr-test.clean_pertEval_500_30", "gnoise.1") is None
+    assert authors_data.ours("accented_cv", "test") is None  # the 1,355 clips before the quality filter
+    assert authors_data.ours("librispeech_asr-test.clean_pertEval_500_30", "gnoise.1") is None
     with pytest.raises(UserError, match="holds nothing for 'it_clean'"):
-        published.theirs("it_clean")
+        authors_data.theirs("it_clean")
 
 
 def test_the_datasets_cache(tones: Path, tmp_path: Path, monkeypatch) -> None:
@@ -105,11 +105,11 @@ def test_the_datasets_cache(tones: Path, tmp_path: Path, monkeypatch) -> None:
     assert [line["pred_text"] for line in lines(tmp_path / "runs/standin-count/en-demo_clean.jsonl")] == HEARD
 
 
-@pytest.mark.parametrize("repo", ["someone/srb", published.REPO])
+@pytest.mark.parametrize("repo", ["someone/srb", authors_data.REPO])
 def test_the_hub(tones: Path, authors: Path, tmp_path: Path, monkeypatch, repo: str) -> None:
     import huggingface_hub
 
-    mirror = authors if repo == published.REPO else tones
+    mirror = authors if repo == authors_data.REPO else tones
     fetched = []
 
     def list_repo_files(self, repo_id, repo_type, revision):
@@ -122,11 +122,11 @@ def test_the_hub(tones: Path, authors: Path, tmp_path: Path, monkeypatch, repo: 
 
     monkeypatch.setattr(huggingface_hub.HfApi, "list_repo_files", list_repo_files)
     monkeypatch.setattr(huggingface_hub, "hf_hub_download", hf_hub_download)
-    config = "en_gaussian_sev1" if repo == published.REPO else "en-demo_clean"
+    config = "en_gaussian_sev1" if repo == authors_data.REPO else "en-demo_clean"
     monkeypatch.chdir(tmp_path)
     assert srb_run("python:standin:count", Path(f"{repo}@v1"), tmp_path / "runs", config) == 0
     assert [line["pred_text"] for line in lines(tmp_path / f"runs/standin-count/{config}.jsonl")] == HEARD
-    assert len(fetched) == (1 if repo == published.REPO else 2)  # its shard, and the manifest if it is ours
+    assert len(fetched) == (1 if repo == authors_data.REPO else 2)  # its shard, and the manifest if it is ours
 
 
 def test_a_hub_that_does_not_answer_is_one_line(tmp_path: Path, monkeypatch, capsys) -> None:
@@ -149,7 +149,7 @@ def test_small_windows_give_the_same_predictions(tones: Path, tmp_path: Path, mo
 def test_an_id_that_occurs_twice_is_refused(tmp_path: Path, capsys) -> None:
     place = write_config(tmp_path / "srb", "en-demo_clean", [tone(0), tone(1)])
     table = pq.read_table(place / "test-00000-of-00001.parquet")
-    pq.write_table(table, place / "test-00001-of-00002.parquet")
+    pq.write_table(pa.concat_tables([table.slice(0, 1)] * 2), place / "test-00000-of-00001.parquet")
     assert srb_run("python:standin:count", tmp_path / "srb", tmp_path / "runs") == 2
     assert "'clip-0000' occurs twice" in capsys.readouterr().err
 
@@ -161,7 +161,7 @@ def test_an_id_that_occurs_twice_is_refused(tmp_path: Path, capsys) -> None:
 )
 def test_batches_hold_every_clip_once_and_keep_their_bounds(durations, batch_size, batch_seconds) -> None:
     rows = [
-        Row(i, str(i), "", duration, "en" if i % 3 else "es", None, None, None, None)
+        ClipRow(i, str(i), "", duration, "en" if i % 3 else "es", None, None, None, None)
         for i, duration in enumerate(durations)
     ]
     batches = plan(rows, batch_size, batch_seconds)

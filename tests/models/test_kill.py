@@ -25,7 +25,12 @@ def start(data: Path, out: Path) -> subprocess.Popen:
 
 
 def seen(out: Path) -> int:
-    return sum(path.read_bytes().count(b"\n") for path in out.rglob("*.jsonl*"))
+    return sum(path.read_bytes().count(b"\n") for path in predictions(out))
+
+
+def predictions(out: Path) -> list[Path]:
+    """The predictions files; not what a kill left of one that was about to be renamed."""
+    return [path for path in out.rglob("*.jsonl*") if not path.name.startswith(".")]
 
 
 def without_time(path: Path) -> list[dict]:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 from test_kill import without_time
 from test_running import run_json, srb_run
+
+from srb.cli.main import main
 
 ray = pytest.importorskip("ray")
 
@@ -27,9 +30,33 @@ def test_a_cluster_gives_the_same_predictions(tones: Path, tmp_path: Path, monke
             "en-demo_clean": 23,
             "en-demo_noise_sev3": 23,
         }
+        models = tmp_path / "models.yaml"
+        rows = [{"name": name, "spec": f"python:standin:{name}"} for name in ("count", "at_once")]
+        models.write_text(json.dumps({"models": rows}))
+        assert srb_run(f"@{models}", tones, spread, "en-demo_clean", "--engine", "ray", "--workers", "2") == 0
+        assert "at_once: 1 configs, 23 clips" in capsys.readouterr().out
+        assert without_time(spread / "count/en-demo_clean.jsonl") == without_time(
+            alone / "standin-count/en-demo_clean.jsonl"
+        )
         assert srb_run("python:standin:at_once", tones, spread, "--engine", "ray", "--name", "standin-count") == 2
         assert "--name" in capsys.readouterr().err
         assert srb_run("python:standin:broken", tones, spread, "--engine", "ray") == 2
         assert "OSError: no such device" in capsys.readouterr().err
+        _check_perturbing_on_the_cluster(tmp_path)
     finally:
         ray.shutdown()
+
+
+def _check_perturbing_on_the_cluster(tmp_path: Path) -> None:
+    """Each model on the cluster perturbs its clips itself, and the predictions and hashes are the same."""
+    words = ["run", "--model", "python:standin:count", "en-demo_clean", "en-demo_gain_sev1", "--quiet"]
+    words += ["--corpus", "en-demo", "--limit", "3"]
+    spread, alone = tmp_path / "perturbed-spread", tmp_path / "perturbed-alone"
+    assert main([*words, "--out", str(spread), "--engine", "ray", "--workers", "2"]) == 0
+    assert main([*words, "--out", str(alone)]) == 0
+    for name in ("en-demo_clean", "en-demo_gain_sev1"):
+        file = f"standin-count/{name}.jsonl"
+        assert without_time(spread / file) == without_time(alone / file)
+        contents = [run_json(out / "standin-count")["configs"][name]["content_sha256"] for out in (spread, alone)]
+        assert contents[0]
+        assert contents[0] == contents[1]

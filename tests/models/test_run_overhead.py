@@ -10,7 +10,7 @@ import numpy as np
 from small_configs import write_config
 from test_running import srb_run
 
-from srb.builders.audio import encode_flac, read, to_pcm16
+from srb.core.audio import encode_flac, read, to_pcm16
 
 
 def best_of_three(work: Callable[[int], object]) -> float:

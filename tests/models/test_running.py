@@ -10,9 +10,11 @@ import pytest
 import standin
 from small_configs import tone, write_config
 
-from srb.builders.errors import UserError
 from srb.cli.main import main
-from srb.models.runner import Predictions
+from srb.core.errors import UserError
+from srb.models.config_sources import Config
+from srb.models.predictions import PredictionsFile
+from srb.models.runner import clean_first
 
 
 def srb_run(model: str, data: Path, out: Path, *more: str) -> int:
@@ -59,11 +61,11 @@ def test_run_json_says_what_was_run_on_what(tones: Path, out: Path) -> None:
     assert config["source"] == "en-demo_clean"
     assert config["content_sha256"] == f"{len('en-demo_noise_sev3'):064x}"
     assert config["audio_s"] == pytest.approx(sum(len(tone(i)) for i in range(23)) / 16_000, abs=1e-3)
-    assert config["rtf"] == pytest.approx(config["seconds"] / config["audio_s"], rel=0.05)
+    assert config["rtf"] == pytest.approx(config["seconds"] / config["audio_s"], rel=0.05, abs=2e-6)  # stored to six digits
     assert config["rtf_quantiles"]["p5"] <= config["rtf_quantiles"]["p50"] <= config["rtf_quantiles"]["p99"]
 
 
-def test_a_failing_clip_is_recorded_and_the_others_are_heard(tones: Path, out: Path, capsys) -> None:
+def test_a_failing_clip_is_recorded_and_the_others_are_transcribed(tones: Path, out: Path, capsys) -> None:
     assert srb_run("python:standin:fails_on_seven?batch_size=8", tones, out, "en-demo_clean") == 0
     got = lines(out / "standin-fails_on_seven/en-demo_clean.jsonl")
     assert got[7]["pred_text"] is None
@@ -112,7 +114,7 @@ def test_a_recogniser_that_never_works_ends_the_run(tones: Path, out: Path, caps
 def test_too_few_texts_are_a_fault_of_the_recogniser_not_of_the_pairing(tones: Path, out: Path) -> None:
     srb_run("python:standin:forgets_one?batch_size=8", tones, out, "en-demo_clean")
     got = lines(out / "standin-forgets_one/en-demo_clean.jsonl")
-    assert [line["pred_text"] for line in got] == [f"clip {i} in en" for i in range(23)]  # heard one by one
+    assert [line["pred_text"] for line in got] == [f"clip {i} in en" for i in range(23)]  # transcribed one by one
 
 
 def test_limit_takes_the_first_clips_and_more_can_follow(tones: Path, out: Path) -> None:
@@ -151,9 +153,9 @@ def test_a_torn_last_line_is_cut_off(tones: Path, out: Path) -> None:
 def test_lines_after_a_torn_one_survive_the_next_kill(tmp_path: Path) -> None:
     part = tmp_path / "en_clean.jsonl.part"
     part.write_bytes(b'{"id": "a"}\n{"id": "b", "pre')
-    with Predictions(tmp_path, "en_clean") as predictions:
+    with PredictionsFile(tmp_path, "en_clean") as predictions:
         predictions.add([{"id": "c"}])  # and then the process dies: nothing is finished
-    with Predictions(tmp_path, "en_clean") as predictions:
+    with PredictionsFile(tmp_path, "en_clean") as predictions:
         assert list(predictions.lines) == ["a", "c"]
     assert part.read_bytes() == b'{"id": "a"}\n{"id": "c"}\n'
 
@@ -174,16 +176,16 @@ def test_another_revision_in_the_same_folder_is_refused(tones: Path, out: Path, 
 
 def test_changed_data_under_old_predictions_is_refused(tones: Path, out: Path, capsys) -> None:
     srb_run("python:standin:count", tones, out, "en-demo_clean")
-    manifest = tones / "en-demo_clean/manifest.json"
-    manifest.write_text(manifest.read_text().replace("0", "1"))
+    manifest = tones / "en-demo_clean/_manifest.json"
+    manifest.write_text(manifest.read_text().replace('"content_sha256": "0', '"content_sha256": "1'))
     assert srb_run("python:standin:count", tones, out, "en-demo_clean") == 2
     assert "other data" in capsys.readouterr().err
 
 
 def test_two_runs_cannot_write_one_file(tones: Path, out: Path) -> None:
-    with Predictions(out / "m", "en_clean"), pytest.raises(UserError, match="another srb run"):
-        Predictions(out / "m", "en_clean")
-    with Predictions(out / "m", "en_clean"):
+    with PredictionsFile(out / "m", "en_clean"), pytest.raises(UserError, match="another srb run"):
+        PredictionsFile(out / "m", "en_clean")
+    with PredictionsFile(out / "m", "en_clean"):
         pass
 
 
@@ -207,3 +209,17 @@ def test_mistakes_are_one_line_with_the_way_out(
     said_by_srb = capsys.readouterr().err.strip()
     assert said in said_by_srb
     assert "\n" not in said_by_srb
+
+
+def test_an_out_that_is_a_file_is_one_line(tones: Path, tmp_path: Path, capsys) -> None:
+    file = tmp_path / "file"
+    file.write_text("not a folder")
+    assert srb_run("python:standin:count", tones, file, "en-demo_clean") == 2
+    said = capsys.readouterr().err.strip().splitlines()[-1]
+    assert said.startswith(f"srb run: {file}")
+
+
+def test_clean_speech_comes_first_and_the_rest_as_given() -> None:
+    names = ["en_noise_sev1", "es_clean", "en_echo_sev2", "en_clean"]
+    ordered = clean_first([Config(name, []) for name in names])
+    assert [config.name for config in ordered] == ["es_clean", "en_clean", "en_noise_sev1", "en_echo_sev2"]

@@ -14,10 +14,10 @@ torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
 from small_models import moonshine_folder, speecht5_folder  # noqa: E402
+from whisper_weights import byte_letters, default_folder, halves  # noqa: E402
 
-from srb.builders.errors import UserError  # noqa: E402
+from srb.core.errors import UserError  # noqa: E402
 from srb.models.interface import open_model  # noqa: E402
-from srb.models.whisper_weights import byte_letters, default_folder, halves  # noqa: E402
 
 RATE = 16_000
 
@@ -34,7 +34,7 @@ def _one_thread():
 def whisper_folder() -> Path:
     folder = default_folder()
     if not (folder / "config.json").is_file():
-        pytest.skip("python -m srb.models.whisper_weights")
+        pytest.skip("python -m tests.whisper_weights")
     return folder
 
 
@@ -75,25 +75,27 @@ def by_hand(whisper_folder, three_lengths) -> list[str]:
 def test_whisper_gives_what_transformers_gives(whisper_folder, three_lengths, by_hand) -> None:
     recogniser = open_model(f"hf:{whisper_folder}?batch_size=2&device=cpu")
     company = three_lengths[2][: 31 * RATE]  # a second long clip, of another length
-    heard = recogniser.transcribe([three_lengths[2], three_lengths[0], company, three_lengths[1]], RATE, "en")
-    assert [heard[1], heard[3], heard[0]] == by_hand
+    hypotheses = recogniser.transcribe([three_lengths[2], three_lengths[0], company, three_lengths[1]], RATE, "en")
+    assert [hypotheses[1], hypotheses[3], hypotheses[0]] == by_hand
     for alone in (0, 1):
         assert recogniser.transcribe([three_lengths[alone]], RATE, "en") == [by_hand[alone]]
     five = recogniser.transcribe([three_lengths[alone] for alone in (1, 0, 0, 1, 1)], RATE, "en")
     assert five == [by_hand[alone] for alone in (1, 0, 0, 1, 1)]
 
 
-def test_whisper_hears_the_end_of_a_long_clip(by_hand) -> None:
+def test_whisper_transcribes_the_end_of_a_long_clip(by_hand) -> None:
     assert by_hand[1].startswith("It was the best of times, it was the worst of times")
     assert by_hand[2].endswith("in the superlative degree of comparison only.")
 
 
-def test_converted_whisper_hears_telephone_prompts(whisper_folder, prompts) -> None:
+def test_converted_whisper_transcribes_telephone_prompts(whisper_folder, prompts) -> None:
     recogniser = open_model(f"hf:{whisper_folder}?batch_size=8&device=cpu")
     clips, texts = zip(*prompts[:8], strict=True)
     plain = str.maketrans("", "", string.punctuation)
-    heard = [" ".join(text.lower().translate(plain).split()) for text in recogniser.transcribe(list(clips), RATE, "en")]
-    assert jiwer.wer([" ".join(text.lower().translate(plain).split()) for text in texts], heard) < 0.12
+    hypotheses = [
+        " ".join(text.lower().translate(plain).split()) for text in recogniser.transcribe(list(clips), RATE, "en")
+    ]
+    assert jiwer.wer([" ".join(text.lower().translate(plain).split()) for text in texts], hypotheses) < 0.12
 
 
 def test_converted_tokenizer_is_gpt2s(whisper_folder) -> None:
@@ -156,6 +158,9 @@ CTC = [
     ("Wav2Vec2", {"feat_extract_norm": "layer", "do_stable_layer_norm": True}, True),  # as wav2vec2-large-lv60
     ("Hubert", {"feat_extract_norm": "layer", "do_stable_layer_norm": True}, True),
     ("WavLM", {"feat_extract_norm": "layer", "do_stable_layer_norm": True}, True),
+    ("UniSpeech", {"feat_extract_norm": "layer", "do_stable_layer_norm": True}, True),
+    ("UniSpeechSat", {"feat_extract_norm": "layer", "do_stable_layer_norm": True}, True),
+    ("Wav2Vec2Conformer", {"feat_extract_norm": "layer"}, False),  # its convolutions see the padding
     ("Data2VecAudio", {}, False),  # its stack of positional convolutions lets padding in
 ]
 

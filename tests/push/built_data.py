@@ -10,13 +10,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from srb.builders.audio import encode_flac
-from srb.builders.card import write_card
 from srb.builders.corpora.registry import CORPORA
-from srb.builders.names import parse
-from srb.builders.rows import SCHEMA, content_digest, row_digest
+from srb.builders.dataset_card import write_card
+from srb.builders.rows import SCHEMA
 from srb.builders.scenarios import SCENARIOS
 from srb.builders.shards import shard_name
+from srb.core.audio import encode_flac
+from srb.core.names import parse
+from srb.core.row_hashes import content_digest, row_digest
 
 WORDS = [
     "the",
@@ -116,7 +117,7 @@ def make_config(
         "versions": {},
         "fingerprint": "0",
     }
-    (place / "manifest.json").write_text(json.dumps(manifest, indent=1))
+    (place / "_manifest.json").write_text(json.dumps(manifest, indent=1))
     return place
 
 

@@ -8,8 +8,10 @@ from pathlib import Path
 
 import numpy as np
 
-from srb.models.data import Folder
-from srb.models.runner import Outcome, line_of, record_of
+from srb.models.config_sources import BuiltFolder
+from srb.models.predictions import line_of
+from srb.models.run_file import record_of
+from srb.models.transcriber import Transcription
 
 
 def hear(text: str, rate: float, rng: np.random.Generator) -> str:
@@ -23,12 +25,12 @@ def make_run(folder: Path, data: Path, model: str, rate: float = 0.2, seed: int 
     """A complete run over every config of a built folder; the harder the severity, the more is lost."""
     folder.mkdir(parents=True)
     configs = {}
-    place = Folder(data)
+    place = BuiltFolder(data)
     for name in place.names():
         config = place.config(name)
         rng = np.random.default_rng([seed, *name.encode()])
         lost = rate * (1 + config.about["severity"]) / 2 if config.about["scenario"] != "clean" else rate / 4
-        outcomes = [Outcome(hear(row.text, lost, rng), None, 0.001 + row.duration / 30) for row in config.rows]
+        outcomes = [Transcription(hear(row.text, lost, rng), None, 0.001 + row.duration / 30) for row in config.rows]
         lines = [json.dumps(line_of(name, row, one)).encode() for row, one in zip(config.rows, outcomes, strict=True)]
         data_bytes = b"".join(line + b"\n" for line in lines)
         (folder / f"{name}.jsonl").write_bytes(data_bytes)

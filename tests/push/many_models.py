@@ -10,10 +10,11 @@ from pathlib import Path
 import numpy as np
 from built_data import many_configs
 
-from srb.builders.names import parse
 from srb.builders.scenarios import SCENARIOS
-from srb.push.leaderboard.board import PAPER
-from srb.push.leaderboard.files import SCHEMA, digest
+from srb.core.categories import AVERAGED
+from srb.core.names import parse
+from srb.metrics.integrity import digest
+from srb.push.leaderboard.files import SCHEMA
 
 REPLICATES = 1000
 
@@ -38,10 +39,11 @@ def write_models(folder: Path, models: int = 200, configs: int = 114, seed: int 
             for i, (row, scores) in enumerate({**rows["categories"], "overall": rows["overall"]}.items())
         }
         np.savez(draws, **arrays)
-        (folder / f"{made['model']['name']}.npz").write_bytes(draws.getvalue())
+        stem = f"acme--{made['model']['name']}"
+        (folder / f"{stem}.npz").write_bytes(draws.getvalue())
         made["draws_sha256"] = hashlib.sha256(draws.getvalue()).hexdigest()
         made["sha256"] = digest(made)
-        (folder / f"{made['model']['name']}.json").write_text(json.dumps(made), encoding="utf-8")
+        (folder / f"{stem}.json").write_text(json.dumps(made), encoding="utf-8")
     return folder
 
 
@@ -85,6 +87,11 @@ def _model(name: str, skill: float, configs: list[str], rng: np.random.Generator
             "severity": parts.severity,
             "category": category,
             "wer": _score(clean + lost),
+            "clean_wer": None if parts.scenario == "clean" else clean,
+            "difficulty": None if parts.scenario == "clean" else 100 / 1.4,
+            "bank": None,
+            "empty": 0,
+            "utterances": 2620,
             **({} if parts.scenario == "clean" else {"werd": _score(lost), "nwerd": _score(lost * 1.4)}),
         }
     by_category: dict[str, list[float]] = {}
@@ -92,10 +99,11 @@ def _model(name: str, skill: float, configs: list[str], rng: np.random.Generator
         if "nwerd" in entry:
             by_category.setdefault(entry["category"], []).append(entry["nwerd"][0])
     categories = {c: {"nwerd": _score(sum(v) / len(v))} for c, v in by_category.items()}
-    paper = [categories[c]["nwerd"][0] for c in PAPER if c in categories]
+    paper = [categories[c]["nwerd"][0] for c in AVERAGED if c in categories]
     return {
         "schema": SCHEMA,
         "model": {
+            "owner": "acme",
             "name": name,
             "id": f"acme/{name}",
             "params_m": float(rng.choice([39, 74, 244, 769, 1550])),
@@ -110,12 +118,18 @@ def _model(name: str, skill: float, configs: list[str], rng: np.random.Generator
         "scoring": {"normaliser": "srb-paper-1", "difficulty": {"name": "paper-table3", "sha256": "0" * 64}},
         "revision": "0" * 40,
         "failed": 0,
+        "rerun": None,
+        "flags": [],
+        "error_digests": {},
+        "version": 1,
+        "history": [],
         "rtf": 0.05 * skill,
         "languages": {
             "en": {
                 "clean": {"en_clean": {"wer": _score(clean)}},
                 "categories": categories,
                 "overall": {"nwerd": _score(sum(paper) / len(paper))},
+                "median": {"nwerd": _score(sorted(paper)[len(paper) // 2])},
                 "adversarial": {},
                 "categories_missing": 0,
             }

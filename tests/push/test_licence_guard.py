@@ -32,7 +32,7 @@ def test_an_unknown_licence_is_refused(hub, srb, built):
 
 def test_a_clip_with_other_terms_than_its_corpus_counts(hub, srb, built):
     folder = built(["en_clean"], licence="CC-BY-NC-ND-4.0")
-    manifest = folder / "en_clean" / "manifest.json"
+    manifest = folder / "en_clean" / "_manifest.json"
     manifest.write_text(manifest.read_text().replace("CC-BY-NC-ND-4.0", "CC-BY-4.0"))
     assert "some clips of LibriSpeech" in srb("push", "data", "--repo", REPO, "--data", folder, code=2).stderr
 

@@ -10,7 +10,7 @@ import soundfile as sf
 from built_data import make_built
 from fake_runs import make_run
 
-from srb.builders.public import without_folders
+from srb.core.redact_paths import without_folders
 
 
 @pytest.fixture
@@ -41,7 +41,7 @@ def test_data(hub, srb, corpus, tmp_path):
     built = tmp_path / "srb"
     words = ["--corpus", f"en={corpus}", "--on-error", "skip", "--noise-dir", noises]
     srb("build", "en_clean", "en_noise_sev1", *words, "--out", built)
-    for path in built.glob("*/manifest.json"):
+    for path in built.glob("*/_manifest.json"):
         skipped = json.loads(path.read_text())["skipped"]
         assert [line.split(":")[0].rpartition("/")[2] for line in skipped] == [
             "61-70968-0007",
@@ -58,7 +58,7 @@ def test_data(hub, srb, corpus, tmp_path):
 
 def test_a_folder_built_before_is_refused(srb, built):
     folder = built(["en_clean"])
-    path = folder / "en_clean" / "manifest.json"
+    path = folder / "en_clean" / "_manifest.json"
     made = json.loads(path.read_text())
     path.write_text(json.dumps({**made, "skipped": ["/home/alice/corpus/a.flac: cannot be decoded"]}))
     done = srb("push", "data", "--repo", "acme/srb", "--data", folder, code=2)

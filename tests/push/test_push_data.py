@@ -85,7 +85,8 @@ def test_the_benchmarks_tasks_have_what_the_hub_asks_for(hub, srb, built):
     """The keys are those of the example in the Hub's documentation (docs/hub/eval-results.md)."""
     srb("push", "data", "--repo", REPO, "--data", built(["en_noise_sev3", "en_clean", "es_echo_sev1"]))
     made = yaml.safe_load(hub.repo(REPO).files["eval.yaml"].data)
-    assert set(made) == {"name", "description", "tasks"}
+    assert set(made) == {"name", "description", "evaluation_framework", "tasks"}
+    assert made["evaluation_framework"] == "speech-robust-bench"
     assert {frozenset(task) for task in made["tasks"]} == {frozenset({"id", "config", "split"})}
     tasks = {task["id"]: task["config"] for task in made["tasks"]}
     assert len(tasks) == len(made["tasks"])
@@ -163,7 +164,7 @@ def test_a_branch_of_its_own(hub, srb, built):
     srb("push", "data", "--repo", REPO, "--data", folder, "--revision", "draft", "--tag", "none")
     repo = hub.repo(REPO)
     assert "README.md" not in repo.files
-    assert "en_clean/manifest.json" in repo.commits[repo.refs["draft"]]
+    assert "en_clean/_manifest.json" in repo.commits[repo.refs["draft"]]
     assert repo.tags == {}
 
 

@@ -20,7 +20,7 @@ def whole(repo) -> list[str]:
     header = yaml.safe_load(repo.files["README.md"].data.decode().split("---\n")[1])
     names = [config["config_name"] for config in header["configs"]]
     for name in names:
-        manifest = json.loads(repo.files[f"{name}/manifest.json"].data)
+        manifest = json.loads(repo.files[f"{name}/_manifest.json"].data)
         assert all(f"{name}/{file}" in repo.files for file in manifest["files"])
     return names
 
@@ -102,7 +102,7 @@ def test_a_failure_between_data_and_card_leaves_the_old_card(hub, push, srb, tmp
     make_config(tmp_path / "srb", "en_chorus_sev1")
     hub.fault("POST", "/commit/", times=10_000, skip=1, status=503)  # the data's commit goes well, the card's does not
     push(code=2)
-    assert "en_chorus_sev1/manifest.json" in hub.repo(REPO).files
+    assert "en_chorus_sev1/_manifest.json" in hub.repo(REPO).files
     assert whole(hub.repo(REPO)) == CONFIGS
     hub.faults.clear()
     push()

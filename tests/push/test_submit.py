@@ -25,16 +25,16 @@ def test_a_submission_arrives_as_a_pull_request_and_verifies_from_there(hub, srb
     assert done.stdout.splitlines()[-1] == f"{hub.url}/datasets/acme/results/discussions/1"
     repo = hub.repo("acme/results")
     files = repo.commits[repo.refs["refs/pr/1"]]
-    sent = {path.removeprefix("submissions/hears/"): file.data for path, file in files.items() if "/" in path}
+    sent = {path.removeprefix("submissions/ann/hears/"): file.data for path, file in files.items() if "/" in path}
     assert set(sent) == {"submission.json", "run.json", "results.json", *(f"{c}.jsonl" for c in CONFIGS)}
     there = tmp_path / "fetched" / "hears"
     there.mkdir(parents=True)
     for name, data in sent.items():
         (there / name).write_bytes(data)
     srb("verify", there, "--data", "acme/srb", "--out", tmp_path / "verified")
-    made = json.loads((tmp_path / "verified" / "hears.json").read_text())
+    made = json.loads((tmp_path / "verified" / "ann--hears.json").read_text())
     assert made["model"]["params_m"] == 39
-    for place in (tmp_path / "srb", tmp_path / "benchmark.json"):  # the same truth from the folder and from the file
+    for place in (tmp_path / "srb", tmp_path / "benchmark.json"):  # the same from the folder and from the file
         (tmp_path / "benchmark.json").write_bytes(hub.repo("acme/srb").files["benchmark.json"].data)
         srb("verify", there, "--data", place)
     (there / "en_noise_sev3.jsonl").write_text("{}\n")
@@ -63,5 +63,13 @@ def test_a_name_that_no_file_could_have(srb, ready):
     assert "letters, digits" in done.stderr
 
 
-def test_no_truth_is_said_plainly(srb, ready):
+def test_no_benchmark_is_said_plainly(srb, ready):
     assert "--data nowhere" in srb("verify", ready, "--data", "nowhere", code=2).stderr
+
+
+def test_configs_that_the_benchmark_does_not_have_are_left_out(srb, ready, tmp_path):
+    more = make_built(tmp_path / "more", [*CONFIGS, "en_echo_sev1"], clips=12)
+    run = make_run(tmp_path / "runs" / "larger", more, "larger")
+    done = srb("submit", run, "--dry-run", "--data", "acme/srb", "--out", tmp_path / "sent")
+    assert "left out, because acme/srb does not have them: en_echo_sev1" in done.stderr
+    assert {path.stem for path in (tmp_path / "sent").glob("*.jsonl")} == set(CONFIGS)

@@ -15,26 +15,26 @@ import pytest
 from built_data import make_built
 from fake_runs import make_run
 
-from srb.push import submission, truth
+from srb.push import expected_rows, submission
 from srb.push.verify import verify
 
 CONFIGS = ["en_clean", "en_noise_sev1", "en_noise_sev3", "en_gaussian_sev2", "en_rir_sev2", "en_silence"]
 
 
 @pytest.fixture(scope="module")
-def truths(tmp_path_factory):
+def data(tmp_path_factory):
     return make_built(tmp_path_factory.mktemp("truth") / "srb", CONFIGS, clips=30)
 
 
 @pytest.fixture(scope="module")
-def known(truths):
-    return truth.load(str(truths))
+def known(data):
+    return expected_rows.load(str(data))
 
 
 @pytest.fixture(scope="module")
-def original(truths, tmp_path_factory):
+def original(data, tmp_path_factory):
     base = tmp_path_factory.mktemp("honest")
-    run = make_run(base / "runs" / "hears", truths, "hears")
+    run = make_run(base / "runs" / "hears", data, "hears")
     return submission.make(run, base / "hears", {"params_m": 39.0, "id": "acme/hears", "licence": "MIT"})
 
 
@@ -223,7 +223,7 @@ BAD = {
     ),
     "half a character": (
         lambda f: edit_lines(f, NOISE, lambda ls: [{**ls[0], "pred_text": "\ud800"}, *ls[1:]]),
-        "line 1: half of a character",
+        "line 1: a control character (U+D800)",
     ),
     "a script as the model's name": (
         lambda f: edit(f, "submission.json", set_in("model", "name", value="<script>alert(1)</script>")),

@@ -1,0 +1,51 @@
+"""What an attack runs on: a model with gradients, a recogniser that only transcribes, or no model at all."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from srb.models.interface import open_model
+
+NEEDS_NO_GRADIENT = ("genetic",)
+NEEDS_NO_MODEL = ("kenansville",)
+
+
+@dataclass(frozen=True)
+class TargetOptions:
+    """Which models an attack opens, and how gradients are taken from them."""
+
+    attack: str
+    specs: tuple[str, ...]
+    device: str | None = None
+    precision: str | None = None
+    compiled: bool = False
+    eot: int | None = None
+    threads: int | None = None
+
+    @property
+    def unusual(self) -> dict[str, Any]:
+        """The settings that change gradients, where they are not the usual ones: they belong in every row."""
+        settings = {"eot": self.eot, "precision": self.precision, "compiled": self.compiled or None}
+        return {key: value for key, value in settings.items() if value is not None}
+
+
+def open_target(options: TargetOptions) -> Any:
+    """The opened target of an attack: a `View`, a `Recogniser`, or None."""
+    import torch
+
+    from srb.attacks.differentiable.ensemble import joined
+    from srb.attacks.differentiable.open_view import open_view
+
+    if options.threads:
+        torch.set_num_threads(options.threads)
+    if options.attack in NEEDS_NO_MODEL:
+        return None
+    recognisers = [open_model(spec, device=options.device) for spec in options.specs]
+    if options.attack in NEEDS_NO_GRADIENT:
+        return recognisers[0]
+    dtype = getattr(torch, options.precision) if options.precision else None
+    view = joined([open_view(recogniser, eot=options.eot, precision=dtype) for recogniser in recognisers])
+    if options.compiled:
+        view.compile()
+    return view

@@ -1,0 +1,109 @@
+"""What the views of all transformers models share: the waveform as their feature extractors prepare it, and the check
+that the model is given the same input as when it transcribes."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from srb.attacks.clips import AttackClip, mask_of, padded
+from srb.attacks.differentiable.base import View
+from srb.core.audio import RATE
+from srb.core.errors import UserError
+from srb.models.hf.base import SHORTEST_S
+
+TOLERANCE = 1e-3  # of the features' spread: rounding is below it, another preprocessing above
+
+
+@dataclass
+class TransformersView(View):
+    """What the views of transformers models share: the waveform as their feature extractors give it to them."""
+
+    def __post_init__(self) -> None:
+        self.model = self.recogniser.model  # type: ignore[attr-defined]
+        self.processor = self.recogniser.processor  # type: ignore[attr-defined]
+        self.model.requires_grad_(False)  # the attack moves the sound, not the weights: a third of the work saved
+        self.pads_safely = self.recogniser.pads_safely  # type: ignore[attr-defined]
+        self.longest_s = self.recogniser.chunk_s  # type: ignore[attr-defined]
+        self.extractor = getattr(self.processor, "feature_extractor", self.processor)
+        self.tokenizer = self.processor.tokenizer
+        if type(self.extractor).__name__ not in self.extractors or self.extractor.sampling_rate != RATE:
+            raise UserError(
+                f"{self.recogniser.name}: there is no differentiable form of {type(self.extractor).__name__} at "
+                f"{self.extractor.sampling_rate} Hz; those of {', '.join(self.extractors)} at {RATE} Hz exist"
+            )
+
+    extractors: ClassVar[tuple[str, ...]] = ("Wav2Vec2FeatureExtractor", "SpeechT5FeatureExtractor")
+
+    @property
+    def device(self) -> str:
+        return str(self.model.device)
+
+    def compile(self) -> None:
+        self.model.compile()
+
+    def inputs(self, waves: Tensor, lengths: Tensor) -> dict[str, Tensor]:
+        """What the model is given, made from the waveforms differentiably."""
+        waves, lengths = self._long_enough(waves, lengths)
+        mask = mask_of(lengths, waves.shape[1])
+        waves = waves * mask
+        if getattr(self.extractor, "do_normalize", False):
+            count = lengths[:, None].to(waves.dtype)
+            centred = (waves - waves.sum(1, keepdim=True) / count) * mask
+            waves = centred / (centred.square().sum(1, keepdim=True) / count + 1e-7).sqrt()
+        inputs = {"input_values": waves.to(self.model.dtype)}
+        if self.extractor.return_attention_mask:
+            inputs["attention_mask"] = mask.long()
+        return inputs
+
+    def _long_enough(self, waves: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
+        shortest = int(SHORTEST_S * RATE)
+        waves = functional.pad(waves, (0, max(0, shortest - waves.shape[1])))
+        return waves.to(torch.promote_types(self.model.dtype, torch.float32)), lengths.clamp_min(shortest)
+
+    def their_inputs(self, clips: Sequence[AttackClip]) -> dict[str, Tensor]:
+        """What the model is given when it transcribes."""
+        return self.recogniser._inputs([self._padded(clip) for clip in clips])  # type: ignore[attr-defined]
+
+    def _padded(self, clip: AttackClip) -> np.ndarray:
+        return np.pad(clip.samples, (0, max(0, int(SHORTEST_S * RATE) - len(clip.samples))))
+
+    def difference(self, clips: Sequence[AttackClip]) -> float:
+        """The largest difference between the two inputs, in units of their spread."""
+        with torch.no_grad():
+            ours = self.inputs(*padded([clip.samples for clip in clips], self.device))
+        theirs = self.their_inputs(clips)
+        name = self.model.main_input_name
+        if ours[name].shape != theirs[name].shape:
+            return float("inf")
+        return float((ours[name] - theirs[name]).abs().max() / theirs[name].float().std())
+
+    def check(self, clips: Sequence[AttackClip]) -> None:
+        if (distance := self.difference(clips)) > max(TOLERANCE, 4 * torch.finfo(self.model.dtype).eps):
+            raise UserError(
+                f"{self.recogniser.name}: the differentiable preprocessing differs from the recogniser's own by "
+                f"{distance:.3g} of its spread, so an attack on it would prove nothing"
+            )
+
+    def tokens(self, text: str) -> list[int]:
+        return self.tokenizer(text, add_special_tokens=False).input_ids
+
+    def spell(self, text: str) -> str:
+        text = super().spell(text)
+        plain = "".join(char for char in text if unicodedata.category(char)[0] != "P")
+        ways = [way(spelling) for spelling in (text, plain) for way in (str, str.lower, str.upper)]
+        written = next((spelling for spelling in ways if self._writable(spelling)), None)
+        if written is None:
+            odd = [c for c in dict.fromkeys(plain) if not (self._writable(c.lower()) or self._writable(c.upper()))]
+            raise UserError(f"its transcript has characters that {self.recogniser.name} cannot write: {' '.join(odd)}")
+        return written
+
+    def _writable(self, text: str) -> bool:
+        return text.isspace() or self.tokenizer.unk_token_id not in self.tokens(text)

@@ -1,0 +1,35 @@
+"""Several GPUs: batches spread over a Ray cluster, one loaded model per worker. The driver writes what comes back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from srb.attacks.attack_target import TargetOptions, open_target
+from srb.attacks.clips import AttackClip
+from srb.attacks.gradient_loop import Attack, Attacked
+from srb.core.engines import RayActors
+
+
+class BatchAttacker:
+    """Holds one opened model; a call is one batch."""
+
+    def __init__(self, settings: TargetOptions) -> None:
+        self.target = open_target(settings)
+
+    def run(self, attack: Attack, clips: list[AttackClip]) -> list[Attacked]:
+        """The clips, attacked."""
+        return attack.run(self.target, clips)
+
+
+class Workers:
+    """As many attackers as asked for, or as there are GPUs."""
+
+    def __init__(self, settings: TargetOptions, count: int | None) -> None:
+        self._actors = RayActors(BatchAttacker, (settings,), count)
+
+    def map(self, attack: Attack, batches: Iterable[list[AttackClip]]) -> Iterator[list[Attacked]]:
+        """The batches attacked, in the order in which they are done; only as many are read as are worked on."""
+        yield from self._actors.map_unordered("run", ((attack, batch) for batch in batches))
+
+    def close(self) -> None:
+        self._actors.close()

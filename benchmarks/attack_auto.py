@@ -1,0 +1,98 @@
+"""`auto` against PGD tuned by hand, at equal gradient calls.
+
+    python benchmarks/attack_auto.py ctc seq2seq transducer --clips 24 --steps 40 --snr 26 20 16 12
+    python benchmarks/attack_auto.py whisper --clips 4 --steps 8 --snr 40 30 --pgd-steps 0.1 0.4
+
+PGD runs with every step size that is named and counts with the best of them (at each SNR another one may win).
+Success is min(WER, 1), the mean over clips; intervals are of 2,000 bootstrap resamplings of the clips, that of the
+difference paired. Printed as JSON lines. The small models are those of tests/attacks; whisper needs what
+benchmarks/attacks.py needs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import torch
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(ROOT / "benchmarks"), str(ROOT / "tests"), str(ROOT / "tests" / "attacks")]
+
+from srb.attacks.auto import Auto  # noqa: E402
+from srb.attacks.clips import AttackClip, Bound  # noqa: E402
+from srb.attacks.differentiable.base import View  # noqa: E402
+from srb.attacks.differentiable.open_view import open_view  # noqa: E402
+from srb.attacks.gradient_loop import Attacked  # noqa: E402
+from srb.attacks.pgd import Pgd  # noqa: E402
+from srb.models.adapters.python import Function  # noqa: E402
+from srb.models.interface import open_model  # noqa: E402
+
+
+def opened(kind: str, count: int) -> tuple[View, list[AttackClip]]:
+    """A model and clips for it."""
+    if kind == "whisper":
+        from whisper_weights import default_folder
+
+        from attacks import prompts
+
+        return open_view(open_model(f"hf:{default_folder()}?device=cpu")), prompts(count)
+    import small
+
+    model = {"ctc": small.ctc, "seq2seq": small.seq2seq, "transducer": small.transducer}[kind]()
+    return open_view(Function(kind, "1", {}, 16, model.transcribe, model)), [small.clip_of(i, 2) for i in range(count)]
+
+
+def success(attacked: list[Attacked]) -> np.ndarray:
+    return np.array([attack.facts["success"] for attack in attacked])
+
+
+def interval(values: np.ndarray) -> list[float]:
+    draws = np.random.default_rng(0).integers(0, len(values), (2000, len(values)))
+    return [round(100 * float(q), 1) for q in np.quantile(values[draws].mean(1), [0.025, 0.975])]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("models", nargs="+", choices=["ctc", "seq2seq", "transducer", "whisper"])
+    parser.add_argument("--clips", type=int, default=24)
+    parser.add_argument("--steps", type=int, default=40, help="gradient calls per clip")
+    parser.add_argument("--snr", type=float, nargs="+", default=[26, 20, 16, 12])
+    parser.add_argument("--pgd-steps", type=float, nargs="+", default=[0.05, 0.1, 0.2, 0.4, 1.0])
+    parser.add_argument("--queries", type=int, default=0, help="of auto's black-box search (default: none)")
+    parser.add_argument("--threads", type=int, default=1)
+    args = parser.parse_args()
+    torch.set_num_threads(args.threads)
+    for kind in args.models:
+        view, clips = opened(kind, args.clips)
+        for snr_db in args.snr:
+            bound = Bound("l2", snr_db)
+            often = max(1, args.steps // 10)
+            auto = Auto(bound, 1, steps=args.steps, queries=args.queries).run(view, clips)
+            tuned = {
+                step: success(
+                    Pgd(bound, 1, steps=args.steps, step=step, transcribe_every=often, stop=1.0).run(view, clips)
+                )
+                for step in args.pgd_steps
+            }
+            best = max(tuned, key=lambda step: float(tuned[step].mean()))
+            facts = {
+                "model": kind,
+                "snr_db": snr_db,
+                "clips": len(clips),
+                "steps": args.steps,
+                "auto": round(100 * float(success(auto).mean()), 1),
+                "auto_interval": interval(success(auto)),
+                "auto_gradient_calls": round(float(np.mean([attack.facts["steps"] for attack in auto])), 1),
+                "pgd": {str(step): round(100 * float(values.mean()), 1) for step, values in tuned.items()},
+                "pgd_best_interval": interval(tuned[best]),
+                "difference_interval": interval(success(auto) - tuned[best]),
+            }
+            print(json.dumps(facts), flush=True)
+
+
+if __name__ == "__main__":
+    main()

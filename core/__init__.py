@@ -1,0 +1,1 @@
+"""What every room uses, and what uses none of them: errors, names, seeding, audio, files, progress, engines."""

@@ -1,0 +1,147 @@
+"""Audio at the edges: files and bytes in, mono float32 at 16 kHz inside, 16-bit FLAC out."""
+
+from __future__ import annotations
+
+import io
+import os
+from pathlib import Path
+
+import numpy as np
+
+from srb.core.container_length import is_truncated
+from srb.core.errors import UserError
+from srb.core.files import replacing
+
+RATE = 16_000
+Decoded = tuple[np.ndarray, int]  # float32, frames x channels, and their rate
+Samples = np.ndarray  # mono float32, in [-1, 1] unless a scenario has just pushed it outside
+
+
+def read(
+    source: str | os.PathLike | bytes,
+    rate: int = RATE,
+    *,
+    mix: bool = True,
+    name: str | None = None,
+    start_s: float = 0.0,
+    end_s: float | None = None,
+) -> Samples:
+    """Decode a file or its bytes to mono float32 at `rate`.
+
+    Channels are averaged, or only channel 0 kept (`mix=False`). With `start_s` or `end_s` only that stretch is read, by
+    seeking: corpora of meetings are cut from hours of audio.
+    """
+    name = name or ("<bytes>" if isinstance(source, bytes) else os.fspath(source))
+    if not isinstance(source, bytes) and not Path(source).is_file():
+        raise UserError(f"{name}: no such file")
+    whole = _whole_flac(source) if isinstance(source, bytes) and not start_s and end_s is None else None
+    samples, source_rate = whole or _any_format(source, name, start_s, end_s)
+    mono = samples.mean(axis=1) if mix and samples.shape[1] > 1 else samples[:, 0]
+    return resample(np.ascontiguousarray(mono, dtype=np.float32), source_rate, rate)
+
+
+def _any_format(source: str | os.PathLike | bytes, name: str, start_s: float, end_s: float | None) -> Decoded:
+    """Whatever libsndfile knows, or a stretch of it."""
+    import soundfile
+
+    try:
+        with soundfile.SoundFile(io.BytesIO(source) if isinstance(source, bytes) else source) as file:
+            start = round(start_s * file.samplerate)
+            if start and start >= file.frames:
+                raise UserError(f"{name}: {start_s:.2f} s lies beyond its end at {file.frames / file.samplerate:.2f} s")
+            if start:
+                file.seek(start)
+            frames = -1 if end_s is None else max(round(end_s * file.samplerate) - start, 0)
+            samples = file.read(frames, dtype="float32", always_2d=True)
+            if len(samples) < frames - file.samplerate // 10:  # a tenth of a second is rounding; more is missing speech
+                raise UserError(f"{name}: {end_s:.2f} s lies beyond its end at {file.frames / file.samplerate:.2f} s")
+            if end_s is None and (len(samples) < file.frames - start or _is_cut(source)):
+                raise UserError(f"{name}: is cut off: it is shorter than its header says; get the whole file again")
+            source_rate = file.samplerate
+    except soundfile.LibsndfileError as error:
+        raise UserError(f"{name}: cannot be decoded as audio ({str(error.error_string).rstrip('.')})") from None
+    except UnicodeEncodeError:  # libsndfile wants a name in UTF-8
+        raise UserError(f"{name}: its name is not UTF-8; rename it") from None
+    if not np.isfinite(samples).all():
+        raise UserError(f"{name}: holds NaN or infinite samples; re-export it as 16-bit PCM")
+    return samples, source_rate
+
+
+def _is_cut(source: str | os.PathLike | bytes) -> bool:
+    with io.BytesIO(source) if isinstance(source, bytes) else open(source, "rb") as file:
+        return is_truncated(file)
+
+
+def _whole_flac(data: bytes) -> Decoded | None:
+    """The samples that libsndfile gives, decoded in half its time.
+
+    None where the data is no FLAC or is damaged: then libsndfile says what is wrong.
+    """
+    try:
+        import miniaudio
+    except ImportError:  # there is no wheel for every machine
+        return None
+    if not data.startswith(b"fLaC"):
+        return None
+    try:
+        sound = miniaudio.flac_read_f32(data)
+        if sound.num_frames != miniaudio.flac_get_info(data).num_frames:  # it leaves out what it cannot decode
+            return None
+    except miniaudio.DecodeError:
+        return None
+    return np.frombuffer(sound.samples, dtype=np.float32).reshape(-1, sound.nchannels), sound.sample_rate
+
+
+def resample(samples: Samples, source_rate: int, rate: int) -> Samples:
+    """Band-limited conversion of a corpus or bank recording to the benchmark's rate (soxr, high quality)."""
+    if source_rate == rate or not len(samples):
+        return samples
+    import soxr
+
+    return soxr.resample(samples, source_rate, rate, quality="HQ")
+
+
+def to_pcm16(samples: Samples) -> np.ndarray:
+    """The 16-bit values that storing keeps: rounded to the nearest, and +1.0 becomes 32767."""
+    from srb.core.pcm import round_to_16_bits
+
+    pcm = np.empty(len(samples), dtype=np.int16)
+    round_to_16_bits(pcm, np.ascontiguousarray(samples, dtype=np.float32))
+    return pcm
+
+
+def from_pcm16(pcm: np.ndarray) -> Samples:
+    """16-bit values as the float32 that decoding what was stored gives."""
+    return pcm.astype(np.float32) / np.float32(32768)
+
+
+def encode_flac(pcm: np.ndarray, rate: int = RATE) -> bytes:
+    """16-bit FLAC bytes of int16 samples."""
+    import soundfile
+
+    buffer = io.BytesIO()
+    soundfile.write(buffer, pcm, rate, format="FLAC", subtype="PCM_16")
+    return buffer.getvalue()
+
+
+# Formats that `write` knows, by the file name's ending.
+FORMATS = {
+    ".wav": ("WAV", "PCM_16"),
+    ".flac": ("FLAC", "PCM_16"),
+    ".ogg": ("OGG", "VORBIS"),
+    ".mp3": ("MP3", "MPEG_LAYER_III"),
+}
+
+
+def write(path: str | os.PathLike, samples: Samples, rate: int = RATE) -> None:
+    """Store a clip in the format its name ends in. It appears whole or not at all."""
+    import soundfile
+
+    path = Path(path)
+    if path.suffix.lower() not in FORMATS:
+        raise UserError(f"{path}: unknown ending; write to one of {', '.join(FORMATS)}")
+    container, codec = FORMATS[path.suffix.lower()]
+    buffer = io.BytesIO()
+    soundfile.write(buffer, to_pcm16(samples), rate, codec, format=container)
+    with replacing(path) as part:
+        part.write_bytes(buffer.getvalue())

@@ -1,0 +1,73 @@
+"""Files that appear whole or not at all, and what can be told of a file without reading it."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from srb.core.errors import UserError
+
+# What `replacing` calls a file that is not complete; no other program uses this ending.
+UNFINISHED = re.compile(r"\..*\.\d+\.srb-part")
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """A temporary file beside `path` to write to. It is renamed to `path` once all is written, and removed otherwise.
+
+    Its content is on the disk before it gets the name, so that not even a power cut leaves a torn file of that name.
+    """
+    part = path.with_name(f".{path.name[-40:]}.{os.getpid()}.srb-part")  # short enough beside the longest name
+    try:
+        yield part
+        _flush_to_disk(part)
+        os.replace(part, path)
+    except OSError as error:
+        raise UserError(f"{path}: cannot be written ({error.strerror or error})") from None
+    finally:
+        with suppress(OSError):  # gone, or never there
+            part.unlink()
+
+
+def write_atomically(path: Path, data: bytes | str) -> None:
+    """Write a whole file: a reader sees the old content or the new one, never a part of it."""
+    with replacing(path) as part:
+        part.write_bytes(data.encode() if isinstance(data, str) else data)
+
+
+def _flush_to_disk(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def file_state(path: str | os.PathLike) -> str:
+    """Size and time of a file: another state is another content, as far as can be told without reading it."""
+    try:
+        state = os.stat(path)
+    except OSError:
+        return "none"
+    return f"{state.st_size} {state.st_mtime_ns}"
+
+
+def file_digest(path: Path) -> str:
+    """SHA-256 of a file's bytes."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def path_inside(root: Path, path: str, name: str) -> Path:
+    """`path`, taken from data, as a file below `root`; one that leads out of it is refused.
+
+    A dataset made by somebody else may name any file of this machine.
+    """
+    whole = (root / path).resolve()
+    if not whole.is_relative_to(root.resolve()):
+        raise UserError(f"{name}: its audio path '{path}' lies outside the dataset, so it is not read")
+    return whole

@@ -1,0 +1,12 @@
+"""The page of this metric's Space."""
+
+from srb.metrics.widget import launch
+
+launch(
+    "terms.py",
+    columns={
+        "references": ["from New York to Rome"],
+        "predictions": ["from new york to roam"],
+        "terms": ["Rome"],
+    },
+)

@@ -1,0 +1,69 @@
+"""A live server over a WebSocket: `ws:<url>?protocol=vosk|deepgram|openai` (see `models/streaming/websocket.py`).
+
+The key is read from the environment variable that `key_env` names. Measured in real time only: `srb run --stream
+--realtime`.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Any
+
+from srb.core.errors import UserError, did_you_mean
+from srb.models.interface import Clip, Described, Recogniser, need
+from srb.models.streaming.replay import Pace, replay
+from srb.models.streaming.websocket import MOST_BYTES, WIRES, WebSocketSession
+
+
+@dataclass
+class WebSocket(Described):
+    """A server and how to talk to it."""
+
+    url: str = ""
+    protocol: str = "vosk"
+    model: str = ""
+    key: str = ""
+    timeout_s: float = 30.0
+
+    def stream(self, rate: int, language: str | None) -> WebSocketSession:
+        client = need("websockets.sync.client", "ws", "pip install websockets")
+        scheme = "Token" if self.protocol == "deepgram" else "Bearer"
+        headers = {"Authorization": f"{scheme} {self.key}"} if self.key else {}
+        try:
+            opened = client.connect(
+                self.url, additional_headers=headers, open_timeout=self.timeout_s, max_size=MOST_BYTES
+            )
+            connection: Any = ExitStack().enter_context(opened)  # the session closes it
+        except (OSError, TimeoutError) as error:
+            raise ConnectionError(f"{self.url}: no connection ({error})") from None
+        wire = WIRES[self.protocol](language=language, model=self.model)
+        return WebSocketSession(connection, wire, rate, self.timeout_s)
+
+    def transcribe(self, clips: list[Clip], rate: int, language: str | None) -> list[str]:
+        pace = Pace(realtime=True)
+        return [replay(self.stream(rate, language), clip, rate, pace).text for clip in clips]
+
+
+def load(
+    target: str, *, protocol: str = "vosk", model: str = "", key_env: str = "", timeout_s: float = 30.0
+) -> Recogniser:
+    """`ws:<url>` without the leading `ws:` where the URL has its own: `ws:wss://host/v1/listen?protocol=deepgram`."""
+    if not target.startswith(("ws://", "wss://")):
+        raise UserError(f"ws:{target}: a WebSocket address begins with ws:// or wss://, as in ws:ws://localhost:2700")
+    if protocol not in WIRES:
+        raise UserError(f"ws: no protocol '{protocol}'; {did_you_mean(protocol, WIRES)}")
+    key = os.environ.get(key_env, "") if key_env else ""
+    if key_env and not key:
+        raise UserError(f"ws: the environment variable {key_env} is not set; it holds the server's key")
+    return WebSocket(
+        name=model or target,
+        revision=None,
+        options={"protocol": protocol, "model": model, "timeout_s": timeout_s},
+        url=target,
+        protocol=protocol,
+        model=model,
+        key=key,
+        timeout_s=timeout_s,
+    )

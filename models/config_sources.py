@@ -1,0 +1,477 @@
+"""Dataset configs wherever `--data` finds them, with one class for each kind of place.
+
+- a folder that `srb build` filled: `<folder>/<config>/*.parquet`;
+- the `datasets` cache, `<cache>/srb/*/*/*/*.arrow`, when there is no folder of that name;
+- a Hub dataset of ours, `owner/name`, laid out like the folder;
+- the authors' published data, on the Hub or in a local copy: `<their config>/<their split>-*.parquet`.
+
+Audio is read with pyarrow and soundfile alone: the row groups of a config in turn, the other columns before them.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import io
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Protocol
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from srb.builders.manifests import MANIFEST, read_manifest, shard_paths
+from srb.core.audio import RATE, read
+from srb.core.errors import UserError, did_you_mean
+from srb.core.files import path_inside
+from srb.core.language_codes import is_language_code
+from srb.core.names import parse
+from srb.core.row_hashes import transcripts_digest
+from srb.core.secrets import mask_secrets
+from srb.models import authors_data
+from srb.models.interface import Clip
+
+WINDOW_BYTES = 128 * 2**20  # of compressed audio held while its clips are sorted by length
+# our column <- the first of these that the data has
+COLUMNS = {
+    "id": ("id",),
+    "text": ("text",),
+    "language": ("language",),
+    "speaker": ("speaker", "speaker_id"),
+    "gender": ("gender",),
+    "age": ("age",),
+    "accent": ("accent", "accents"),
+    "duration": ("duration",),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ClipRow:
+    """One clip of a config, without its audio."""
+
+    position: int
+    id: str
+    text: str
+    duration: float
+    language: str | None
+    speaker: str | None
+    gender: str | None
+    age: str | None
+    accent: str | None
+    target: str | None = None  # what a targeted attack wants to be written
+
+
+@dataclass(frozen=True)
+class Group:
+    """Rows that are read together: a parquet row group, or a record batch of an Arrow file."""
+
+    path: Path
+    index: int
+    rows: int
+    audio_bytes: int
+
+    def read(self, columns: Sequence[str]) -> pa.Table:
+        with _damage_named(self.path):
+            return self._read(columns)
+
+    def _read(self, columns: Sequence[str]) -> pa.Table:
+        if self.path.suffix == ".parquet":
+            with pq.ParquetFile(self.path, memory_map=True) as file:
+                return file.read_row_group(self.index, columns=list(columns))
+        with pa.memory_map(str(self.path)) as source:
+            batch = next(batch for index, batch in enumerate(pa.ipc.open_stream(source)) if index == self.index)
+            return pa.Table.from_batches([batch]).select(list(columns))
+
+
+@dataclass
+class Config:
+    """One dataset config, wherever it lies."""
+
+    name: str
+    files: list[Path]
+    manifest: dict[str, Any] = field(default_factory=dict)
+
+    @cached_property
+    def groups(self) -> list[Group]:
+        return [group for path in self.files for group in _groups(path)]
+
+    @cached_property
+    def columns(self) -> dict[str, str]:
+        """Our name -> the data's name, for the columns that are there."""
+        schema = _schema(self.files[0])
+        present = {
+            ours: next((name for name in names if name in schema.names), None) for ours, names in COLUMNS.items()
+        }
+        for needed in ("id", "text"):
+            if not present[needed]:
+                raise UserError(f"{self.files[0]}: no column '{needed}'; it has {', '.join(schema.names)}")
+        return {ours: name for ours, name in present.items() if name}
+
+    @cached_property
+    def rows(self) -> list[ClipRow]:
+        """Every clip in the config's order, without audio."""
+        parts = [group.read(list(self.columns.values())).to_pydict() for group in self.groups]
+        columns = {ours: [value for part in parts for value in part[name]] for ours, name in self.columns.items()}
+        language = parse(self.name).language if not self.columns.get("language") else None
+        durations = columns.get("duration") or [frames_of(audio) / RATE for audio in self._all_audio()]
+        count = len(columns["id"])
+
+        def column(name: str) -> list[Any]:
+            return [None if v is None or v == "" else str(v) for v in columns.get(name, [None] * count)]
+
+        ids = [str(value) for value in columns["id"]]
+        if len(set(ids)) != count:
+            twice = next(value for index, value in enumerate(ids) if value in ids[:index])
+            raise UserError(f"{self.name}: the id '{twice}' occurs twice; predictions pair by id, so build it again")
+        languages = [value or language for value in column("language")]
+        for code in set(filter(None, languages)):
+            if not is_language_code(code):  # it is told to recognisers, some of which are commands or servers
+                raise UserError(f"{self.name}: {code[:40]!r} in its language column is no language code (en, zh-Hant)")
+        fields = zip(
+            range(count),
+            ids,
+            (text or "" for text in columns["text"]),
+            durations,
+            languages,
+            *(column(name) for name in ("speaker", "gender", "age", "accent")),
+            self._targets() or [None] * count,
+            strict=True,
+        )
+        return [ClipRow(*values) for values in fields]
+
+    def _targets(self) -> list[str | None]:
+        """The targets of an adversarial config's rows, empty for other configs."""
+        if not parse(self.name).model or "parameters" not in _schema(self.files[0]).names:
+            return []
+        texts = [text for group in self.groups for text in group.read(["parameters"]).column(0).to_pylist()]
+        return [json.loads(text or "{}").get("target") for text in texts]
+
+    @cached_property
+    def about(self) -> dict[str, Any]:
+        """What the scorer needs to know of the config, from its rows, its manifest and its name."""
+        first = self._first()
+        name = parse(self.name)
+        scenario = first.get("scenario") or name.scenario
+        return {
+            "language": self.rows[0].language if self.rows else name.language,
+            "corpus": first.get("corpus") or name.corpus,
+            "scenario": scenario,
+            "severity": int(first.get("severity") or name.severity),
+            "category": self.manifest.get("category") or category_of(scenario),
+            "source": first.get("source") or (None if scenario == "clean" else str(name.clean)),
+            "bank": self.manifest.get("bank"),
+            "benchmark_version": self.manifest.get("benchmark_version"),
+            "content_sha256": self.manifest.get("content_sha256"),
+            "rows_sha256": transcripts_digest((row.id, row.text) for row in self.rows),
+            "fingerprint": self.manifest.get("fingerprint"),
+        }
+
+    def content_sha256(self, known: Mapping[str, Any], changed: bool) -> str | None:
+        """The hash of the config's content: what the manifest says, if there is one.
+
+        `known` is what run.json has of an earlier run, `changed` whether this one transcribed anything.
+        """
+        return self.manifest.get("content_sha256")
+
+    def stored_audio(self, ids: set[str]) -> list[tuple[str, bytes]]:
+        """The audio files of some clips, as they are stored."""
+        found = []
+        for group in self.groups:
+            rows = group.read([self.columns["id"], "audio"])
+            for clip, audio in zip(rows.column(0).to_pylist(), rows.column(1), strict=True):
+                if clip in ids and audio["bytes"].as_py():
+                    found.append((clip, audio["bytes"].as_py()))
+        return found
+
+    def _first(self) -> dict[str, Any]:
+        schema = _schema(self.files[0])
+        wanted = [name for name in ("corpus", "scenario", "severity", "source") if name in schema.names]
+        table = self.groups[0].read(wanted) if self.groups and wanted else None
+        return table.slice(0, 1).to_pylist()[0] if table and table.num_rows else {}
+
+    def _all_audio(self) -> Iterator[bytes]:
+        for group in self.groups:
+            audio = group.read(["audio"]).column("audio").combine_chunks()
+            for item in audio:
+                yield _bytes_of(item, group.path.parent, self.name)
+
+    def windows(self, wanted: set[int]) -> Iterator[Window]:
+        """Neighbouring row groups of at most WINDOW_BYTES of audio, for the positions that are wanted."""
+        start, taken = 0, 0
+        groups: list[Group] = []
+        position = 0
+        for group in self.groups:
+            if groups and taken + group.audio_bytes > WINDOW_BYTES:
+                yield Window(self, groups, start, wanted)
+                groups, start, taken = [], position, 0
+            groups.append(group)
+            taken += group.audio_bytes
+            position += group.rows
+        if groups:
+            yield Window(self, groups, start, wanted)
+
+
+@dataclass
+class Window:
+    """A run of row groups whose audio is in memory together, once it is asked for."""
+
+    config: Config
+    groups: list[Group]
+    start: int
+    wanted: set[int]
+
+    @property
+    def rows(self) -> list[ClipRow]:
+        end = self.start + sum(group.rows for group in self.groups)
+        return [row for row in self.config.rows[self.start : end] if row.position in self.wanted]
+
+    @cached_property
+    def _audio(self) -> pa.ChunkedArray:
+        return pa.concat_tables([group.read(["audio"]) for group in self.groups]).column("audio")
+
+    def decode(self, row: ClipRow) -> Clip:
+        """The clip's samples at the benchmark's rate."""
+        name = f"{self.config.name}/{row.id}"
+        return read(_bytes_of(self._audio[row.position - self.start], self.groups[0].path.parent, name), name=name)
+
+
+class ConfigSource(Protocol):
+    """A place that holds configs."""
+
+    def names(self) -> list[str]:
+        """The configs that are there, by our names."""
+        ...
+
+    def config(self, name: str) -> Config:
+        """Open one of them."""
+        ...
+
+
+@dataclass
+class BuiltFolder:
+    """A built folder."""
+
+    folder: Path
+
+    def names(self) -> list[str]:
+        return sorted({path.parent.name for path in self.folder.glob("*/*.parquet")})
+
+    def config(self, name: str) -> Config:
+        folder = self.folder / name
+        if not (folder / MANIFEST).is_file():
+            return Config(name, sorted(folder.glob("*.parquet")))
+        manifest = read_manifest(folder)
+        return Config(name, shard_paths(folder, manifest), manifest)
+
+
+@dataclass
+class DatasetsCache:
+    """Configs that a builder prepared into the `datasets` cache."""
+
+    folder: Path
+
+    @cached_property
+    def _prepared(self) -> dict[str, Path]:
+        """Config name -> the folder of its newest preparation. The info file knows the name; the folder adds a hash."""
+        infos = sorted(self.folder.glob("*/*/*/dataset_info.json"), key=lambda info: info.stat().st_mtime)
+        return {json.loads(info.read_text(encoding="utf-8"))["config_name"]: info.parent for info in infos}
+
+    def names(self) -> list[str]:
+        return sorted(self._prepared)
+
+    def config(self, name: str) -> Config:
+        folder = self._prepared[name]
+        files = sorted([*folder.glob("*-test*.arrow"), *folder.glob("*-test*.parquet")])
+        if not files:
+            raise UserError(f"{folder}: no test split in it; build {name} again")
+        return Config(name, files)
+
+
+@dataclass
+class AuthorsFolder:
+    """A local copy of the authors' data, in their layout."""
+
+    folder: Path
+
+    @cached_property
+    def _files(self) -> dict[str, list[Path]]:
+        files: dict[str, list[Path]] = {}
+        for path in sorted(self.folder.rglob("*.parquet")):
+            if name := our_name(path.relative_to(self.folder).as_posix()):
+                files.setdefault(name, []).append(path)
+        return files
+
+    def names(self) -> list[str]:
+        return sorted(self._files)
+
+    def config(self, name: str) -> Config:
+        return Config(name, self._files[name])
+
+
+@dataclass
+class HubDataset:
+    """A dataset repository on the Hub, ours or the authors'; the shards of a config are fetched when it is opened."""
+
+    repo: str
+    revision: str | None = None
+
+    @cached_property
+    def _files(self) -> dict[str, list[str]]:
+        import huggingface_hub
+
+        try:
+            files = huggingface_hub.HfApi().list_repo_files(self.repo, repo_type="dataset", revision=self.revision)
+        except Exception as error:
+            reason = mask_secrets(str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__)
+            raise UserError(
+                f"--data {self.repo}: neither a folder here nor a dataset that the Hub gives ({reason})"
+            ) from None
+        shards: dict[str, list[str]] = {}
+        for file in sorted(files):
+            if file.endswith(".parquet"):
+                name = our_name(file) if self.repo == authors_data.REPO else file.split("/")[-2]
+                if name:
+                    shards.setdefault(name, []).append(file)
+        return shards
+
+    def names(self) -> list[str]:
+        return sorted(self._files)
+
+    def config(self, name: str) -> Config:
+        import huggingface_hub
+
+        def fetch(file: str) -> Path:
+            return Path(huggingface_hub.hf_hub_download(self.repo, file, repo_type="dataset", revision=self.revision))
+
+        shards = self._files[name]
+        manifest: dict[str, Any] = {}
+        if self.repo != authors_data.REPO:
+            try:
+                manifest = json.loads(fetch(f"{shards[0].rsplit('/', 1)[0]}/{MANIFEST}").read_text(encoding="utf-8"))
+            except huggingface_hub.errors.EntryNotFoundError:
+                manifest = {}
+        return Config(name, [fetch(shard) for shard in shards], manifest)
+
+
+def open_data(where: str) -> ConfigSource:
+    """What `--data` names: a folder of ours or of the authors, the `datasets` cache, or a dataset on the Hub."""
+    folder = Path(where)
+    if folder.is_dir():
+        return (
+            AuthorsFolder(folder)
+            if any((folder / config).is_dir() for config in _THEIR_CONFIGS)
+            else BuiltFolder(folder)
+        )
+    if re.fullmatch(r"[\w.-]+/[\w.-]+(@[\w.-]+)?", where) and not where.startswith("."):
+        repo, _, revision = where.partition("@")
+        return HubDataset(repo, revision or None)
+    import datasets
+
+    cache = Path(datasets.config.HF_DATASETS_CACHE) / where
+    if not where.startswith((".", "/")) and cache.is_dir():
+        return DatasetsCache(cache)
+    raise UserError(
+        f"--data {where}: no such folder, and nothing of that name in the datasets cache; srb build makes one"
+    )
+
+
+def select(data: ConfigSource, patterns: Sequence[str], where: str) -> list[str]:
+    """The configs that the patterns name, in the order given, each once; no pattern means all."""
+    names = data.names()
+    if not names:
+        raise UserError(f"--data {where}: no configs there (<config>/*.parquet); srb build makes them")
+    chosen: dict[str, None] = {}
+    for pattern in patterns or ["*"]:
+        matching = fnmatch.filter(names, pattern)
+        if not matching:
+            raise UserError(f"no config '{pattern}' in {where}; {did_you_mean(pattern, names)}")
+        chosen.update(dict.fromkeys(matching))
+    return list(chosen)
+
+
+_THEIR_CONFIGS = (*authors_data.CORPORA, *sorted({config for config, _ in authors_data.RECORDINGS}))
+
+
+def our_name(path: str) -> str | None:
+    """`librispeech_asr-test.clean/gnoise.1-00000-of-00001.parquet` -> `en_gaussian_sev1`."""
+    *folders, file = path.split("/")
+    split = re.sub(r"(-\d+-of-\d+)?\.parquet$", "", file)
+    return next((name for folder in folders if (name := authors_data.ours(folder, split))), None)
+
+
+def category_of(scenario: str) -> str | None:
+    """The category of a scenario in the table, None if it has no row."""
+    from srb.builders import scenarios
+
+    table = getattr(scenarios, "SCENARIOS", {})
+    return table[scenario].category if scenario in table else None
+
+
+def frames_of(data: bytes) -> int:
+    """The length of an audio file in samples at the benchmark's rate, from its header."""
+    import soundfile
+
+    try:
+        info = soundfile.info(io.BytesIO(data))
+    except soundfile.LibsndfileError as error:
+        raise UserError(f"an audio file cannot be read ({str(error.error_string).rstrip('.')})") from None
+    return round(info.frames * RATE / info.samplerate)
+
+
+def _bytes_of(item: pa.StructScalar, folder: Path, name: str) -> bytes:
+    """An encoded clip: the row's bytes, or those of a file beside the data; a path that leads elsewhere is refused."""
+    data = item["bytes"].as_py()
+    if data is not None:
+        return data
+    path = item["path"].as_py()
+    if not path:
+        raise UserError(f"{name}: the row has no audio")
+    file = path_inside(folder, path, name)
+    if not file.is_file():
+        raise UserError(f"{name}: no such file: {path}")
+    return file.read_bytes()
+
+
+@contextmanager
+def _damage_named(path: Path) -> Iterator[None]:
+    """A file that cannot be read as what it should be is one line."""
+    try:
+        yield
+    except (pa.ArrowException, OSError, StopIteration) as error:
+        reason = " ".join(str(error).split())[:120]
+        raise UserError(f"{path}: is damaged ({reason}); build or fetch {path.parent.name} again") from None
+
+
+def _groups(path: Path) -> list[Group]:
+    with _damage_named(path):
+        return list(_read_groups(path))
+
+
+def _read_groups(path: Path) -> Iterator[Group]:
+    if path.suffix == ".parquet":
+        with pq.ParquetFile(path, memory_map=True) as file:
+            for index in range(file.num_row_groups):
+                group = file.metadata.row_group(index)
+                columns = (group.column(number) for number in range(group.num_columns))
+                size = sum(column.total_compressed_size for column in columns if column.path_in_schema == "audio.bytes")
+                yield Group(path, index, group.num_rows, size)
+    else:
+        with pa.memory_map(str(path)) as source:
+            for index, batch in enumerate(pa.ipc.open_stream(source)):
+                yield Group(path, index, batch.num_rows, batch.column("audio").field("bytes").nbytes)
+
+
+def _schema(path: Path) -> pa.Schema:
+    with _damage_named(path):
+        return _read_schema(path)
+
+
+def _read_schema(path: Path) -> pa.Schema:
+    if path.suffix == ".parquet":
+        return pq.read_schema(path, memory_map=True)
+    with pa.memory_map(str(path)) as source:
+        return pa.ipc.open_stream(source).schema

@@ -1,0 +1,190 @@
+"""A virtual environment for each model that needs one: transformers 4 beside 5, NeMo, vLLM.
+
+An environment is made once, with uv if it is there and venv and pip otherwise, and found again by its requirements. The
+recogniser then runs in a process of that environment, behind a pipe (`srb.models.pipe_worker`), and gives the same
+transcripts as in this one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import threading
+from collections import deque
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from srb.core.errors import UserError
+from srb.core.files import write_atomically
+from srb.core.folder_lock import locked
+from srb.core.secrets import mask_secrets
+from srb.models.interface import Clip, Described, Recogniser, SomeFailed, Spec, Transcript
+from srb.models.pipe_worker import read_message, write_message
+
+# What the adapters themselves use, in the versions that are used here
+BASE = ("numpy", "soundfile", "soxr", "httpx", "filelock")
+ROOMS = ("core", "models")
+LAST_LINES = 20  # of what the process writes to stderr are kept for the error message
+
+
+def environments_folder() -> Path:
+    """Where environments are kept: `$SRB_ENVIRONMENTS`, or the user's cache."""
+    cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(os.environ.get("SRB_ENVIRONMENTS") or Path(cache) / "srb" / "environments")
+
+
+def base_requirements() -> list[str]:
+    return [f"{name}=={metadata.version(name)}" for name in BASE]
+
+
+def environment_key(requirements: Sequence[str]) -> str:
+    """The same for the same requirements in any order, with the same Python."""
+    content = json.dumps([sys.version_info[:2], sorted(requirements), base_requirements()])
+    return hashlib.sha256(content.encode()).hexdigest()[:16]
+
+
+def make_environment(requirements: Sequence[str]) -> Path:
+    """The Python of the environment that has these requirements; it is made if it is not there yet."""
+    for requirement in requirements:
+        if requirement.startswith("-"):
+            raise UserError(f"--env {requirement}: a requirement such as 'transformers==4.57', not an option of pip")
+    folder = environments_folder() / environment_key(requirements)
+    python = folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+    ready = folder / "ready.json"
+    if not ready.is_file():
+        with locked(folder.with_suffix(".lock"), "", wait=True):
+            if not ready.is_file():
+                shutil.rmtree(folder, ignore_errors=True)  # of a run that was killed while it made it
+                _install(folder, python, [*base_requirements(), *requirements])
+                write_atomically(ready, json.dumps({"requirements": sorted(requirements)}))
+    _link_rooms(folder)
+    return python
+
+
+def _install(folder: Path, python: Path, requirements: list[str]) -> None:
+    uv = shutil.which("uv")
+    print(f"making an environment with {', '.join(requirements)} ...", file=sys.stderr)
+    if uv:
+        commands = [[uv, "venv", "-q", "--python", sys.executable, str(folder)]]
+        commands += [[uv, "pip", "install", "-q", "--python", str(python), *requirements]] if requirements else []
+    else:
+        commands = [[sys.executable, "-m", "venv", str(folder)]]
+        commands += [[str(python), "-m", "pip", "install", "-q", *requirements]] if requirements else []
+    for command in commands:
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode:
+            shutil.rmtree(folder, ignore_errors=True)
+            lines = [line for line in done.stderr.splitlines() if line.strip()] or ["no reason given"]
+            problem = next((line for line in lines if line.lower().startswith("error")), lines[-1])
+            raise UserError(f"--env: the environment cannot be made: {mask_secrets(problem.strip())[:300]}")
+
+
+def _link_rooms(folder: Path) -> None:
+    """Our own code, as it is here: links to the rooms that recognisers use."""
+    for room in ROOMS:
+        source = Path(importlib.import_module(f"srb.{room}").__file__ or "").parent
+        link = folder / "rooms" / "srb" / room
+        link.parent.mkdir(parents=True, exist_ok=True)
+        if link.is_symlink() and link.resolve() == source.resolve():
+            continue
+        link.unlink(missing_ok=True)
+        link.symlink_to(source.resolve(), target_is_directory=True)
+
+
+@dataclass
+class PipedRecogniser(Described):
+    """A recogniser in another process."""
+
+    process: Any = None
+    versions: Any = None
+    stderr: Any = None
+
+    def transcribe(self, clips: list[Clip], rate: int, language: str | None) -> list[str]:
+        blocks = [np.ascontiguousarray(clip, dtype="<f4").tobytes() for clip in clips]
+        answer = ask(self.process, {"rate": rate, "language": language}, blocks, self.stderr)
+        outcomes = [_outcome(item) for item in answer["outcomes"]]
+        return SomeFailed.unless_all_well(outcomes)
+
+    def close(self) -> None:
+        self.process.stdin.close()
+        try:
+            self.process.wait(10)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+        self.process.stdout.close()
+
+
+def _outcome(item: dict[str, Any]) -> str | Exception:
+    if "error" in item:
+        return RuntimeError(item["error"])
+    return Transcript(item["text"], **item["details"]) if item.get("details") else item["text"]
+
+
+def ask(process: Any, question: dict[str, Any], blocks: list[bytes], stderr: deque[str]) -> dict[str, Any]:
+    """One question and its answer; what went wrong there is raised here."""
+    try:
+        write_message(process.stdin, question, blocks)
+        answer, _ = read_message(process.stdout)
+    except (EOFError, BrokenPipeError):
+        code = process.wait()
+        last = stderr[-1] if stderr else "it wrote nothing"
+        raise UserError(f"--env: the recogniser's process ended with code {code}: {mask_secrets(last)[:300]}") from None
+    if "mistake" in answer:
+        raise UserError(answer["mistake"])
+    if "failure" in answer:
+        raise RuntimeError(answer["failure"])
+    return answer
+
+
+def open_in_environment(spec: Spec, requirements: Sequence[str], **defaults: Any) -> Recogniser:
+    """Load the recogniser that a spec names in an environment with these requirements."""
+    python = make_environment(requirements)
+    path = [str(python.parents[1] / "rooms"), str(Path.cwd()), *filter(None, [os.environ.get("PYTHONPATH")])]
+    process = subprocess.Popen(
+        [str(python), "-m", "srb.models.pipe_worker"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(path)},
+    )
+    _widen(process.stdin)
+    stderr: deque[str] = deque(maxlen=LAST_LINES)
+    threading.Thread(target=_collect, args=(process.stderr, stderr), daemon=True).start()
+    given = {key: value for key, value in defaults.items() if value is not None}
+    about = ask(process, {"spec": str(spec), "defaults": given}, [], stderr)
+    return PipedRecogniser(
+        name=about["name"],
+        revision=about["revision"],
+        options={**about["options"], "environment": sorted(requirements)},
+        batch_size=about["batch_size"],
+        process=process,
+        versions=about["versions"],
+        stderr=stderr,
+    )
+
+
+def _widen(pipe: Any) -> None:
+    """A clip at a time fits into the pipe, where the system allows it: fewer changes between the processes."""
+    set_size = 1031  # F_SETPIPE_SZ of Linux
+    if sys.platform == "linux":
+        import fcntl
+
+        with suppress(OSError):
+            fcntl.fcntl(pipe.fileno(), set_size, 1 << 20)
+
+
+def _collect(stream: Any, lines: deque[str]) -> None:
+    for line in stream:
+        lines.append(line.decode("utf-8", "replace").rstrip())

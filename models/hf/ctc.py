@@ -1,0 +1,121 @@
+"""CTC models: wav2vec 2.0, HuBERT, WavLM, Data2Vec, MMS, SEW, UniSpeech; Parakeet, LASR, Granite Speech 5.
+
+They take clips whole up to `chunk_s`; longer ones in overlapping windows whose middle parts are joined before decoding,
+so that no word is cut, or in pieces that are cut at pauses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from srb.models.chunks import split_at_pauses
+from srb.models.hf.base import TransformersRecogniser
+from srb.models.interface import Clip
+
+# MMS names its adapters by ISO 639-3
+ISO_639_3 = {
+    "ar": "ara", "cs": "ces", "da": "dan", "de": "deu", "el": "ell", "en": "eng", "es": "spa", "et": "est", "fi": "fin",
+    "fr": "fra", "he": "heb", "hi": "hin", "hr": "hrv", "hu": "hun", "id": "ind", "it": "ita", "ja": "jpn", "ko": "kor",
+    "lt": "lit", "lv": "lav", "nl": "nld", "no": "nob", "pl": "pol", "pt": "por", "ro": "ron", "ru": "rus", "sk": "slk",
+    "sl": "slv", "sv": "swe", "sw": "swh", "ta": "tam", "te": "tel", "th": "tha", "tr": "tur", "uk": "ukr", "ur": "urd",
+    "vi": "vie",
+}  # fmt: skip
+
+Window = tuple[int, int, int, int | None]  # from this sample to that, and which of its frames count
+
+
+class Ctc(TransformersRecogniser):
+    """One decision per frame; frames of overlapping windows are joined before they are read as letters.
+
+    That needs to know which samples a frame comes from, as the models with convolutions over the waveform tell. Those
+    on spectrograms (wav2vec 2.0 BERT, Parakeet) are cut at pauses instead.
+    """
+
+    _language: str | None = None
+
+    @property
+    def _on_waveform(self) -> bool:
+        return hasattr(self.model.config, "conv_stride") and hasattr(self.model, "_get_feat_extract_output_lengths")
+
+    @property
+    def _masks_frames(self) -> bool:
+        """Whether the model itself tells which of its frames are padding (Parakeet, LASR, Granite Speech 5)."""
+        return hasattr(self.model, "_get_output_attention_mask")
+
+    def _padding_changes_nothing(self) -> bool:
+        return (self._on_waveform or self._masks_frames) and super()._padding_changes_nothing()
+
+    def _texts(self, clips: list[Clip], language: str | None) -> list[str]:
+        self._speak(language)
+        windows = self._windows if self._on_waveform else self._pieces
+        pieces = [(owner, window) for owner, clip in enumerate(clips) for window in windows(clip)]
+        audio = [clips[owner][start:end] for owner, (start, end, _, _) in pieces]
+        frames: list[Any] = [None] * len(pieces)
+        for indices in self._groups(audio):
+            for index, logits in zip(indices, self._features([audio[i] for i in indices]), strict=True):
+                _, (_, _, first, last) = pieces[index]
+                frames[index] = logits[first:last]
+        joined: list[list[Any]] = [[] for _ in clips]
+        for (owner, _), part in zip(pieces, frames, strict=True):
+            joined[owner].append(part)
+        return [self._text(parts).strip() for parts in joined]
+
+    def _pieces(self, clip: Clip) -> Iterator[Window]:
+        start = 0
+        for piece in split_at_pauses(clip, self.rate, self.chunk_s):
+            yield start, start + len(piece), 0, None
+            start += len(piece)
+
+    def _windows(self, clip: Clip) -> Iterator[Window]:
+        samples = len(clip)
+        per_frame = self.model.config.inputs_to_logits_ratio
+        window, overlap = (int(seconds * self.rate) // per_frame for seconds in (self.chunk_s, self.chunk_s / 6))
+        if samples <= window * per_frame:
+            yield 0, samples, 0, None
+            return
+        total = samples // per_frame
+        start = 0
+        while True:
+            end = start + window
+            first = overlap if start else 0
+            if end >= total:
+                yield start * per_frame, samples, first, None
+                return
+            yield start * per_frame, end * per_frame, first, window - overlap
+            start = end - 2 * overlap
+
+    def _features(self, clips: list[Clip]) -> list[Any]:
+        inputs = self._inputs(clips)
+        logits = self.model(**inputs).logits
+        if self._masks_frames and "attention_mask" in inputs:
+            mask = self.model._get_output_attention_mask(inputs["attention_mask"], target_length=logits.shape[1])
+            return [row[:count] for row, count in zip(logits, mask.sum(-1).tolist(), strict=True)]
+        if not self._on_waveform:
+            return list(logits)
+        counts = self.model._get_feat_extract_output_lengths(_lengths(clips)).tolist()
+        return [row[:count] for row, count in zip(logits, counts, strict=True)]
+
+    def _text(self, parts: list[Any]) -> str:
+        import torch
+
+        logits = torch.cat(parts) if len(parts) > 1 else parts[0]
+        if hasattr(self.processor, "decoder"):  # a language model over the letters, with pyctcdecode
+            return self.processor.decode(logits.float().cpu().numpy()).text
+        special = {"skip_special_tokens": True} if self._masks_frames else {}
+        return self.processor.decode(logits.argmax(-1).tolist(), **special)
+
+    def _speak(self, language: str | None) -> None:
+        """MMS has a small adapter and an alphabet for each language; the others have one alphabet."""
+        if not getattr(self.model.config, "adapter_attn_dim", None) or not language or language == self._language:
+            return
+        code = ISO_639_3.get(language, language)
+        self.processor.tokenizer.set_target_lang(code)
+        self.model.load_adapter(code)
+        self._language = language
+
+
+def _lengths(clips: list[Clip]) -> Any:
+    import torch
+
+    return torch.tensor([len(clip) for clip in clips])

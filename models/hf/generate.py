@@ -1,0 +1,146 @@
+"""Models that write until they are done: encoder-decoders, transducers, and language models that take audio.
+
+The request differs (`srb.models.hf.requests`), the rest is shared: generate, drop the prompt's tokens, decode. On noise
+a decoder may never end by itself, so a clip has at most `tokens_per_s` tokens for each of its seconds; models that
+write in step with the audio (transducers, Kyutai, Voxtral Realtime) need no such bound.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from srb.models.hf.base import TransformersRecogniser, positions
+from srb.models.hf.ctc import ISO_639_3
+from srb.models.hf.requests import Wanted, parameters
+from srb.models.interface import Clip
+from srb.models.unwrap import raw_text, unwrap, with_raw
+
+IN_STEP = {"kyutai_speech_to_text", "voxtral_realtime"}  # a token for every frame of audio
+LEAST_TOKENS = 2
+
+
+class Generator(TransformersRecogniser):
+    """The shared part."""
+
+    def _texts(self, clips: list[Clip], language: str | None) -> list[str]:
+        return [joined(parts) for parts in self._in_pieces(clips, partial(self._generate, language=language))]
+
+    def _request(self, clips: list[Clip], language: str | None) -> dict[str, Any]:
+        assert self.request is not None
+        wanted = Wanted(self.rate, language, self.prompt, self.name)
+        return self._placed(self.request(self.processor, clips, wanted))
+
+    def _generate(self, clips: list[Clip], language: str | None) -> list[str]:
+        inputs = self._request(clips, language)
+        limits = self._limits(clips)
+        settings: dict[str, Any] = {"num_beams": self.beams} if self.beams > 1 else {}
+        if limits is not None:
+            settings["max_new_tokens"] = min(max(limits), positions(self.model.config))
+        settings |= self._settings(language)
+        generated = self.model.generate(**inputs, **settings)
+        tokens = getattr(generated, "sequences", generated)
+        tokens = tokens[:, self._prompt_length(inputs, tokens) :].tolist()
+        if limits is not None:
+            # the batch ran to its longest clip's limit: each clip keeps what it would have had alone
+            tokens = [row[:limit] for row, limit in zip(tokens, limits, strict=True)]
+        return self._decode(tokens)
+
+    def _settings(self, language: str | None) -> dict[str, Any]:
+        """Further settings of `generate`: greedy, and the language where it is told there (Seamless, by ISO 639-3)."""
+        if "tgt_lang" in parameters(self.model.generate):
+            return {"tgt_lang": ISO_639_3.get(language or "en", language)}
+        return {} if self.model.config.model_type in IN_STEP else {"do_sample": False}
+
+    def _limits(self, clips: list[Clip]) -> list[int] | None:
+        if self.model.config.model_type in IN_STEP:
+            return None
+        return [max(LEAST_TOKENS, int(len(clip) / self.rate * self.tokens_per_s)) for clip in clips]
+
+    def _prompt_length(self, inputs: dict[str, Any], tokens: Any) -> int:
+        """The tokens before those that were generated."""
+        raise NotImplementedError
+
+    def _decode(self, tokens: list[list[int]]) -> list[str]:
+        return [text.strip() for text in self.processor.batch_decode(tokens, skip_special_tokens=True)]
+
+
+class Seq2Seq(Generator):
+    """An encoder, and a decoder that begins with a start token or a prompt of its own."""
+
+    def _prompt_length(self, inputs: dict[str, Any], tokens: Any) -> int:
+        prompt = inputs.get("decoder_input_ids")
+        if prompt is not None:  # with a start token before it, unless it has one
+            return prompt.shape[1] + int(not tokens[0, : prompt.shape[1]].equal(prompt[0]))
+        return 2 if "tgt_lang" in parameters(self.model.generate) else 1  # the start, and the language where it is told
+
+    def _features(self, clips: list[Clip]) -> list[Any]:
+        inputs = self._request(clips, None)
+        inputs = {name: value for name, value in inputs.items() if not name.startswith("decoder_")}
+        return list(self.model.get_encoder()(**inputs).last_hidden_state)
+
+
+class Transducer(Generator):
+    """RNN-T and TDT: decides at every frame of the encoder, with what it wrote so far."""
+
+    def _generate(self, clips: list[Clip], language: str | None) -> list[str]:
+        inputs = self._request(clips, language)
+        generated = self.model.generate(**inputs)
+        frames = self._frames(inputs)
+        rows = zip(generated.sequences.tolist(), generated.durations.cumsum(-1).tolist(), frames, strict=True)
+        most = self.model.max_symbols_per_step  # a model that loops in one frame is stopped, alone or in a batch
+        return self._decode([before_the_end(tokens, passed, own)[: most * own] for tokens, passed, own in rows])
+
+    def _frames(self, inputs: dict[str, Any]) -> list[int]:
+        """How many of the encoder's frames belong to each clip; the rest is padding."""
+        features = self.model.get_audio_features(**inputs, output_attention_mask=True)
+        if features.attention_mask is None:
+            return [features.last_hidden_state.shape[1]] * len(features.last_hidden_state)
+        return features.attention_mask.sum(-1).tolist()
+
+    def _features(self, clips: list[Clip]) -> list[Any]:
+        inputs = self._request(clips, None)
+        return list(self.model.get_audio_features(**inputs).last_hidden_state)
+
+
+class AudioLanguageModel(Generator):
+    """A language model that takes audio among its tokens. What it says around the transcript is taken away."""
+
+    def __post_init__(self) -> None:
+        if hasattr(self.processor, "tokenizer"):
+            self.processor.tokenizer.padding_side = "left"  # what is generated must follow the prompt at once
+        super().__post_init__()
+
+    def _prompt_length(self, inputs: dict[str, Any], tokens: Any) -> int:
+        return inputs["input_ids"].shape[1] if "input_ids" in inputs else 0
+
+    def _features(self, clips: list[Clip]) -> list[Any]:
+        """The scores of the first token that it would write."""
+        return list(self.model(**self._request(clips, None)).logits[:, -1:])
+
+    def _decode(self, tokens: list[list[int]]) -> list[str]:
+        raw = [text.strip() for text in self.processor.batch_decode(tokens, skip_special_tokens=True)]
+        own = parameters(self.processor.decode)
+        if "return_format" in own:  # the processor knows how its model lays out an answer
+            texts = self.processor.decode(tokens, return_format="transcription_only")
+        elif "strip_prefix" in own:
+            texts = self.processor.decode(tokens, skip_special_tokens=True, strip_prefix=True)
+        else:
+            texts = [unwrap(text) for text in raw]
+        return [with_raw(str(text).strip(), given) for text, given in zip(texts, raw, strict=True)]
+
+
+def before_the_end(tokens: list[int], passed: list[int], frames: int) -> list[int]:
+    """The tokens that were written within a clip's own frames, `passed` being how many are behind each token.
+
+    In a batch, `generate` goes on for every clip until the longest one is done, and the others gain words that are not
+    in their audio.
+    """
+    last = next((index for index, count in enumerate(passed) if count >= frames), len(tokens) - 1)
+    return tokens[: last + 1]
+
+
+def joined(parts: list[str]) -> str:
+    """The texts of a clip's pieces as one; the answers around them are joined too."""
+    text = " ".join(filter(None, parts))
+    return with_raw(text, " ".join(filter(None, map(raw_text, parts))))

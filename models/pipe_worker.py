@@ -1,0 +1,107 @@
+"""The other end of the pipe: opens a recogniser in this process and answers for it. Run by `srb.models.environments`.
+
+A message is four bytes of length, that much JSON, and the blocks of bytes whose sizes the JSON lists. The first
+question names the recogniser; every further one is a batch of clips.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import struct
+import sys
+from typing import Any, BinaryIO
+
+LONGEST_HEADER = 1 << 26  # a corrupt length must not ask for gigabytes
+
+
+def write_message(stream: BinaryIO, content: dict[str, Any], blocks: list[bytes] | None = None) -> None:
+    """Send a message."""
+    header = json.dumps({**content, "sizes": [len(block) for block in blocks or []]}).encode()
+    stream.write(struct.pack("<I", len(header)) + header)
+    for block in blocks or []:
+        stream.write(block)
+    stream.flush()
+
+
+def read_message(stream: BinaryIO) -> tuple[dict[str, Any], list[bytes]]:
+    """Receive one; EOFError when the other side is gone."""
+    (length,) = struct.unpack("<I", _exactly(stream, 4))
+    if length > LONGEST_HEADER:
+        raise EOFError
+    content = json.loads(_exactly(stream, length))
+    return content, [_exactly(stream, size) for size in content["sizes"]]
+
+
+def _exactly(stream: BinaryIO, count: int) -> bytes:
+    data = stream.read(count)
+    if len(data) < count:
+        raise EOFError
+    return data
+
+
+def main() -> None:
+    """Answer until the other side closes the pipe."""
+    # what libraries print must not get between the answers
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    questions = sys.stdin.buffer
+    try:
+        question, _ = read_message(questions)
+        recogniser = _open(question, answers)
+        while recogniser is not None:
+            question, blocks = read_message(questions)
+            write_message(answers, _transcribed(recogniser, question, blocks))
+    except EOFError:
+        pass
+
+
+def _open(question: dict[str, Any], answers: BinaryIO) -> Any:
+    from srb.core.errors import UserError
+    from srb.models.interface import open_model
+
+    try:
+        recogniser = open_model(question["spec"], **question["defaults"])
+    except UserError as mistake:
+        write_message(answers, {"mistake": str(mistake)})
+        return None
+    about = {name: getattr(recogniser, name) for name in ("name", "revision", "options", "batch_size")}
+    write_message(answers, {**about, "versions": _versions()})
+    return recogniser
+
+
+def _transcribed(recogniser: Any, question: dict[str, Any], blocks: list[bytes]) -> dict[str, Any]:
+    import numpy as np
+
+    from srb.core.errors import UserError
+    from srb.models.interface import SomeFailed
+
+    clips = [np.frombuffer(block, "<f4").copy() for block in blocks]
+    try:
+        outcomes: list[Any] = recogniser.transcribe(clips, question["rate"], question["language"])
+    except UserError as mistake:
+        return {"mistake": str(mistake)}
+    except SomeFailed as failed:
+        outcomes = failed.outcomes
+    except Exception as error:
+        return {"failure": f"{type(error).__name__}: {error}"}
+    return {"outcomes": [_sent(outcome) for outcome in outcomes]}
+
+
+def _sent(outcome: Any) -> dict[str, Any]:
+    if isinstance(outcome, str):
+        return {"text": str(outcome), "details": getattr(outcome, "details", {})}
+    return {"error": f"{type(outcome).__name__}: {outcome}"}
+
+
+def _versions() -> dict[str, str]:
+    from importlib import metadata
+
+    names = sorted({name.split(".")[0] for name in list(sys.modules)})
+    known = metadata.packages_distributions()
+    packages = {package for name in names for package in known.get(name, ())}
+    return {package: metadata.version(package) for package in sorted(packages)}
+
+
+if __name__ == "__main__":
+    main()

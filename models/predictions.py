@@ -1,0 +1,119 @@
+"""The predictions of one config: a line of JSON per clip, appended batch by batch to `<config>.jsonl.part`.
+
+When every clip has its line, the file is put in the config's order and renamed to `<config>.jsonl`. After a kill the
+whole lines that are there count, and a torn last line is cut off. The keys are those of the Open ASR leaderboard, and a
+few more.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Iterable
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from srb.core.files import write_atomically
+from srb.core.folder_lock import locked
+from srb.models.config_sources import ClipRow
+from srb.models.interface import Clip
+from srb.models.transcriber import Transcription
+
+
+def line_of(config: str, row: ClipRow, outcome: Transcription, clip: Clip | Exception | None = None) -> dict[str, Any]:
+    """One prediction, as docs/formats.md lays it out."""
+    line: dict[str, Any] = {
+        "id": row.id,
+        "audio_filepath": f"{config}/{row.id}.flac",
+        "duration": round(row.duration, 6),
+        "time": round(outcome.seconds, 6),
+        "text": row.text,
+        "pred_text": outcome.text,
+        "speaker": row.speaker,
+        "gender": row.gender,
+        "age": row.age,
+        "accent": row.accent,
+        "language": row.language,
+        "loudness_dbfs": loudness_dbfs(clip) if isinstance(clip, np.ndarray) else None,
+    }
+    if row.target:
+        line["target"] = row.target
+    line |= {key: value for key, value in outcome.details.items() if key not in line}
+    if outcome.error is not None:
+        line["error"] = outcome.error
+    return line
+
+
+def loudness_dbfs(clip: Clip) -> float | None:
+    """The RMS level in dB below full scale, to a tenth; digital silence has none."""
+    power = float(np.dot(clip, clip)) / len(clip) if len(clip) else 0.0
+    return round(10 * math.log10(power), 1) if power > 0 else None
+
+
+class PredictionsFile:
+    """The predictions of one config while it is being run: locked for this run, and readable at any moment."""
+
+    def __init__(self, folder: Path, config: str, *, retry_failed: bool = False) -> None:
+        self.final = folder / f"{config}.jsonl"
+        self.part = folder / f"{config}.jsonl.part"
+        self._open = ExitStack()
+        busy = f"{folder / config}: another srb run is writing it; wait for it, or use --name"
+        self._open.enter_context(locked(folder / ".locks" / config, busy))
+        self._in_part, self._whole_bytes = read_lines(self.part)
+        self.lines = {**read_lines(self.final)[0], **self._in_part}
+        if retry_failed:
+            self.lines = {clip_id: line for clip_id, line in self.lines.items() if b'"error": ' not in line}
+        self._file: Any = None
+
+    def __enter__(self) -> PredictionsFile:
+        return self
+
+    def add(self, lines: list[dict[str, Any]]) -> None:
+        """Append a batch; the operating system has it when this returns, so killing the process loses nothing."""
+        if self._file is None:
+            self._begin()
+        encoded = {line["id"]: json.dumps(line, ensure_ascii=False).encode() for line in lines}
+        self.lines.update(encoded)
+        self._file.write(b"".join(line + b"\n" for line in encoded.values()))
+        self._file.flush()
+
+    def _begin(self) -> None:
+        if self.lines != self._in_part:  # a finished file is made longer, or failed clips are tried again
+            write_atomically(self.part, b"".join(line + b"\n" for line in self.lines.values()))
+        elif self.part.is_file():
+            os.truncate(self.part, self._whole_bytes)
+        self._file = self._open.enter_context(self.part.open("ab"))
+
+    def finish(self, order: Iterable[str]) -> None:
+        """Put the lines in the config's order and give the file its name."""
+        write_atomically(
+            self.final, b"".join(self.lines[clip_id] + b"\n" for clip_id in order if clip_id in self.lines)
+        )
+        self.part.unlink(missing_ok=True)
+
+    def __exit__(self, *_: Any) -> None:
+        self._open.close()
+
+
+def first_error(path: Path) -> str | None:
+    """The error of the first clip of a predictions file that has one."""
+    errors = (json.loads(line).get("error") for line in read_lines(path)[0].values())
+    return next(filter(None, errors), None)
+
+
+def read_lines(path: Path) -> tuple[dict[str, bytes], int]:
+    """The whole lines of a predictions file by id, and their bytes; the torn end of a killed run is left out."""
+    lines: dict[str, bytes] = {}
+    whole = 0
+    if path.is_file():
+        for line in path.read_bytes().split(b"\n")[:-1]:
+            try:
+                lines[json.loads(line)["id"]] = line
+            except (ValueError, KeyError, TypeError):
+                break
+            whole += len(line) + 1
+    return lines, whole

@@ -1,0 +1,58 @@
+"""A recogniser used live under `srb run --stream`: each clip is replayed to a session, and its timeline is stored."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from srb.core.errors import UserError
+from srb.models.interface import Clip, Described, Recogniser, Transcript
+from srb.models.streaming.replay import Pace, Timeline, replay
+from srb.models.streaming.session import Event, Streams
+
+
+@dataclass
+class Streamed(Described):
+    """The live side of a recogniser."""
+
+    inner: Recogniser = None  # type: ignore[assignment]
+    pace: Pace = field(default_factory=Pace)
+
+    def transcribe(self, clips: list[Clip], rate: int, language: str | None) -> list[str]:
+        return [self._one(clip, rate, language) for clip in clips]
+
+    def _one(self, clip: Clip, rate: int, language: str | None) -> Transcript:
+        session = self.inner.stream(rate, language)  # type: ignore[attr-defined]
+        timeline = replay(session, clip, rate, self.pace)
+        return Transcript(timeline.text, stream=as_json(timeline))
+
+    def close(self) -> None:
+        self.inner.close()
+
+
+def streamed(recogniser: Recogniser, pace: Pace) -> Streamed:
+    """The recogniser as it is used live; one that cannot be is a UserError that says what would do."""
+    if not isinstance(recogniser, Streams):
+        raise UserError(
+            f"{recogniser.name} transcribes whole clips only; to use it live, put a policy in front: live:<the model>"
+        )
+    timing: dict[str, Any] = {
+        "chunk_ms": pace.chunk_ms,
+        "speed": pace.speed,
+        "realtime": pace.realtime,
+    }
+    return Streamed(recogniser.name, recogniser.revision, {**recogniser.options, **timing}, 1, recogniser, pace)
+
+
+def as_json(timeline: Timeline) -> dict[str, Any]:
+    """A timeline as the predictions keep it."""
+    return {
+        "busy_s": round(timeline.busy_s, 4),
+        "chunks": timeline.chunks,
+        "late_chunks": timeline.late_chunks,
+        "events": [[round(t.time_s, 4), round(t.sent_s, 4), t.event.text, _kind(t.event)] for t in timeline.events],
+    }
+
+
+def _kind(event: Event) -> str:
+    return "endpoint" if event.final and event.endpoint else "final" if event.final else "partial"

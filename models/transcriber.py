@@ -1,0 +1,134 @@
+"""Call a recogniser so that one bad clip or a full memory costs as little as possible."""
+
+from __future__ import annotations
+
+import gc
+import json
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from srb.core.audio import RATE
+from srb.core.errors import UserError
+from srb.core.secrets import mask_secrets
+from srb.models.batches import Batch
+from srb.models.interface import Clip, Recogniser, SomeFailed, Transcript
+
+MOST_CHARACTERS = 1_000_000  # of one clip's text: a day of speech has half as many
+GIVE_UP_AFTER = 25  # failures with not one success: then the recogniser is broken, not the clip
+
+
+@dataclass(frozen=True)
+class Transcription:
+    """One clip's text, or the error in its place, and the time it took."""
+
+    text: str | None
+    error: str | None
+    seconds: float
+    details: Mapping[str, Any] = field(default_factory=dict)  # what the recogniser told besides the text
+
+
+@dataclass
+class Transcriber:
+    """Calls a recogniser so that one bad clip or a full memory costs as little as possible."""
+
+    recogniser: Recogniser
+    most_seconds: float = float("inf")  # of padded audio in a call; halved whenever memory ran out
+    successes: int = 0
+    failures: int = 0
+
+    def transcribe(self, batch: Batch) -> list[Transcription]:
+        """One outcome per clip, in order."""
+        language = batch.rows[0].language
+        outcomes: list[Transcription | None] = [
+            Transcription(None, one_line(clip), 0.0) if isinstance(clip, Exception) else None for clip in batch.clips
+        ]
+        whole = [index for index, outcome in enumerate(outcomes) if outcome is None]
+        clips = [clip for clip in batch.clips if not isinstance(clip, Exception)]
+        for index, outcome in zip(whole, self._try(clips, language), strict=True):
+            outcomes[index] = outcome
+            self.successes += outcome.error is None
+            self.failures += outcome.error is not None
+            if self.failures >= GIVE_UP_AFTER and not self.successes:
+                raise UserError(f"the first {self.failures} clips all failed, the last with: {outcome.error}")
+        return [outcome for outcome in outcomes if outcome is not None]
+
+    def _try(self, clips: list[Clip], language: str | None) -> list[Transcription]:
+        if len(clips) > 1 and len(clips) * max(map(len, clips)) / RATE > self.most_seconds:
+            return self._halves(clips, language)
+        start = time.perf_counter()
+        try:
+            results: Sequence[Any] = self.recogniser.transcribe(clips, RATE, language) if clips else []
+            _check_count(results, len(clips))
+        except UserError:
+            raise
+        except SomeFailed as known:
+            results = known.outcomes
+        except Exception as error:
+            if len(clips) == 1:
+                return [Transcription(None, one_line(error), time.perf_counter() - start)]
+            if not out_of_memory(error):
+                return [outcome for clip in clips for outcome in self._try([clip], language)]
+            self.most_seconds = len(clips) * max(map(len, clips)) / RATE / 2
+            del error
+            _free_memory()
+            return self._halves(clips, language)
+        each = (time.perf_counter() - start) / max(1, len(clips))
+        return [transcription_of(result, each) for result in results]
+
+    def _halves(self, clips: list[Clip], language: str | None) -> list[Transcription]:
+        middle = (len(clips) + 1) // 2
+        return self._try(clips[:middle], language) + self._try(clips[middle:], language)
+
+
+def transcription_of(result: Any, seconds: float) -> Transcription:
+    """What a recogniser gave for one clip: a text that can be stored, or else the clip's error."""
+    if isinstance(result, BaseException):
+        return Transcription(None, one_line(result), seconds)
+    if not isinstance(result, str):
+        return Transcription(None, f"TypeError: the recogniser returned {type(result).__name__}, not a text", seconds)
+    if len(result) > MOST_CHARACTERS:
+        return Transcription(None, f"ValueError: a text of {len(result)} characters", seconds)
+    details = result.details if isinstance(result, Transcript) else {}
+    try:
+        result.encode()
+        json.dumps(details, ensure_ascii=False).encode()
+    except UnicodeEncodeError as error:
+        lone = f"U+{ord(error.object[error.start]):04X}"
+        return Transcription(None, f"UnicodeEncodeError: half of a character ({lone}) at {error.start}", seconds)
+    return Transcription(result.strip(), None, seconds, details)
+
+
+def _check_count(results: Any, count: int) -> None:
+    if not isinstance(results, list) or len(results) != count:
+        raise TypeError(f"the recogniser must return a list of {count} texts")
+
+
+def out_of_memory(error: BaseException) -> bool:
+    """Torch, onnxruntime, CTranslate2 and Python each say it in their own way."""
+    if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
+        return True
+    text = str(error).lower()
+    return any(
+        words in text for words in ("out of memory", "failed to allocate memory", "can't allocate memory", "bad_alloc")
+    )
+
+
+def _free_memory() -> None:
+    gc.collect()
+    if (torch := sys.modules.get("torch")) and torch.cuda.is_available():
+        torch.cuda.empty_cache()
+
+
+def one_line(error: BaseException) -> str:
+    """An exception in one short line that can be stored and shown: no control characters, no key that it repeats."""
+    try:
+        lines = str(error).strip().splitlines()
+    except Exception:  # its __str__ is somebody else's code
+        lines = []
+    if not lines:
+        return type(error).__name__
+    printable = "".join(letter if letter.isprintable() else "?" for letter in lines[0][:300])
+    return mask_secrets(f"{type(error).__name__}: {printable}")

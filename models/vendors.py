@@ -1,0 +1,202 @@
+"""Vendors of speech recognition over HTTP: one row each, from their API references.
+
+A row says where to send the audio, how the key and the audio go there, where the text is in the answer, and what a
+minute costs by the vendor's price list (US dollars, without volume discounts; prices change: `?cost_per_minute=`).
+Vendors that work in jobs are asked again until the job is done.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from srb.models.http_client import ServerRequest, text_at
+
+
+@dataclass(frozen=True)
+class Upload:
+    """One clip on its way: what a row makes a request of."""
+
+    url: str
+    key: str
+    model: str
+    wav: bytes
+    language: str | None
+    rate: int
+
+
+@dataclass(frozen=True)
+class Job:
+    """For vendors that answer with a job: where its id is, where to ask, and when it is done or has failed."""
+
+    id_at: tuple[str | int, ...]
+    ask: Callable[[Upload, str], ServerRequest]
+    status_at: tuple[str | int, ...]
+    done: str
+    failed: str
+    result: Callable[[Upload, str], ServerRequest] | None = None  # where the text is not in the job itself
+
+
+@dataclass(frozen=True)
+class Vendor:
+    """A row of the table."""
+
+    url: str
+    key_env: str
+    model: str
+    cost_per_minute: float
+    send: Callable[[Upload], ServerRequest]
+    text: Callable[[Any], str]
+    before: Callable[[Upload], ServerRequest] | None = None  # a first request that takes the audio
+    job: Job | None = None
+    longest_s: float = 3600.0
+
+
+def _bearer(upload: Upload, scheme: str = "Bearer") -> dict[str, str]:
+    return {"Authorization": f"{scheme} {upload.key}"}
+
+
+def _given(**fields: str | None) -> dict[str, str]:
+    return {name: value for name, value in fields.items() if value}
+
+
+def _wav(upload: Upload) -> tuple[str, bytes, str]:
+    return ("clip.wav", upload.wav, "audio/wav")
+
+
+def _at(*path: str | int) -> Callable[[Any], str]:
+    return lambda answer: text_at(answer, path)
+
+
+def _locale(language: str | None) -> str:
+    """Google and Azure want a region with the language; where the data has none, the largest one."""
+    regions = {"en": "en-US", "pt": "pt-BR", "zh": "zh-CN", "ja": "ja-JP", "ko": "ko-KR", "sv": "sv-SE", "da": "da-DK"}
+    code = language or "en"
+    return code if "-" in code else regions.get(code, f"{code}-{code.upper()}")
+
+
+def openai_form(upload: Upload) -> ServerRequest:
+    """OpenAI's transcription request, which others take too."""
+    fields = _given(model=upload.model, language=upload.language, response_format="json", temperature="0")
+    url = f"{upload.url}/audio/transcriptions"
+    return ServerRequest("POST", url, headers=_bearer(upload), data=fields, files={"file": _wav(upload)})
+
+
+def _deepgram(upload: Upload) -> ServerRequest:
+    headers = {**_bearer(upload, "Token"), "Content-Type": "audio/wav"}
+    params = _given(model=upload.model, language=upload.language)
+    return ServerRequest("POST", f"{upload.url}/listen", headers=headers, params=params, content=upload.wav)
+
+
+def _elevenlabs(upload: Upload) -> ServerRequest:
+    fields = _given(model_id=upload.model, language_code=upload.language, tag_audio_events="false")
+    headers = {"xi-api-key": upload.key}
+    return ServerRequest(
+        "POST", f"{upload.url}/speech-to-text", headers=headers, data=fields, files={"file": _wav(upload)}
+    )
+
+
+def _google(upload: Upload) -> ServerRequest:
+    config = {"encoding": "LINEAR16", "sampleRateHertz": upload.rate, "languageCode": _locale(upload.language)}
+    body = {"config": {**config, "model": upload.model}, "audio": {"content": base64.b64encode(upload.wav).decode()}}
+    return ServerRequest("POST", f"{upload.url}/speech:recognize", headers={"X-Goog-Api-Key": upload.key}, json=body)
+
+
+def _google_text(answer: Any) -> str:
+    results = answer.get("results", []) if isinstance(answer, dict) else None  # silence has none
+    if not isinstance(results, list):
+        raise RuntimeError("the answer has no text at results")
+    return " ".join(text_at(result, ("alternatives", 0, "transcript")).strip() for result in results)
+
+
+def _azure(upload: Upload) -> ServerRequest:
+    url = f"{upload.url}/speechtotext/transcriptions:transcribe"
+    definition = json.dumps({"locales": [_locale(upload.language)]})
+    headers = {"Ocp-Apim-Subscription-Key": upload.key}
+    params = {"api-version": "2024-11-15"}
+    return ServerRequest(
+        "POST", url, headers=headers, params=params, data={"definition": definition}, files={"audio": _wav(upload)}
+    )
+
+
+def _assemblyai_upload(upload: Upload) -> ServerRequest:
+    headers = {"Authorization": upload.key, "Content-Type": "application/octet-stream"}
+    return ServerRequest("POST", f"{upload.url}/upload", headers=headers, content=upload.wav)
+
+
+def _assemblyai(upload: Upload) -> ServerRequest:
+    body = _given(audio_url="{before}", speech_model=upload.model, language_code=upload.language)
+    return ServerRequest("POST", f"{upload.url}/transcript", headers={"Authorization": upload.key}, json=body)
+
+
+def _assemblyai_job(upload: Upload, job: str) -> ServerRequest:
+    return ServerRequest("GET", f"{upload.url}/transcript/{job}", headers={"Authorization": upload.key})
+
+
+def _speechmatics(upload: Upload) -> ServerRequest:
+    transcription = {"language": upload.language or "en", "operating_point": upload.model}
+    config = json.dumps({"type": "transcription", "transcription_config": transcription})
+    return ServerRequest(
+        "POST",
+        f"{upload.url}/jobs",
+        headers=_bearer(upload),
+        data={"config": config},
+        files={"data_file": _wav(upload)},
+    )
+
+
+def _speechmatics_job(upload: Upload, job: str) -> ServerRequest:
+    return ServerRequest("GET", f"{upload.url}/jobs/{job}", headers=_bearer(upload))
+
+
+def _speechmatics_result(upload: Upload, job: str) -> ServerRequest:
+    url = f"{upload.url}/jobs/{job}/transcript"
+    return ServerRequest("GET", url, headers=_bearer(upload), params={"format": "json-v2"})
+
+
+def _speechmatics_text(answer: Any) -> str:
+    results = answer.get("results") if isinstance(answer, dict) else None
+    if not isinstance(results, list):
+        raise RuntimeError("the answer has no text at results")
+    words = [(item.get("type"), text_at(item, ("alternatives", 0, "content"))) for item in results]
+    return "".join(word if kind == "punctuation" else f" {word}" for kind, word in words).strip()
+
+
+VENDORS: dict[str, Vendor] = {
+    "openai": Vendor(
+        "https://api.openai.com/v1", "OPENAI_API_KEY", "gpt-4o-transcribe", 0.006, openai_form, _at("text")
+    ),
+    "groq": Vendor(
+        "https://api.groq.com/openai/v1", "GROQ_API_KEY", "whisper-large-v3", 0.00185, openai_form, _at("text")
+    ),
+    "mistral": Vendor(
+        "https://api.mistral.ai/v1", "MISTRAL_API_KEY", "voxtral-mini-latest", 0.002, openai_form, _at("text")
+    ),
+    "deepgram": Vendor(
+        "https://api.deepgram.com/v1", "DEEPGRAM_API_KEY", "nova-3", 0.0043, _deepgram,
+        _at("results", "channels", 0, "alternatives", 0, "transcript"),
+    ),
+    "elevenlabs": Vendor(
+        "https://api.elevenlabs.io/v1", "ELEVENLABS_API_KEY", "scribe_v1", 0.0067, _elevenlabs, _at("text")
+    ),
+    "google": Vendor(
+        "https://speech.googleapis.com/v1", "GOOGLE_API_KEY", "latest_long", 0.016, _google, _google_text,
+        longest_s=60.0,
+    ),
+    "azure": Vendor(
+        "https://{region}.api.cognitive.microsoft.com", "AZURE_SPEECH_KEY", "fast", 0.006, _azure,
+        _at("combinedPhrases", 0, "text"),
+    ),
+    "assemblyai": Vendor(
+        "https://api.assemblyai.com/v2", "ASSEMBLYAI_API_KEY", "universal", 0.0045, _assemblyai, _at("text"),
+        before=_assemblyai_upload, job=Job(("id",), _assemblyai_job, ("status",), "completed", "error"),
+    ),
+    "speechmatics": Vendor(
+        "https://asr.api.speechmatics.com/v2", "SPEECHMATICS_API_KEY", "enhanced", 0.0067, _speechmatics,
+        _speechmatics_text,
+        job=Job(("id",), _speechmatics_job, ("job", "status"), "done", "rejected", _speechmatics_result),
+    ),
+}  # fmt: skip

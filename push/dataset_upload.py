@@ -1,0 +1,265 @@
+"""`srb push data`: a built folder to a dataset repository, config by config.
+
+A commit holds whole configs, so that a config is never half there, and the card, which is what `load_dataset` reads,
+is written last and lists the configs whose files are all in the repository. Only what changed goes up: files are
+compared by hash. An upload that was cut off goes on where it was, because the Hub keeps what it has received.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import hashlib
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from srb.builders.manifests import MANIFEST
+from srb.core.errors import UserError
+from srb.core.redact_paths import without_folders
+from srb.core.secrets import has_secret, texts
+from srb.push import expected_rows
+from srb.push.hub import Hub, Remote
+from srb.push.licences import Terms, row_licences, terms
+from srb.push.published_card import dataset_card, eval_yaml
+
+if TYPE_CHECKING:
+    from huggingface_hub import CommitOperationAdd, CommitOperationDelete
+
+KIND = "dataset"
+# A commit holds whole configs, and about so much: what the progress bar advances by, and what an error costs.
+CONFIGS_PER_COMMIT = 40
+BYTES_PER_COMMIT = 500_000_000
+Manifest = dict[str, Any]
+
+
+@dataclass
+class Change:
+    """What has to go up for one config: path in the repository -> file here; and what has to go."""
+
+    config: str
+    add: dict[str, Path] = field(default_factory=dict)
+    delete: list[str] = field(default_factory=list)
+    new: bool = False
+
+    @property
+    def size(self) -> int:
+        return sum(path.stat().st_size for path in self.add.values())
+
+    def __bool__(self) -> bool:
+        return bool(self.add or self.delete)
+
+
+@dataclass
+class Plan:
+    """What a push would do."""
+
+    repo: str
+    revision: str
+    manifests: dict[str, Manifest]
+    terms: dict[str, Terms]
+    refused: dict[str, str]
+    changes: list[Change]
+
+    @property
+    def todo(self) -> list[Change]:
+        return [change for change in self.changes if change]
+
+    @property
+    def size(self) -> int:
+        return sum(change.size for change in self.todo)
+
+
+def choose(folder: Path, patterns: Sequence[str]) -> dict[str, Manifest]:
+    """The manifests of the configs that were asked for; no pattern means all."""
+    known = {path.parent.name: path for path in sorted(folder.glob(f"*/{MANIFEST}"))}
+    if not known:
+        raise UserError(f"{folder}: no built config in it (<config>/{MANIFEST}); srb build makes them")
+    chosen: dict[str, Path] = {}
+    for pattern in patterns or ["*"]:
+        matching = fnmatch.filter(known, pattern)
+        if not matching:
+            from srb.core.errors import did_you_mean
+
+            raise UserError(f"no config '{pattern}' in {folder}; {did_you_mean(pattern, list(known))}")
+        chosen.update({name: known[name] for name in matching})
+    return {name: _manifest(path) for name, path in chosen.items()}
+
+
+def _manifest(path: Path) -> Manifest:
+    try:
+        manifest = json.loads(path.read_text("utf-8"))
+    except ValueError as error:
+        raise UserError(f"{path}: not JSON ({error}); build the config again") from None
+    if manifest.get("config") != path.parent.name:
+        raise UserError(f"{path}: is the manifest of '{manifest.get('config')}'; a config's folder has its name")
+    if without_folders(json.dumps(manifest)) != json.dumps(manifest):
+        raise UserError(f"{path}: names folders of this machine; remove {path.parent} and build the config again")
+    if any(map(has_secret, texts(manifest))):
+        raise UserError(f"{path}: holds what looks like a secret key; build the config again without it")
+    for name in manifest["files"]:
+        if not (path.parent / name).is_file():
+            raise UserError(f"{path.parent / name}: missing, though the manifest names it; build the config again")
+    return manifest
+
+
+def plan(
+    folder: Path,
+    repo: str,
+    patterns: Sequence[str],
+    there: Mapping[str, Remote],
+    revision: str = "main",
+    banks: Mapping[str, str] | None = None,
+) -> Plan:
+    """Compare the folder with what the repository holds."""
+    manifests = choose(folder, patterns)
+    terms_of = {
+        name: terms(manifest, row_licences(folder / name / file for file in manifest["files"]), banks)
+        for name, manifest in manifests.items()
+    }
+    refused = {name: reason for name, each in terms_of.items() if (reason := each.refusal())}
+    changes = [_change(folder, manifests[name], there) for name in manifests if name not in refused]
+    return Plan(repo, revision, manifests, terms_of, refused, changes)
+
+
+def _change(folder: Path, manifest: Manifest, there: Mapping[str, Remote]) -> Change:
+    name = manifest["config"]
+    wanted = {f"{name}/{file}": folder / name / file for file in (*manifest["files"], MANIFEST)}
+    known = [path for path in there if path.startswith(f"{name}/")]
+    return Change(
+        name,
+        add={path: local for path, local in wanted.items() if not same(local, there.get(path))},
+        delete=[path for path in known if path not in wanted],
+        new=not known,
+    )
+
+
+def same(local: Path, remote: Remote | None) -> bool:
+    """Whether a file's content is what the repository has."""
+    if remote is None or local.stat().st_size != remote.size:
+        return False
+    if remote.sha256:
+        with local.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest() == remote.sha256
+    return git_blob(local.read_bytes()) == remote.blob
+
+
+def git_blob(data: bytes) -> str:
+    """The id that git gives to a file's content."""
+    return hashlib.sha1(b"blob %d\0" % len(data) + data).hexdigest()
+
+
+def batches(changes: Sequence[Change]) -> list[list[Change]]:
+    """Whole configs, as many as a commit takes well."""
+    groups: list[list[Change]] = []
+    for change in changes:
+        last = groups[-1] if groups else []
+        full = len(last) >= CONFIGS_PER_COMMIT or sum(c.size for c in last) + change.size > BYTES_PER_COMMIT
+        if last and not full:
+            last.append(change)
+        else:
+            groups.append([change])
+    return groups
+
+
+def push(
+    hub: Hub,
+    plan: Plan,
+    folder: Path,
+    progress: Callable[[str, int], Callable[[int], None]],
+    banks: Mapping[str, str] | None = None,
+) -> str:
+    """Send what changed, then the card; returns the commit that has it all."""
+    advance = progress("uploading", plan.size)
+    for group in batches(plan.todo):
+        _send(hub, plan, group, advance)
+    return _send_card(hub, plan, folder, banks)
+
+
+def _send(hub: Hub, plan: Plan, group: Sequence[Change], advance: Callable[[int], None]) -> None:
+    from huggingface_hub import CommitOperationAdd, CommitOperationDelete
+
+    names = [change.config for change in group]
+    # The same operations are uploaded and committed: the client remembers in them what has arrived.
+    adds = [
+        CommitOperationAdd(path_in_repo=path, path_or_fileobj=local)
+        for change in group
+        for path, local in change.add.items()
+    ]
+    gone = [CommitOperationDelete(path_in_repo=path) for change in group for path in change.delete]
+    shards = [operation for operation in adds if operation.path_in_repo.endswith(".parquet")]
+    hub.ask(
+        f"{plan.repo}/{names[0]}",
+        lambda: hub.api.preupload_lfs_files(
+            plan.repo, shards, repo_type=KIND, revision=plan.revision, num_threads=4, free_memory=False
+        ),
+    )
+    message = f"Add {names[0]}" + (f" and {len(names) - 1} more configs" if len(names) > 1 else "")
+    hub.commit(plan.repo, KIND, lambda: [*adds, *gone], message, revision=plan.revision)
+    advance(sum(change.size for change in group))
+
+
+def _send_card(hub: Hub, plan: Plan, folder: Path, banks: Mapping[str, str] | None) -> str:
+    """Card, eval.yaml and benchmark.json of what is in the repository now; again if somebody else was faster."""
+    from huggingface_hub import CommitOperationAdd
+
+    for attempt in range(3):
+        info = hub.info(plan.repo, KIND, plan.revision)
+        if info is None:
+            raise UserError(f"{plan.repo}: gone from the Hub while it was being written")
+        there = hub.files(plan.repo, KIND, info.sha)
+        files = _front(hub, plan, folder, there, info.sha, banks)
+        changed = {
+            path: data for path, data in files.items() if path not in there or there[path].blob != git_blob(data)
+        }
+        if not changed:
+            return str(info.sha)
+
+        def operations(changed: dict[str, bytes] = changed) -> list[CommitOperationAdd | CommitOperationDelete]:
+            return [CommitOperationAdd(path_in_repo=path, path_or_fileobj=data) for path, data in changed.items()]
+
+        try:
+            return hub.commit(plan.repo, KIND, operations, "Update the card", revision=plan.revision, parent=info.sha)
+        except UserError as error:
+            if attempt == 2 or "somebody else" not in str(error):
+                raise
+    raise AssertionError("unreachable")
+
+
+def _front(
+    hub: Hub, plan: Plan, folder: Path, there: Mapping[str, Remote], sha: str, banks: Mapping[str, str] | None
+) -> dict[str, bytes]:
+    """The files at the top of the repository, of the configs that are complete in it."""
+    known: dict[str, expected_rows.Expected] = {}
+    if expected_rows.NAME in there:
+        known = expected_rows.from_json(hub.read(plan.repo, KIND, expected_rows.NAME, sha))
+    manifests: list[Manifest] = []
+    expected: dict[str, expected_rows.Expected] = {}
+    for path in sorted(there):
+        name, _, file = path.partition("/")
+        if file != MANIFEST:
+            continue
+        local = folder / name / MANIFEST
+        if local.is_file() and same(local, there[path]):
+            manifest = json.loads(local.read_text("utf-8"))
+        else:
+            manifest = json.loads(hub.read(plan.repo, KIND, path, sha))
+        if not all(f"{name}/{shard}" in there for shard in manifest["files"]):
+            continue
+        manifests.append(manifest)
+        fits = name in known and known[name].content_sha256 == manifest["content_sha256"]
+        if name in plan.manifests and name not in plan.refused:
+            expected[name] = expected_rows.of_config(folder / name)
+        elif fits:
+            expected[name] = known[name]
+    if not manifests:
+        return {}
+    terms_of = {
+        manifest["config"]: plan.terms.get(manifest["config"]) or terms(manifest, (), banks) for manifest in manifests
+    }
+    return {
+        "README.md": dataset_card(plan.repo, manifests, terms_of).encode(),
+        "eval.yaml": eval_yaml(manifests).encode(),
+        expected_rows.NAME: expected_rows.to_json(expected).encode(),
+    }

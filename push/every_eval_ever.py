@@ -1,0 +1,141 @@
+"""Results in the form of Every Eval Ever: one JSON a model, in the schema that many evaluations are collected in.
+
+The schema is `eval.schema.json`, version 0.2.1, of github.com/evaleval/every_eval_ever. It wants strings in all free
+fields, and a highest score, which an error rate does not have: `HIGHEST` stands for none.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from srb.metrics.aggregate import MEASURES, measure_of
+
+SCHEMA_VERSION = "0.2.1"
+BENCHMARK = "speech-robust-bench"
+HIGHEST = 10_000.0
+MEANING = {
+    "wer": "Word error rate in per cent: edit operations over reference words, or characters in unspaced scripts.",
+    "werd": "WER minus the WER of the same recogniser on the clean clips, in points.",
+    "nwerd": "WERD divided by the difficulty of the scenario, in per cent.",
+}
+LOWEST = {"wer": 0.0, "werd": -HIGHEST, "nwerd": -HIGHEST}
+Relationship = Literal["first_party", "third_party", "collaborative", "other"]
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Source:
+    """Who evaluated which model on what: what a run folder does not know of itself."""
+
+    model_id: str  # ORG/MODEL
+    organisation: str  # who ran the evaluation
+    relationship: Relationship = "third_party"
+    dataset: str | None = None  # the Hub dataset, if the data came from there
+
+
+def record(result: Json, source: Source, now: int) -> Json:
+    """The record of one results.json; `now` is the time of writing, in seconds since 1970."""
+    run = result["run"]
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "evaluation_id": f"{BENCHMARK}/{source.model_id}/{now}",
+        **({"evaluation_timestamp": str(run["updated"])} if run.get("updated") else {}),
+        "retrieved_timestamp": str(now),
+        "source_metadata": {
+            "source_name": "Speech Robust Bench",
+            "source_type": "evaluation_run",
+            "source_organization_name": source.organisation,
+            "evaluator_relationship": source.relationship,
+        },
+        "eval_library": {
+            "name": BENCHMARK,
+            "version": result["software"]["speech-robust-bench"],
+            "additional_details": _strings(
+                {
+                    "normaliser": result["scoring"]["normaliser"],
+                    "difficulty": result["scoring"]["difficulty"]["name"],
+                    "difficulty_sha256": result["scoring"]["difficulty"]["sha256"],
+                }
+            ),
+        },
+        "model_info": {
+            "name": result["model"],
+            "id": source.model_id,
+            "developer": source.model_id.split("/")[0],
+            "additional_details": _strings({key: run.get(key) for key in ("spec", "adapter", "revision")}),
+        },
+        "evaluation_results": [*_means(result, source), *_configs(result, source)],
+    }
+
+
+def file_name(made: Json) -> Path:
+    """Where the collection keeps a record: `data/<benchmark>/<developer>/<model>/<uuid>.json`."""
+    name = uuid.uuid5(uuid.NAMESPACE_URL, made["evaluation_id"])  # the same record, the same name
+    return Path("data", BENCHMARK, *made["model_info"]["id"].split("/"), f"{name}.json")
+
+
+def _means(result: Json, source: Source) -> Iterator[Json]:
+    """The average and the categories of each language."""
+    for language, rows in result["languages"].items():
+        named = {"overall": ("nwerd", rows["overall"])}
+        named |= {name: (measure_of(name), row) for name, row in rows["categories"].items()}
+        for name, (measure, row) in named.items():
+            if row[measure]:
+                details = {"language": language, "members": ", ".join(row["members"])}
+                yield _entry(f"{language} {name}", measure, row[measure], result, source, details)
+
+
+def _configs(result: Json, source: Source) -> Iterator[Json]:
+    for config, entry in result["configs"].items():
+        details = {"config": config, "content_sha256": entry["content_sha256"]}
+        for measure in MEASURES:
+            if entry[measure]:
+                yield _entry(config, measure, entry[measure], result, source, details, entry["utterances"])
+
+
+def _entry(
+    name: str,
+    measure: str,
+    score: Json,
+    result: Json,
+    source: Source,
+    details: Mapping[str, Any],
+    utterances: int | None = None,
+) -> Json:
+    options = result["options"]
+    uncertainty: Json = {}
+    if score["interval"]:
+        lower, upper = score["interval"]
+        interval = {"lower": lower, "upper": upper, "confidence_level": options["level"], "method": "bootstrap"}
+        uncertainty = {"confidence_interval": interval, "num_bootstrap_samples": options["replicates"]}
+        if utterances is not None:
+            uncertainty["num_samples"] = utterances
+    return {
+        "evaluation_name": f"{name} ({measure.upper()})",
+        "source_data": _data(name, source, details, utterances),
+        "metric_config": {
+            "evaluation_description": MEANING[measure],
+            "lower_is_better": True,
+            "score_type": "continuous",
+            "min_score": LOWEST[measure],
+            "max_score": HIGHEST,
+            "additional_details": {"bounds": "none in fact: error rates can exceed 100 per cent"},
+        },
+        "score_details": {"score": score["value"], **({"uncertainty": uncertainty} if uncertainty else {})},
+    }
+
+
+def _data(name: str, source: Source, details: Mapping[str, Any], utterances: int | None) -> Json:
+    made: Json = {"dataset_name": f"Speech Robust Bench, {name}", "additional_details": _strings(details)}
+    if source.dataset is None:
+        return {**made, "source_type": "other"}
+    samples = {} if utterances is None else {"samples_number": utterances}
+    return {**made, "source_type": "hf_dataset", "hf_repo": source.dataset, "hf_split": "test", **samples}
+
+
+def _strings(details: Mapping[str, Any]) -> dict[str, str]:
+    return {key: str(value) for key, value in details.items() if value is not None}

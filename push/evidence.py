@@ -1,0 +1,73 @@
+"""Signs that predictions were not made by a recogniser: copies of references, of clean predictions, of another model.
+
+None of them is a proof, so they flag a submission and do not refuse it: the leaderboard shows the evidence, and a
+flagged model is not ranked. The one exception is wrong transcripts that are those of another config of the same
+submission to the letter, which no recogniser gives.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+SAME_ERRORS = 20  # so many wrong transcripts that are the same to the letter are not chance
+MOST_EQUAL = 0.98  # of the clips of a config
+FEWEST_CLIPS = 20
+HARD_SEVERITY = 3  # from here on a scenario changes what a recogniser writes
+Json = dict[str, Any]
+
+
+@dataclass
+class Evidence:
+    """What is remembered of each config's predictions while a submission is read."""
+
+    predictions: dict[str, dict[str, str | None]] = field(default_factory=dict)
+    equal_to_reference: dict[str, int] = field(default_factory=dict)
+    errors: dict[str, str] = field(default_factory=dict)  # digest of the wrong transcripts -> config
+
+    def add(self, config: str, lines: Sequence[Mapping[str, Any]]) -> str | None:
+        """Remember a config; returns an earlier one that has the same wrong transcripts."""
+        self.predictions[config] = {line["id"]: line["pred_text"] for line in lines}
+        self.equal_to_reference[config] = sum(
+            bool(line["text"]) and line["pred_text"] == line["text"] for line in lines
+        )
+        wrong = [f"{line['id']}\x1f{line['pred_text']}" for line in lines if line["pred_text"] != line["text"]]
+        if len(wrong) < SAME_ERRORS or len({line["pred_text"] for line in lines}) < 2:
+            return None
+        digest = hashlib.sha256("\x1e".join(wrong).encode()).hexdigest()
+        earlier = self.errors.get(digest)
+        self.errors[digest] = config
+        return earlier
+
+    def digests(self) -> dict[str, str]:
+        """Config -> digest of its wrong transcripts, of those that have enough of them."""
+        return {config: digest for digest, config in self.errors.items()}
+
+    def flags(self, entries: Mapping[str, Json]) -> list[str]:
+        """One line for each config that looks copied."""
+        lines = []
+        for config, predictions in self.predictions.items():
+            entry, clips = entries[config], len(predictions)
+            if clips < FEWEST_CLIPS or entry["scenario"] == "clean":
+                continue
+            if self.equal_to_reference[config] >= MOST_EQUAL * clips:
+                equal = self.equal_to_reference[config]
+                lines.append(f"{config}: {equal} of {clips} predictions are the references, to the letter")
+            clean = self.predictions.get(str(entry.get("source")), {})
+            same = sum(bool(text) and clean.get(clip) == text for clip, text in predictions.items())
+            if (entry.get("severity") or 0) >= HARD_SEVERITY and same >= MOST_EQUAL * clips:
+                lines.append(f"{config}: {same} of {clips} predictions are those of {entry['source']}, to the letter")
+        return lines
+
+
+def copies(digests: Mapping[str, str], name: str, others: Mapping[str, Mapping[str, str]]) -> list[str]:
+    """Flags for configs whose wrong transcripts are those of another model; `others`: model -> its digests."""
+    lines = []
+    for other, theirs in sorted(others.items()):
+        same = sorted(config for config, digest in digests.items() if theirs.get(config) == digest)
+        if same and other != name:
+            more = f" and {len(same) - 1} more configs" if len(same) > 1 else ""
+            lines.append(f"{same[0]}{more}: the wrong transcripts are those of {other}, to the letter")
+    return lines

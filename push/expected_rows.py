@@ -1,0 +1,102 @@
+"""What a config's predictions must agree with, without the audio: `benchmark.json` beside the published data.
+
+For every config: its rows, hours and hashes. `rows_sha256` is over ids and transcripts, as `srb run` records it, and
+`people_sha256` over what else a score depends on and a recogniser does not decide: duration, speaker, gender, age,
+accent and language of each clip. So a submission can be checked by anyone, with one small file.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from srb.builders.manifests import MANIFEST
+from srb.core.errors import UserError
+
+if TYPE_CHECKING:
+    from srb.models.config_sources import Config
+
+NAME = "benchmark.json"
+PEOPLE = ("duration", "speaker", "gender", "age", "accent", "language")
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What is known about a config."""
+
+    benchmark_version: str
+    content_sha256: str
+    rows: int
+    rows_sha256: str
+    people_sha256: str
+    language: str
+    corpus: str
+    scenario: str
+    severity: int
+    category: str
+    source: str | None
+    bank: str | None = None
+
+
+def people_digest(lines: Iterable[Mapping[str, Any]]) -> str:
+    """Over what a line says of its clip beside id and transcript; durations to the microsecond, as lines have them."""
+    digest = hashlib.sha256()
+    for line in lines:
+        fields = [line.get(key) for key in PEOPLE]
+        fields[0] = f"{float(fields[0] or 0):.6f}"
+        digest.update(json.dumps(fields, ensure_ascii=True).encode() + b"\n")
+    return digest.hexdigest()
+
+
+def of_config(folder: Path) -> Expected:
+    """Read a built config; the audio is not touched."""
+    from srb.models.config_sources import BuiltFolder
+
+    return expected_of(BuiltFolder(folder.parent).config(folder.name))
+
+
+def expected_of(config: Config) -> Expected:
+    """What predictions of an opened config must agree with."""
+    about, manifest = config.about, config.manifest
+    people = ({key: getattr(row, key) for key in PEOPLE} for row in config.rows)
+    return Expected(
+        benchmark_version=manifest["benchmark_version"],
+        content_sha256=manifest["content_sha256"],
+        rows=len(config.rows),
+        rows_sha256=about["rows_sha256"],
+        people_sha256=people_digest(people),
+        **{key: about[key] for key in ("language", "corpus", "scenario", "severity", "category", "source", "bank")},
+    )
+
+
+def to_json(configs: Mapping[str, Expected]) -> str:
+    """The file's text."""
+    return json.dumps({"schema": 1, "configs": {c: asdict(e) for c, e in sorted(configs.items())}}, indent=1) + "\n"
+
+
+def from_json(text: str | bytes) -> dict[str, Expected]:
+    """Read the file."""
+    return {config: Expected(**entry) for config, entry in json.loads(text)["configs"].items()}
+
+
+def load(where: str) -> dict[str, Expected]:
+    """What is expected: from `benchmark.json`, a built folder, or a dataset on the Hub (`ORG/srb[@revision]`)."""
+    path = Path(where)
+    if path.is_file():
+        return from_json(path.read_bytes())
+    if path.is_dir():
+        folders = sorted(manifest.parent for manifest in path.glob(f"*/{MANIFEST}"))
+        if not folders:
+            raise UserError(f"--data {where}: no built config in it (<config>/{MANIFEST})")
+        return {folder.name: of_config(folder) for folder in folders}
+    if re.fullmatch(r"[\w.-]+/[\w.-]+(@[\w.-]+)?", where):
+        from srb.push.hub import Hub
+
+        repo, _, revision = where.partition("@")
+        return from_json(Hub().read(repo, "dataset", NAME, revision or "main"))
+    raise UserError(f"--data {where}: no such folder or file; point to the built data, benchmark.json, or ORG/srb")

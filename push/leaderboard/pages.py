@@ -1,0 +1,321 @@
+"""The leaderboard's fragments of HTML. Whatever comes from a submission is escaped by `tag`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from srb.core.categories import ADVERSARIAL, AVERAGED, label
+from srb.metrics.aggregate import measure_of
+from srb.metrics.material import STAND_IN_NOTE, is_stand_in
+from srb.push.leaderboard.board import Board, Entry, Json, Row, Score, grid
+from srb.push.leaderboard.board import published as paper_rows
+from srb.report.charts import Point, Scale, Series, fixed, legend_mark, line_chart, spanning
+from srb.report.html import Html, join, tag
+
+HUB = "https://huggingface.co/"
+
+
+def _cell(score: Score | None, best: bool = False, spread: bool = False) -> Html:
+    """A number; its interval is in the title, and with `spread` beside it."""
+    if not score:
+        return tag("td", "–", data_sort="")
+    span = f"{fixed(score[1])} to {fixed(score[2])}" if len(score) > 2 else None
+    text = tag("b", fixed(score[0])) if best else fixed(score[0])
+    beside = tag("small", f" {span}") if span and spread else None
+    return tag("td", text, beside, data_sort=score[0], title=span)
+
+
+def _table(heads: Sequence[Html], rows: Sequence[Html], class_: str = "", **data: str) -> Html:
+    body = tag("table", tag("thead", tag("tr", heads)), tag("tbody", rows), class_=f"sortable {class_}".strip(), **data)
+    return tag("div", body, class_="scroll")
+
+
+def _head(text: str, title: str | None = None, number: bool = True) -> Html:
+    return tag("th", text, scope="col", tabindex=0, title=title or "sort", class_="n" if number else None)
+
+
+def _best(columns: Sequence[Sequence[Score | None]]) -> list[float | None]:
+    """The lowest value of each column, where there are at least two."""
+    lowest = []
+    for column in columns:
+        values = [score[0] for score in column if score]
+        lowest.append(min(values) if len(values) > 1 else None)
+    return lowest
+
+
+def _is(score: Score | None, value: float | None) -> bool:
+    return score is not None and score[0] == value
+
+
+def ranking(rows: Sequence[Row], chosen: Sequence[str] = ()) -> Html:
+    """The table of the first page; models that are not ranked stand below, with the reason."""
+    if not rows:
+        return tag("p", "No verified model fits these filters.", class_="empty")
+    categories = list(rows[0].cells)
+    ranked = [row for row in rows if row.place]
+    best = _best([[row.score for row in ranked], *([row.cells[c] for row in ranked] for c in categories)])
+    average = "mean of the chosen categories" if chosen else "mean NWERD of the paper's nine categories"
+    heads = [
+        _head("#"),
+        _head("Model", number=False),
+        tag("th", "Average NWERD", scope="col", tabindex=0, title=average, class_="n", aria_sort="ascending"),
+        _head("Median NWERD", "the median over configs, which one bad config does not move"),
+        _head("NWER", "mean WER over difficulty, clean errors included"),
+        _head("Clean WER", "word error rate on clean speech, %"),
+        *(_head(f"{label(c)} {_measure(c)}", "at a cell, its 95 % interval") for c in categories),
+        _head("Size", "millions of parameters"),
+        _head("Checked", "reproduces: scores follow from the predictions; rerun: transcribed again", number=False),
+        tag("th", "", scope="col"),
+    ]
+    body = [
+        tag(
+            "tr",
+            tag("td", row.place or "–", data_sort=row.place or ""),
+            tag("th", _model_link(row.entry), tag("small", row.why, class_="why") if row.why else None, scope="row"),
+            _cell(row.score, _is(row.score, best[0]), spread=True),
+            _cell(row.median),
+            _cell([row.nwer] if row.nwer is not None else None),
+            _cell([row.clean] if row.clean is not None else None),
+            [_cell(row.cells[c], _is(row.cells[c], best[i])) for i, c in enumerate(categories, 1)],
+            tag("td", _size(row.entry.params_m), data_sort=row.entry.params_m or ""),
+            tag("td", checked(row.entry)),
+            tag("td", _links(row.entry), class_="links"),
+            data_name=row.entry.name.lower(),
+            data_size=row.entry.params_m if row.entry.params_m is not None else "",
+            data_categories=" ".join(_plain(row.cells[c]) for c in categories),
+            class_=None if row.place else "unranked",
+        )
+        for row in rows
+    ]
+    return _table(heads, body, "ranking", data_categories=" ".join(categories))
+
+
+def _plain(score: Score | None) -> str:
+    """A score for the script, which averages the categories that a visitor chooses."""
+    return str(score[0]) if score else "-"
+
+
+def _measure(category: str) -> str:
+    return measure_of(category).upper()
+
+
+def checked(entry: Entry) -> str:
+    """How far a model's predictions were checked."""
+    again = entry.content.get("rerun")
+    return "rerun" if again and again.get("agrees") else "reproduces"
+
+
+def material(board: Board, language: str) -> Html:
+    """Which material the scenarios were made from, where it is not the paper's."""
+    banks: dict[str, set[str]] = {}
+    for entry in board.entries:
+        for config in entry.content["configs"].values():
+            if config["language"] == language and is_stand_in(config.get("bank")):
+                banks.setdefault(str(config["bank"]), set()).add(config["scenario"])
+    notes = [
+        tag("p", f"{', '.join(sorted(scenarios))}: {bank}. {STAND_IN_NOTE}", class_="lead")
+        for bank, scenarios in sorted(banks.items())
+    ]
+    return join(notes)
+
+
+def model_page(entry: Entry) -> str:
+    """Where a model's page is on the site."""
+    return f"model/{entry.stem}.html"
+
+
+def _model_link(entry: Entry) -> Html:
+    return tag("a", entry.name, href=model_page(entry))
+
+
+def _links(entry: Entry) -> Html:
+    url = entry.content["predictions"]
+    return join(
+        [
+            tag("a", "predictions", href=url, rel="noopener", target="_blank") if url else None,
+            " " if url else None,
+            tag("a", "reproduce", href=f"{model_page(entry)}#reproduce"),
+        ]
+    )
+
+
+def _size(params_m: float | None) -> str:
+    return "–" if params_m is None else f"{params_m:g} M"
+
+
+def model(entry: Entry, language: str) -> Html:
+    """The page of one model: facts, heat map, severity curves, how to reproduce it."""
+    if language not in entry.content["languages"]:
+        return tag("p", f"{entry.name} was not run in this language.", class_="empty")
+    scores = grid(entry, language)
+    overall, clean = entry.overall(language), entry.clean(language)
+    facts = [
+        ("Average NWERD", _interval(overall)),
+        ("Median NWERD", _interval(entry.median(language))),
+        ("Checked", checked(entry)),
+        ("WER on clean speech", fixed(clean)),
+        ("Size", _size(entry.params_m)),
+        ("Speed", f"{1 / entry.content['rtf']:.0f} x real time" if entry.content["rtf"] else "–"),
+        ("Failed clips", str(entry.content["failed"])),
+        ("Licence", entry.content["model"].get("licence") or "–"),
+        ("Trained on", entry.content["model"].get("training_data") or "–"),
+    ]
+    cards = [tag("div", tag("small", what), tag("b", value)) for what, value in facts]
+    return tag(
+        "div",
+        tag("h3", f"Language: {language}"),
+        [tag("p", f"Flagged: {flag}", class_="flag") for flag in entry.content.get("flags", [])],
+        tag("div", cards, class_="facts"),
+        tag("h3", "Scenario by severity"),
+        tag("p", "WERD: points of word error rate lost against clean speech.", class_="lead"),
+        _heat_map(scores),
+        tag("h3", "Severity curves"),
+        tag("p", "WERD over severity, with 95 % intervals. The flatter, the more robust.", class_="lead"),
+        _curves(scores),
+        _reproduce(entry),
+        class_="one",
+    )
+
+
+def _interval(score: Score | None) -> str:
+    if not score:
+        return "–"
+    return fixed(score[0]) + (f" ({fixed(score[1])} to {fixed(score[2])})" if len(score) > 2 else "")
+
+
+def _heat_map(scores: dict[str, dict[str, dict[int, Json]]]) -> Html:
+    levels = sorted({level for by in scores.values() for rows in by.values() for level in rows if level})
+    worst = max(
+        (r["werd"][0] for by in scores.values() for x in by.values() for r in x.values() if "werd" in r), default=1
+    )
+    scale = Scale(0, max(min(worst, 100.0), 1.0))
+    body = []
+    for category, by_scenario in scores.items():
+        for scenario, rows in by_scenario.items():
+            cells = [_heat(scale, rows.get(level)) for level in levels] if 0 not in rows else []
+            if 0 in rows:  # without severities: one cell as wide as the others together
+                cells = [_heat(scale, rows[0], max(1, len(levels)))]
+            body.append(tag("tr", tag("td", label(category)), tag("th", scenario, scope="row"), cells))
+    heads = [tag("th", text, scope="col") for text in ("category", "scenario", *(f"severity {n}" for n in levels))]
+    table = tag("table", tag("thead", tag("tr", heads)), tag("tbody", body), class_="heat")
+    return join([_legend(scale), tag("div", table, class_="scroll")])
+
+
+def _legend(scale: Scale) -> Html:
+    ends = [tag("span", fixed(scale.low, 0)), tag("span", class_="ramp"), tag("span", f"{fixed(scale.high, 0)} points")]
+    return tag("div", ends, class_="heat-key")
+
+
+def _heat(scale: Scale, row: Json | None, span: int | None = None) -> Html:
+    score = row.get("werd") if row else None
+    if not score:
+        return tag("td", "–", class_="cell", colspan=span)
+    share = scale(score[0])
+    said = f"WERD {_interval(score)}, WER {_interval(row.get('wer') if row else None)}"
+    hot = "cell hot" if share > 62 else "cell"
+    return tag("td", fixed(score[0]), class_=hot, style=f"--v:{share}%", title=said, colspan=span)
+
+
+def _curves(scores: dict[str, dict[str, dict[int, Json]]]) -> Html:
+    """One small chart per category, a line per scenario, seven at most in a chart."""
+    figures = []
+    values = [v for by in scores.values() for x in by.values() for r in x.values() for v in r.get("werd", ())]
+    y = spanning([min(max(value, -20.0), 150.0) for value in values])
+    for category, by_scenario in scores.items():
+        lines = {s: {n: r for n, r in rows.items() if n and "werd" in r} for s, rows in by_scenario.items()}
+        names = [scenario for scenario, rows in lines.items() if len(rows) > 1]
+        for start in range(0, len(names), 7):
+            part = names[start : start + 7]
+            series = [
+                Series(
+                    i,
+                    [
+                        Point(n, r["werd"][0], f"{s} {n}: {_interval(r['werd'])}", r["werd"][1:] or None)
+                        for n, r in lines[s].items()
+                    ],
+                )
+                for i, s in enumerate(part)
+            ]
+            legend = [tag("span", legend_mark(i), s, class_=f"s{i}") for i, s in enumerate(part)]
+            caption = tag("figcaption", label(category), tag("div", legend, class_="legend"))
+            figures.append(tag("figure", caption, line_chart(series, y, f"WERD of {label(category)} over severity")))
+    return (
+        tag("div", figures, class_="multiples") if figures else tag("p", "No scenario has severities.", class_="empty")
+    )
+
+
+def _reproduce(entry: Entry) -> Html:
+    content = entry.content
+    about = content["model"]
+    url = about.get("url") or (HUB + about["id"] if about.get("id") else None)
+    lines = [
+        tag("li", "model: ", tag("a", url, href=url, rel="noopener", target="_blank") if url else "–"),
+        tag("li", "revision: ", tag("code", content.get("revision") or "–")),
+        tag("li", "command: ", tag("code", content["reproduce"])),
+        tag(
+            "li",
+            "predictions: ",
+            tag("a", content["predictions"], href=content["predictions"], rel="noopener", target="_blank")
+            if content["predictions"]
+            else "–",
+        ),
+        tag("li", f"benchmark version {content['benchmark_version']}, verified with srb {content['verified_with']}"),
+        _rerun_line(content.get("rerun")),
+        [_version_line(past) for past in reversed(content.get("history", []))],
+    ]
+    return tag("div", tag("h3", "How to reproduce"), tag("ul", lines), id="reproduce")
+
+
+def _rerun_line(again: Json | None) -> Html | None:
+    if not again:
+        return None
+    outcome = "agrees" if again["agrees"] else "does not agree"
+    text = f"rerun {outcome}: {again['same']} of {again['clips']} clips give the same words (seed {again['seed']})"
+    return tag("li", text)
+
+
+def _version_line(past: Json) -> Html:
+    """An earlier version of the model, which the ranking no longer shows."""
+    scores = ", ".join(f"{language} NWERD {_interval(score)}" for language, score in past["nwerd"].items())
+    return tag("li", f"version {past['version']}, revision {past['revision'] or '–'}: {scores}")
+
+
+def published(language: str) -> Html:
+    """The paper's rows, which nobody here has verified."""
+    rows = [row for row in paper_rows() if row.language == language]
+    if not rows:
+        return tag("p", "The paper has no rows in this language.", class_="empty")
+    names = [*AVERAGED, *ADVERSARIAL]
+    heads = [_head("Model", number=False), _head("Size"), _head("Clean"), _head("Average")]
+    heads += [_head(label(name)) for name in names]
+
+    def cell(value: float | None) -> Html:
+        return _cell(None if value is None else [value])
+
+    body = [
+        tag(
+            "tr",
+            tag("th", row.model, scope="row"),
+            tag("td", _size(row.params_m), data_sort=row.params_m or ""),
+            cell(row.clean),
+            cell(row.average),
+            [cell(row.cells[name]) for name in names],
+        )
+        for row in rows
+    ]
+    lead = (
+        "As published: Table 1 of Speech Robust Bench (Shah et al.), measured by its authors on their own data. Not "
+        "verified here, and not comparable digit by digit with the verified rows."
+    )
+    return join([tag("p", lead, class_="lead"), _table(heads, body, "published")])
+
+
+def problems(board: Board) -> Html:
+    """The files that were left out."""
+    if not board.problems:
+        return join([])
+    return tag(
+        "details",
+        tag("summary", f"{len(board.problems)} files left out"),
+        tag("ul", [tag("li", p) for p in board.problems]),
+    )

@@ -1,0 +1,87 @@
+"""What several sections share: their frame, a model's mark and name, scores as cells of a table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from srb.metrics.results import Json
+from srb.report.charts import Scale, fixed, legend_mark, tick_text
+from srb.report.html import Html, tag
+from srb.report.report_data import Model
+
+LESS = "Less is better."
+
+
+def section(anchor: str, title: str, lead: str, *body: Any) -> Html:
+    """A section with a sentence that says how to read it."""
+    return tag("section", tag("h2", title), tag("p", lead, class_="lead"), *body, id=anchor)
+
+
+def name(model: Model) -> Html:
+    """A model's mark and name."""
+    return tag("span", legend_mark(model.index), tag("span", model.name), class_="model")
+
+
+def legend(models: Sequence[Model]) -> Html:
+    """Which mark is which model."""
+    return tag("p", [name(model) for model in models], class_="legend")
+
+
+def score(cell: Json | None, digits: int = 1) -> tuple[Html, float | None]:
+    """A score and its interval, as a cell that sorts by its value."""
+    if cell is None or cell["value"] is None:
+        return tag("span", "–"), None
+    span = cell.get("interval")
+    small = tag("small", f" {fixed(span[0], digits)} to {fixed(span[1], digits)}") if span else None
+    return tag("span", fixed(cell["value"], digits), small), cell["value"]
+
+
+def number(value: float | None, digits: int = 1, unit: str = "") -> tuple[str, float | None]:
+    """A number as a cell that sorts."""
+    return (fixed(value, digits) + unit if value is not None else "–"), value
+
+
+def all_bounds(cells: Sequence[Json | None]) -> list[float]:
+    return [v for cell in cells if cell for v in (cell["value"], *(cell["interval"] or ()))]
+
+
+def clip_count(models: Sequence[Model], language: str) -> str:
+    """How many clips a language's configs have: the same number for all of them, or from the fewest to the most."""
+    configs = [entry for model in models for entry in model.results["configs"].values()]
+    counts = sorted({entry["utterances"] for entry in configs if entry["language"] == language})
+    if not counts:
+        return "no clips"
+    return f"{counts[0]} clips" if len(counts) == 1 else f"{counts[0]} to {counts[-1]} clips a config"
+
+
+def axis(scale: Scale) -> Html:
+    """The head of a column of tracks: the numbers at its ends."""
+    ends = [tag("span", tick_text(end)) for end in (scale.low, scale.high)]
+    return tag("th", tag("div", ends, class_="ends"), scope="col")
+
+
+@dataclass(frozen=True)
+class Half:
+    """One half of the paper's figures: hard conditions in NWERD, or attacks in WERD."""
+
+    name: str
+    axis: str
+    score: Callable[[Model, str], Json | None]
+
+
+def _under_attack(model: Model, language: str) -> Json | None:
+    rows = model.rows(language)
+    return rows["adversarial"]["werd"] if rows else None
+
+
+HALVES = (
+    Half("hard conditions", "NWERD", lambda model, language: model.average(language)),
+    Half("attacks", "WERD under attack", _under_attack),
+)
+
+
+def scored(models: Sequence[Model], language: str, half: Half) -> list[tuple[Model, Json]]:
+    """The models that have a score in a half, with it."""
+    return [(model, score) for model in models if (score := half.score(model, language))]

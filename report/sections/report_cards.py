@@ -1,0 +1,136 @@
+"""The system report cards: for each recogniser, what it misses, what it invents, and for whom it is worse."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from srb.metrics.results import Json
+from srb.report.charts import fixed
+from srb.report.html import Html, table, tag
+from srb.report.report_data import Report
+
+PARTS = ("clean", "hard")
+TITLES = {"length_s": "length, s", "words_per_s": "words per second", "loudness_dbfs": "loudness, dBFS"}
+LEAD = (
+    "A system report card after Aksenova et al. (2021): errors by kind of word and of clip, words that nobody said, "
+    "and the speakers who fare worst. Clean speech beside all hard conditions together."
+)
+
+
+def report_cards(report: Report, language: str) -> Html | None:
+    """One card per recogniser, to unfold."""
+    unfolding = [
+        tag("details", tag("summary", model.name), card(model.cards[language]), class_="card")
+        for model in report.ranked(language)
+        if language in model.cards
+    ]
+    if not unfolding:
+        return None
+    return tag("section", tag("h2", "Report cards"), tag("p", LEAD, class_="lead"), unfolding, id="cards")
+
+
+def card(values: Json) -> Html:
+    """The card of one recogniser in one language."""
+    parts = [part for part in PARTS if part in values]
+    figures = [
+        _figure("Errors", ["", *parts], _headline(values, parts)),
+        _figure("Words missed", ["kind of word", *parts], _kinds(values, parts)),
+        *(_figure(f"WER by {TITLES[what]}", ["", *parts], rows) for what, rows in _conditions(values, parts)),
+        _figure("Worst speakers", ["speaker", "speech", "clips", "WER"], _speakers(values, parts)),
+        _figure(
+            "Groups of speakers", ["by", "speech", "best", "worst", "gap", "too few clips"], _groups(values, parts)
+        ),
+        _figure("LWERR, women over men", ["data", "category", "severity", "LWERR", "interval"], _lwerr(values)),
+        _figure("Words that nobody said", ["speech", "what", "config", "clip", "written"], _examples(values, parts)),
+    ]
+    notes = [f"{kind}: {why}" for kind, why in values["unknown"].items()]
+    if values["reject"]:
+        invented = values["reject"]
+        rate = fixed(invented["words_per_minute"])
+        notes.append(
+            f"Where nobody speaks: words in {invented['clips_with_words']} of {invented['clips']} clips, "
+            f"{rate} a minute, {invented['loops']} loops"
+            + "".join(f"; “{text}” {times} times" for text, times in invented["phrases"])
+        )
+    listed = tag("ul", [tag("li", note) for note in notes], class_="notes") if notes else None
+    return tag("div", tag("div", [f for f in figures if f is not None], class_="columns"), listed)
+
+
+def _figure(title: str, heads: list[str], rows: list[list[Any]]) -> Html | None:
+    return tag("figure", tag("figcaption", title), table(heads, rows)) if rows else None
+
+
+def _cell(value: float | None, note: str = "", digits: int = 1) -> tuple[Html, float | None]:
+    return tag("span", fixed(value, digits), tag("small", f" {note}") if note and value is not None else None), value
+
+
+def _headline(values: Json, parts: list[str]) -> list[list[Any]]:
+    rows: list[tuple[str, Callable[[Json], float | None], int]] = [
+        ("WER", lambda part: part["wer"], 1),
+        ("clips", lambda part: part["clips"], 0),
+        ("clips without an error, %", lambda part: 100 * part["spread"]["without_error"], 0),
+        *((f"{p}th percentile clip", lambda part, p=p: part["spread"][f"p{p}"], 0) for p in (50, 90, 99)),
+        ("standard deviation over clips", lambda part: part["spread"]["sd"], 1),
+        ("bursts of inserted words", lambda part: part["hallucination"]["bursts"], 0),
+        ("repetition loops", lambda part: part["hallucination"]["loops"], 0),
+    ]
+    return [[title, *(_cell(of(values[part]), digits=digits) for part in parts)] for title, of, digits in rows]
+
+
+def _kinds(values: Json, parts: list[str]) -> list[list[Any]]:
+    kinds = dict.fromkeys(kind for part in parts for kind in values[part]["kinds"])
+    cells = {kind: [values[part]["kinds"][kind] for part in parts] for kind in kinds}
+    return [
+        [kind, *(_cell(one["rate"], f"% of {one['said']}") for one in row)]
+        for kind, row in cells.items()
+        if any(one["said"] for one in row)
+    ]
+
+
+def _conditions(values: Json, parts: list[str]) -> list[tuple[str, list[list[Any]]]]:
+    tables = []
+    for what in TITLES:
+        invented = {part: {row["bin"]: row for row in values[part]["conditions"].get(what, [])} for part in parts}
+        starts = {label: row["from"] for rows in invented.values() for label, row in rows.items()}
+        rows = []
+        for label in sorted(starts, key=lambda one: (starts[one] is not None, starts[one])):
+            cells = [invented[part].get(label) for part in parts]
+            rows.append([label, *(_cell(c and c["wer"], f"{c['clips']} clips" if c else "") for c in cells)])
+        tables.append((what, rows))
+    return tables
+
+
+def _speakers(values: Json, parts: list[str]) -> list[list[Any]]:
+    return [
+        [row["speaker"], part, _cell(row["clips"], digits=0), _cell(row["wer"])]
+        for part in parts
+        for row in values[part]["speakers"]["worst"]
+    ]
+
+
+def _groups(values: Json, parts: list[str]) -> list[list[Any]]:
+    return [
+        [column, part, row["best"], row["worst"], _cell(row["gap"]), ", ".join(row["too_small"])]
+        for part in parts
+        for column, row in values[part]["groups"].items()
+        if row["gap"] is not None
+    ]
+
+
+def _lwerr(values: Json) -> list[list[Any]]:
+    rows = []
+    for row in values["lwerr"]:
+        span = row["interval"]
+        severity = "all" if row["severity"] is None else row["severity"]
+        between = f"{fixed(span[0], 2)} to {fixed(span[1], 2)}" if span else ""
+        rows.append([row["corpus"], row["category"], str(severity), _cell(row["lwerr"], digits=2), between])
+    return rows
+
+
+def _examples(values: Json, parts: list[str]) -> list[list[Any]]:
+    return [
+        [part, one["kind"], one["config"], one["id"], one["text"]]
+        for part in parts
+        for one in values[part]["hallucination"]["examples"]
+    ]

@@ -1,0 +1,155 @@
+"""Scores of every scenario and severity: WERD as a heat map and as curves, NWERD as in the paper's Figs. 9 to 11."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from srb.builders.scenarios import SCENARIOS
+from srb.metrics.results import Json
+from srb.report.charts import Point, Scale, Series, fixed, line_chart, spanning
+from srb.report.html import Html, table, tag
+from srb.report.report_data import Model, Report
+from srb.report.sections.parts import all_bounds, clip_count, legend, name, section
+
+Severities = dict[str, dict[int, dict[int, Json]]]  # scenario -> model -> severity -> its row of scores
+# What the numbers of a scenario's parameter are, for the axes; others are bare numbers.
+UNITS = {
+    "snr_db": "SNR, dB",
+    "gain_db": "gain, dB",
+    "loss_db": "attenuation, dB",
+    "delay_ms": "delay, ms",
+    "chunk_ms": "chunk, ms",
+    "corner_hz": "corner, Hz",
+    "kbps": "kbit/s",
+    "percent": "dropped, %",
+    "loss_percent": "lost, %",
+    "depth_percent": "depth, %",
+    "semitones": "semitones",
+    "factor": "factor",
+    "fraction": "of the sampling rate",
+    "level": "clipping level",
+    "quality": "quality",
+    "decay": "decay",
+    "rt60_bin": "RT60, from short to long",
+    "srmr_bin": "SRMR, from high to low",
+}
+
+
+def _severities(models: Sequence[Model], language: str) -> Severities:
+    """Scenario -> model -> severity -> its row of scores."""
+    scores: Severities = {}
+    for model in models:
+        for key, row in (model.rows(language) or {})["severities"].items():
+            scenario, _, severity = key.partition("_sev")
+            if row["werd"]:
+                scores.setdefault(scenario, {}).setdefault(model.index, {})[int(severity or 0)] = row
+    place = {scenario: i for i, scenario in enumerate(SCENARIOS)}  # by category; a user's own come last
+    return dict(sorted(scores.items(), key=lambda item: (place.get(item[0], len(place)), item[0])))
+
+
+def heat_map(report: Report, language: str) -> Html | None:
+    """WERD of every scenario and severity, a table for each model on one scale of colour."""
+    models = report.ranked(language)
+    scores = _severities(models, language)
+    if not scores:
+        return None
+    levels = sorted({s for by_model in scores.values() for rows in by_model.values() for s in rows})
+    top = max(100.0, *(r["werd"]["value"] for by in scores.values() for rows in by.values() for r in rows.values()))
+    scale = Scale(0, min(top, 150))
+    figures = []
+    for model in models:
+        rows = []
+        for scenario, by_model in scores.items():
+            mine = by_model.get(model.index, {})
+            rows.append([scenario, *(_heat(scale, mine.get(level), "werd") for level in levels)])
+        heads = ["scenario", *(tag("th", str(level), title=f"severity {level}") if level else "–" for level in levels)]
+        figures.append(tag("figure", tag("figcaption", name(model)), table(heads, rows, class_="heat")))
+    key = tag("p", "0", tag("span", class_="ramp"), f"{scale.high:.0f} points or more", class_="key")
+    lead = (
+        "WERD by severity, 1 being the mildest: points of word error rate lost against the same clips without the "
+        f"perturbation, {clip_count(models, language)}."
+    )
+    return section("heat", "Scenario by severity", lead, key, tag("div", figures, class_="columns"))
+
+
+def _heat(scale: Scale, row: Json | None, measure: str) -> Html:
+    if row is None or row[measure] is None:
+        return tag("td", "", data_sort="")
+    value, share = row[measure]["value"], scale(row[measure]["value"])
+    span = row[measure]["interval"]
+    title = f"WER {fixed(row['wer']['value'])}, " if row["wer"] else ""
+    title += f"{measure.upper()} {fixed(value)}"
+    title += f" ({fixed(span[0])} to {fixed(span[1])})" if span else ""
+    if measure == "werd":
+        title += f", NWERD {fixed(row['nwerd']['value'])}" if row["nwerd"] else ", no difficulty known, no NWERD"
+    class_ = "cell hot" if share > 82 else "cell warm" if share > 50 else "cell"
+    return tag("td", fixed(value), class_=class_, style=f"--v:{share:.0f}%", title=title, data_sort=value)
+
+
+def perturbations(report: Report, language: str) -> Html | None:
+    """NWERD of every scenario, averaged over severities, the models side by side (the paper's Figs. 9 and 10)."""
+    models = report.ranked(language)
+    rows = {m.index: (m.rows(language) or {})["scenarios"] for m in models}
+    known = [s for s in SCENARIOS if any(rows[m.index].get(s, {}).get("nwerd") for m in models)]
+    if not known:
+        return None
+    values = [c["value"] for m in models for s in known if (c := rows[m.index].get(s, {}).get("nwerd"))]
+    scale = Scale(0, min(max(60.0, *values), 150))
+    lines = [[s, *(_heat(scale, rows[m.index].get(s), "nwerd") for m in models)] for s in known]
+    heads = ["scenario", *(tag("th", name(m), scope="col") for m in models)]
+    key = tag("p", "0", tag("span", class_="ramp"), f"{scale.high:.0f} or more", class_="key")
+    lead = "NWERD of each perturbation, averaged over its severities: WERD divided by how hard the perturbation is."
+    return section("perturbations", "Perturbations", lead, key, table(heads, lines, class_="heat"))
+
+
+def curves(report: Report, language: str) -> Html | None:
+    """WERD over severity, one small chart for each scenario that has several; NWERD (Fig. 11) to unfold."""
+    models = report.ranked(language)
+    scores = {s: by for s, by in _severities(models, language).items() if any(len(rows) > 1 for rows in by.values())}
+    if not scores:
+        return None
+    lead = "WERD in points over severity, bands are intervals. The flatter, the more robust."
+    body = [legend(models), _multiples(report, scores, "werd")]
+    if normalised := _multiples(report, scores, "nwerd"):
+        body.append(tag("details", tag("summary", "NWERD over severity"), normalised))
+    return section("curves", "Severity curves", lead, *body)
+
+
+def _multiples(report: Report, scores: Severities, measure: str) -> Html | None:
+    cells = [row[measure] for by in scores.values() for rows in by.values() for row in rows.values() if row[measure]]
+    if not cells:
+        return None
+    y = spanning([min(max(value, -20.0), 150.0) for value in all_bounds(cells)])
+    figures = []
+    for scenario, by_model in scores.items():
+        series = [
+            Series(index, [_point(level, row, measure, report.models[index].name) for level, row in known])
+            for index, rows in by_model.items()
+            if (known := [(level, row) for level, row in sorted(rows.items()) if row[measure]])
+        ]
+        if series:
+            ticks, unit = axis_of(scenario)
+            chart = line_chart(series, y, f"{measure.upper()} of {scenario}", ticks=ticks, x_label=unit)
+            figures.append(tag("figure", tag("figcaption", scenario), chart))
+    return tag("div", figures, class_="multiples") if figures else None
+
+
+def axis_of(scenario: str) -> tuple[dict[float, str], str]:
+    """What stands under the severities of a scenario, and the unit: 30, 20, 10 and 0 dB instead of 1 to 4.
+
+    >>> axis_of("noise")
+    ({1: '30', 2: '20', 3: '10', 4: '0'}, 'SNR, dB')
+    >>> axis_of("mine")
+    ({}, 'severity')
+    """
+    row = SCENARIOS.get(scenario)
+    if row is None or not row.graded or not all(isinstance(value, (int, float)) for value in row.severities):
+        return {}, "severity"
+    ticks: dict[float, str] = {level: f"{row.value(level):g}" for level in row.levels}
+    return ticks, UNITS.get(row.parameter or "", "severity")
+
+
+def _point(severity: int, row: Json, measure: str, model: str) -> Point:
+    score = row[measure]
+    said = f"{model}, severity {severity}: {measure.upper()} {fixed(score['value'])}"
+    return Point(severity, score["value"], said, score["interval"])

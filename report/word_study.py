@@ -1,0 +1,159 @@
+"""Word by word: what was said, what was written instead, which words and which clips fare worst."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from rapidfuzz.distance import Levenshtein
+
+from srb.core.names import parse
+from srb.diagnosis.report_card import AlignedRun
+from srb.metrics.results import Json
+from srb.metrics.scoring import normalise
+
+Words = Sequence[str]
+
+
+@dataclass(frozen=True)
+class Edit:
+    """A piece of an alignment: `equal`, `replace`, `delete` or `insert`, with the words on either side."""
+
+    kind: str
+    said: tuple[str, ...]
+    hypothesis: tuple[str, ...]
+
+
+def diff(said: Words, hypothesis: Words) -> list[Edit]:
+    """The alignment of two transcripts.
+
+    >>> [(e.kind, e.said, e.hypothesis) for e in diff("a b c".split(), "a x c d".split())]
+    [('equal', ('a',), ('a',)), ('replace', ('b',), ('x',)), ('equal', ('c',), ('c',)), ('insert', (), ('d',))]
+    """
+    codes = Levenshtein.opcodes(said, hypothesis)
+    return [
+        Edit(o.tag, tuple(said[o.src_start : o.src_end]), tuple(hypothesis[o.dest_start : o.dest_end])) for o in codes
+    ]
+
+
+@dataclass(frozen=True)
+class Word:
+    """How one word of the references fared."""
+
+    word: str
+    said: int
+    missed: int
+    clean_said: int
+    clean_missed: int
+    recognised_as: Counter[str]
+
+
+@dataclass(frozen=True)
+class Clip:
+    """One clip of a hard config beside its clean original."""
+
+    config: str
+    id: str
+    edits: list[Edit]
+    clean_edits: list[Edit] | None
+    errors: int
+    clean_errors: int
+    words: int
+    failed: bool
+
+
+@dataclass(frozen=True)
+class Study:
+    """What the word-level sections show of one model."""
+
+    words: list[Word]
+    inserted: list[tuple[str, int]]
+    clips: list[Clip]
+
+
+def study(aligned_run: AlignedRun, most_words: int = 12, most_clips: int = 6) -> Study:
+    """The worst words and clips of one language, which is written with spaces."""
+    spelled = aligned_run.vocabulary.words
+    return Study(
+        _worst_words(aligned_run, spelled, most_words),
+        _inserted(aligned_run, spelled, most_words),
+        _worst_clips(aligned_run, most_clips),
+    )
+
+
+def _worst_words(aligned_run: AlignedRun, spelled: Sequence[str], most: int) -> list[Word]:
+    """The words that were missed most often beyond what their rate on clean speech would give."""
+    size = len(spelled)
+    said, missed, clean_said, clean_missed = np.zeros((4, size), dtype=np.int64)
+    confused = []
+    for one, alignment in aligned_run.speech:
+        words, became = alignment.reference.words, alignment.became
+        wrong = became != words
+        (clean_said if one.clean else said)[:] += np.bincount(words, minlength=size)
+        (clean_missed if one.clean else missed)[:] += np.bincount(words[wrong], minlength=size)
+        if not one.clean:
+            confused.append(np.stack([words, became])[:, wrong & (became >= 0)])
+    excess = missed - said * clean_missed / np.maximum(clean_said, 1)
+    ranked = sorted(np.flatnonzero(missed > 1).tolist(), key=lambda word: (-excess[word], spelled[word]))
+    pairs = np.concatenate(confused, axis=1) if confused else np.zeros((2, 0), dtype=np.int64)
+    return [
+        Word(
+            spelled[word],
+            said=int(said[word]),
+            missed=int(missed[word]),
+            clean_said=int(clean_said[word]),
+            clean_missed=int(clean_missed[word]),
+            recognised_as=Counter(spelled[other] for other in pairs[1, pairs[0] == word]),
+        )
+        for word in ranked[:most]
+    ]
+
+
+def _inserted(aligned_run: AlignedRun, spelled: Sequence[str], most: int) -> list[tuple[str, int]]:
+    """The words that were written in hard conditions and stand for nothing, the most frequent first."""
+    inserted: Counter[str] = Counter()
+    for one, alignment in aligned_run.speech:
+        if not one.clean:
+            inserted.update(spelled[word] for word in alignment.hypothesis.words[alignment.inserted])
+    return inserted.most_common(most)
+
+
+def _worst_clips(aligned_run: AlignedRun, most: int) -> list[Clip]:
+    """The clips that lost most against their originals, one of each scenario and of each source clip."""
+    normaliser = aligned_run.vocabulary.normaliser
+    originals = {
+        one.config: dict(
+            zip(one.column("id"), zip(one.lines, alignment.counts.errors.tolist(), strict=True), strict=True)
+        )
+        for one, alignment in aligned_run.speech
+        if one.clean
+    }
+    ranked = []
+    for one, alignment in aligned_run.speech:
+        if one.clean:
+            continue
+        known = originals.get(one.entry.get("source") or "", {})
+        counts = alignment.counts
+        before = np.array([known.get(clip, (None, 0))[1] for clip in one.column("id")])
+        loss = (counts.errors - before) / np.maximum(counts.lengths, 1)
+        for place in np.argsort(-loss, kind="stable")[:most].tolist():  # so many at most have a clip that is taken
+            line, errors, words = one.lines[place], int(counts.errors[place]), int(counts.lengths[place])
+            if loss[place] > 0:
+                original = known.get(line["id"], (None, 0))
+                ranked.append((-loss[place], one.config, line["id"], errors, words, line, original))
+    worst: list[Clip] = []
+    scenarios: set[str] = set()
+    for _, config, clip, errors, words, line, (clean, clean_errors) in sorted(ranked, key=lambda entry: entry[:3]):
+        scenario = parse(config).scenario
+        if len(worst) < most and scenario not in scenarios and clip not in {one.id for one in worst}:
+            scenarios.add(scenario)
+            edits, clean_edits = _edits(line, normaliser), _edits(clean, normaliser) if clean else None
+            failed = line.get("pred_text") is None
+            worst.append(Clip(config, clip, edits, clean_edits, errors, clean_errors, words, failed))
+    return worst
+
+
+def _edits(line: Json, normaliser: str) -> list[Edit]:
+    return diff(normalise(line["text"], normaliser).split(), normalise(line.get("pred_text") or "", normaliser).split())

@@ -1,0 +1,74 @@
+"""Speech Robust Bench: how much accuracy does a speech recogniser lose when the world is not clean?
+
+    import speech_robust_bench as srb
+
+    srb.scenarios()                                              # what there is
+    srb.perturb(samples, 16_000, "noise", severity=3)            # one clip under one scenario
+    srb.RandomPerturb(["noise", "rir"], p=0.5)                   # the same as training-time augmentation
+    srb.load("en-demo_noise_sev3")                               # a dataset config, made as it is read
+    srb.evaluate("moonshine", "en-demo_*")                       # a recogniser over configs, scored
+
+Each name is imported when it is first used, so that importing the package costs next to nothing. What is wrong with an
+argument is one `ValueError` that names the thing and the way out. docs/python.md shows every name at work.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from speech_robust_bench.augmentation import Perturb, RandomPerturb
+    from speech_robust_bench.evaluation import evaluate, read_run, score
+    from speech_robust_bench.lazy_dataset import load
+    from speech_robust_bench.one_clip import PerturbedClip, perturb
+    from speech_robust_bench.run_results import Results, Score
+    from speech_robust_bench.scenario_table import ScenarioTable, scenarios
+
+    __version__: str
+
+_MODULES = {
+    "Perturb": "augmentation",
+    "PerturbedClip": "one_clip",
+    "RandomPerturb": "augmentation",
+    "Results": "run_results",
+    "Score": "run_results",
+    "ScenarioTable": "scenario_table",
+    "evaluate": "evaluation",
+    "load": "lazy_dataset",
+    "perturb": "one_clip",
+    "read_run": "evaluation",
+    "scenarios": "scenario_table",
+    "score": "evaluation",
+}
+__all__ = [
+    "Perturb",
+    "PerturbedClip",
+    "RandomPerturb",
+    "Results",
+    "ScenarioTable",
+    "Score",
+    "__version__",
+    "evaluate",
+    "load",
+    "perturb",
+    "read_run",
+    "scenarios",
+    "score",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("speech-robust-bench")
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}; it has {', '.join(__all__)}")
+    value = getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return list(__all__)

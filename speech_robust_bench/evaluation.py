@@ -1,0 +1,214 @@
+"""`srb.evaluate`: a recogniser over configs, scored; `srb.read_run` and `srb.score` for what was transcribed before."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import warnings
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from speech_robust_bench.one_clip import Folder
+from speech_robust_bench.run_results import Results, Score
+from srb.core.errors import UserError
+
+Corpora = Mapping[str, str | os.PathLike | None] | None
+
+
+def evaluate(
+    model: Any,
+    configs: str | Sequence[str] = (),
+    *,
+    suite: str | None = None,
+    corpus: Corpora = None,
+    data: str | os.PathLike | None = None,
+    limit: int | None = None,
+    out: str | os.PathLike | None = None,
+    name: str | None = None,
+    batch_size: int | None = None,
+    device: str | None = None,
+    noise_dir: Folder = None,
+    rir_dir: Folder = None,
+    tts: str | None = None,
+    file: Folder = None,
+    workers: int | None = None,
+    progress: bool = True,
+) -> Results:
+    """Run a recogniser over configs and score it. Clips are perturbed while it works; nothing is built.
+
+    Args:
+        model: a spec such as "moonshine" or "hf:openai/whisper-tiny.en", a function `(clips, rate, language) -> texts`,
+            a transformers pipeline for speech recognition, or an object with a method `transcribe` like that function.
+        configs: names or patterns, "en-demo_*"; the clean configs that they are compared with are added.
+        suite: instead of configs, a recommended set of them: "fast".
+        corpus: where corpora are, {"en": "LibriSpeech", "en-mine": FOLDER}; the demo corpus is built in.
+        data: a built folder or a Hub dataset to read instead of perturbing.
+        limit: only the first clips of each corpus.
+        out: the run folder to write, or to go on with if it is there; without it a temporary one, which `Results.save`
+            keeps.
+        name: what to call the model.
+        batch_size, device: for models that have the choice.
+        noise_dir, rir_dir, file, tts: as in `srb.load`.
+        workers: processes that perturb.
+        progress: show a progress bar where there is a terminal.
+    """
+    from srb.models.interface import check_spec, parse_spec
+    from srb.models.runner import RunOptions, run_with_progress
+
+    if isinstance(model, str):
+        spec, recogniser = parse_spec(model), None
+        check_spec(spec)
+    else:
+        from srb.models.given_model import as_recogniser
+
+        spec, recogniser = as_recogniser(model, name, batch_size)
+    patterns = _patterns(configs, suite, corpus, tts)
+    kept = None if out else tempfile.TemporaryDirectory(prefix="srb-run-")
+    folder = Path(out) if out else Path(kept.name) / (name or spec.folder)  # type: ignore[union-attr]
+    with _Source(corpus, data, limit, noise_dir, rir_dir, tts, file, workers, progress) as source:
+        opened = source.open(patterns)
+        options = RunOptions(
+            spec=spec,
+            folder=folder,
+            where=source.where,
+            name=name,
+            device=device,
+            batch_size=batch_size,
+            limit=limit if data else None,
+            recogniser=recogniser,
+        )
+        run_with_progress(options, opened, quiet=not progress)
+    return Results(folder, _kept=kept)
+
+
+def read_run(folder: str | os.PathLike) -> Results:
+    """The results of a run folder, made by `srb run` or by `Results.save`; it is scored if it was not yet."""
+    return Results(Path(folder))
+
+
+def score(
+    references: Sequence[str],
+    predictions: Sequence[str],
+    *,
+    normaliser: str = "srb-paper-1",
+    unit: str | None = None,
+    language: str | None = None,
+    ids: Sequence[str] | None = None,
+    replicates: int = 1000,
+    level: float = 0.95,
+    seed: int = 0,
+) -> Score:
+    """The error rate of some transcripts, with its bootstrap interval.
+
+    Args:
+        references, predictions: texts that pair one to one.
+        normaliser: "srb-paper-1", "whisper-en", "whisper-basic" or "none".
+        unit: "word", "char" or "char-nospace"; by default what the language calls for.
+        language: of the texts, for the unit.
+        ids: of the utterances; two scores over the same ids and seed are resampled alike.
+        replicates, level, seed: of the bootstrap.
+    """
+    from srb.metrics import bootstrap
+    from srb.metrics.scoring import align
+
+    counts = align(references, predictions, normaliser=normaliser, unit=unit, language=language)
+    if not len(counts):
+        raise UserError("there is nothing to score: references and predictions are empty")
+    names = [str(i) for i in range(len(counts))] if ids is None else list(ids)
+    low = high = None
+    if replicates:
+        draws = bootstrap.weights(names, None, replicates=replicates, seed=seed)
+        low, high = bootstrap.interval(bootstrap.rates(draws, [counts])[:, 0], level)
+    return Score("all", "wer", counts.rate, low, high, counts.totals())
+
+
+def _patterns(configs: str | Sequence[str], suite: str | None, corpus: Corpora, tts: str | None) -> list[str]:
+    from srb.builders.corpora import as_sources
+    from srb.core.names import ConfigName
+
+    if suite and configs:
+        raise UserError("say either configs or a suite")
+    if not suite:
+        patterns = [configs] if isinstance(configs, str) else list(configs)
+        if not patterns:
+            raise UserError("say which configs: names or patterns such as 'en-demo_*', or suite='fast'")
+        return patterns
+    from srb.diagnosis.rank_stability import load
+
+    members = [member for scenarios in load(suite)["configs"].values() for member in scenarios]
+    if "tts" in members and not tts:
+        warnings.warn(f"suite {suite!r} without tts: say which engine speaks, as in tts='espeak'", stacklevel=3)
+        members.remove("tts")
+    corpora = as_sources(corpus) or {("en", "demo"): None}
+    prefixes = [str(ConfigName(key[0], "", corpus=key[1])) for key in corpora]  # en-demo_, en_, ...
+    return [f"{prefix}{member}" for prefix in prefixes for member in members]
+
+
+class _Source:
+    """Where the configs come from: what was built, or the corpora themselves."""
+
+    def __init__(
+        self,
+        corpus: Corpora,
+        data: str | os.PathLike | None,
+        limit: int | None,
+        noise_dir: Folder,
+        rir_dir: Folder,
+        tts: str | None,
+        file: Folder,
+        workers: int | None,
+        progress: bool,
+    ) -> None:
+        from srb.builders.banks import Banks
+        from srb.builders.corpora import as_sources
+        from srb.builders.custom import load_table
+        from srb.builders.plan import DEMO
+        from srb.models.perturbed_configs import PerturbedConfigs, default_workers
+
+        if data is not None and corpus is not None:
+            raise UserError("say either data, for what was built, or corpus, to perturb as it runs")
+        self.data = data
+        self.quiet = not progress
+        self.perturbed: PerturbedConfigs | None = None
+        if data is None:
+            noises, rooms = (os.path.abspath(folder) if folder else None for folder in (noise_dir, rir_dir))
+            self.perturbed = PerturbedConfigs(
+                as_sources(corpus) or DEMO,
+                Banks(noises, rooms),
+                load_table(file),
+                limit=limit,
+                tts=tts,
+                workers=workers or default_workers(),
+            )
+        self.where = os.fspath(data) if data is not None else self.perturbed.where  # type: ignore[union-attr]
+
+    def open(self, patterns: list[str]) -> list[Any]:
+        """The configs that the patterns mean, and the clean ones that they are compared with."""
+        if self.perturbed is None:
+            from srb.models.config_sources import open_data, select
+
+            stored = open_data(self.where)
+            names = with_clean(select(stored, patterns, self.where), set(stored.names()))
+            return [stored.config(name) for name in names]
+        names = with_clean(self.perturbed.select(patterns))
+        from srb.core.progress import tasks
+
+        with tasks(self.quiet) as show:
+            self.perturbed.progress = show
+            return list(self.perturbed.configs(names))
+
+    def __enter__(self) -> _Source:
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        if self.perturbed is not None:
+            self.perturbed.close()
+
+
+def with_clean(names: Sequence[str], there: set[str] | None = None) -> list[str]:
+    """The configs with their clean ones first: without them nothing can be said about what was lost."""
+    from srb.core.names import parse
+
+    clean = dict.fromkeys(str(parse(name).clean) for name in names)
+    return list(dict.fromkeys([*(name for name in clean if there is None or name in there), *names]))

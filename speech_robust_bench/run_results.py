@@ -1,0 +1,231 @@
+"""`srb.Results`: everything that is known about a run, as numbers, tables, comparisons and pages."""
+
+from __future__ import annotations
+
+import html
+import os
+import shutil
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from srb.core.errors import UserError, did_you_mean
+from srb.metrics.results import Json, load
+
+if TYPE_CHECKING:
+    import pandas
+
+    from srb.metrics.compare import Comparison
+
+MEASURES = ("wer", "werd", "nwerd")
+
+
+@dataclass(frozen=True)
+class Score:
+    """A number in points (per cent) and its bootstrap interval; `float()` gives the number."""
+
+    name: str
+    measure: str
+    value: float
+    low: float | None = None
+    high: float | None = None
+    counts: dict[str, int] = field(default_factory=dict, repr=False)  # hits, substitutions, deletions, insertions
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """The bounds, None where there are no replicates."""
+        return None if self.low is None or self.high is None else (self.low, self.high)
+
+    def __float__(self) -> float:
+        return self.value
+
+    def __str__(self) -> str:
+        span = f" [{self.low:.1f}, {self.high:.1f}]" if self.interval else ""
+        return f"{self.name} {self.measure.upper()} {self.value:.1f}{span}"
+
+
+class TextTable(str):
+    """A Markdown table: plain text in a terminal, a table in a notebook."""
+
+    def _repr_markdown_(self) -> str:
+        return str(self)
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+class Comparisons(Sequence["Comparison"]):
+    """Rows of a comparison of two runs, A and B: what they score, how they differ, and how sure that is."""
+
+    def __init__(self, a: str, b: str, rows: Sequence[Comparison]) -> None:
+        self.a, self.b = a, b
+        self._rows = tuple(rows)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._rows[index]
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __iter__(self) -> Iterator[Comparison]:
+        return iter(self._rows)
+
+    def to_records(self) -> list[dict[str, Any]]:
+        """One dict a row; `better` names the model that is more robust, None where that is not certain."""
+        names = {"a": self.a, "b": self.b, None: None}
+        return [{**asdict(row), "better": names[row.better()]} for row in self._rows]
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """One row a category."""
+        import pandas
+
+        return pandas.DataFrame(self.to_records())
+
+    def __repr__(self) -> str:
+        lines = [f"A = {self.a}, B = {self.b}; lower is more robust"]
+        for row in self._rows:
+            low, high = row.interval
+            better = {"a": "A", "b": "B", None: "-"}[row.better()]
+            lines.append(
+                f"  {row.language} {row.name:<14}{row.measure.upper():<6} A {row.a:7.1f}  B {row.b:7.1f}  "
+                f"A - B {row.difference:+7.1f} [{low:+.1f}, {high:+.1f}]  p {row.p_corrected:.3f}  better: {better}"
+            )
+        return "\n".join(lines)
+
+
+class Results:
+    """The results of one run. The run folder is like any other: every `srb` command takes it."""
+
+    def __init__(self, folder: Path, *, _kept: Any = None) -> None:
+        self.folder = folder
+        self._kept = _kept  # a temporary folder lives as long as this object
+        self.json: Json = load(folder)
+
+    @property
+    def model(self) -> str:
+        """The model's name."""
+        return str(self.json["model"])
+
+    @property
+    def configs(self) -> list[str]:
+        """The configs that were run, those without speech last."""
+        return [*self.json["configs"], *self.json["reject"]]
+
+    def to_records(self) -> list[dict[str, Any]]:
+        """One dict a config with speech: what it is, its scores and their bounds."""
+        records = []
+        for config, entry in self.json["configs"].items():
+            keys = ("language", "corpus", "scenario", "severity", "category", "rows", "failed")
+            record = {"config": config, **{key: entry[key] for key in keys}}
+            for measure in MEASURES:
+                low, high = (entry[measure] and entry[measure]["interval"]) or (None, None)
+                value = entry[measure] and entry[measure]["value"]
+                record |= {measure: value, f"{measure}_low": low, f"{measure}_high": high}
+            records.append(record)
+        return records
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """One row a config with speech."""
+        import pandas
+
+        return pandas.DataFrame(self.to_records())
+
+    def predictions(self, config: str) -> list[dict[str, Any]]:
+        """What was transcribed: one dict a clip, with `text` (the reference) and `pred_text`."""
+        from srb.metrics.runs import open_run
+
+        if config not in self.configs:
+            raise UserError(f"no config '{config}' in this run; {did_you_mean(config, self.configs)}")
+        return open_run(self.folder).read(config).lines
+
+    def table(self, *others: Results, intervals: bool = False) -> TextTable:
+        """The paper's Table 1 for this run, and others beside it; below it what the paper does not have."""
+        from srb.metrics.results import check_comparable
+        from srb.metrics.table1 import beyond_table, paper_table, to_markdown
+
+        results = [self.json, *(other.json for other in others)]
+        check_comparable(results)
+        tables = [paper_table(results).filled(), beyond_table(results).filled()]
+        return TextTable("\n".join(to_markdown(table, intervals) for table in tables if table.columns))
+
+    def score(self, name: str = "overall", measure: str | None = None, language: str | None = None) -> Score:
+        """The score of a config, scenario ("noise"), severity ("noise_sev3"), category ("noise_env") or "overall".
+
+        The measure is NWERD where there is one, else WERD, and WER for clean speech.
+        """
+        languages = self.json["languages"]
+        if language is None and len(languages) > 1 and name not in self.json["configs"]:
+            raise UserError(f"this run has several languages; say which one: {', '.join(languages)}")
+        rows = languages.get(language or next(iter(languages), ""), {})
+        if not rows:
+            raise UserError(
+                f"no language '{language}' in this run; it has {', '.join(languages) or 'none with speech'}"
+            )
+        places = (self.json["configs"], rows["severities"], rows["scenarios"], rows["categories"])
+        known = {key: row for place in reversed(places) for key, row in place.items()}
+        known |= {"overall": rows["overall"], "adversarial": rows["adversarial"]}
+        if rows["clean"]:
+            known.setdefault("clean", next(iter(rows["clean"].values())))
+        if name not in known:
+            raise UserError(f"no score '{name}' in this run; {did_you_mean(name, known)}")
+        return _score(name, known[name], measure)
+
+    def compare(self, other: Results, **options: Any) -> Comparisons:
+        """Is this recogniser more robust than the other, by category and overall? Paired, and corrected for number."""
+        from srb.metrics.compare import compare
+        from srb.metrics.runs import open_run
+
+        counts = [open_run(run.folder).counts() for run in (self, other)]
+        a, b = self.model, other.model
+        if a == b:
+            a, b = f"{a} (A)", f"{b} (B)"
+        return Comparisons(a, b, compare(counts[0], counts[1], **options))
+
+    def report(self, path: str | os.PathLike, *others: Results, title: str = "Speech Robust Bench") -> Path:
+        """Write the report, one page that needs nothing but itself; others are shown beside it."""
+        from srb.report.page import write
+        from srb.report.report_data import gather
+
+        return write(gather([run.folder for run in (self, *others)]), Path(path), title)[0]
+
+    def save(self, folder: str | os.PathLike) -> Path:
+        """Keep the run folder: predictions, run.json and results.json."""
+        place = Path(folder)
+        if place.exists() and any(place.iterdir()):
+            raise UserError(f"{place}: is there already; name another folder")
+        shutil.copytree(self.folder, place, dirs_exist_ok=True, ignore=shutil.ignore_patterns(".locks"))
+        return place
+
+    def __repr__(self) -> str:
+        clips = sum(entry["rows"] for part in ("configs", "reject") for entry in self.json[part].values())
+        parts = [f"{self.model}: {len(self.configs)} configs, {clips} clips"]
+        for language, rows in self.json["languages"].items():
+            clean = [row["wer"]["value"] for row in rows["clean"].values() if row["wer"]]
+            parts += [f"{language} clean WER {sum(clean) / len(clean):.1f}"] if clean else []
+            overall = rows["overall"]["nwerd"]
+            parts += (
+                [f"NWERD {overall['value']:.1f} over {len(rows['overall']['members'])} categories"] if overall else []
+            )
+        failed = self.json["failed"]
+        return f"<Results of {', '.join([*parts, *([f'{failed} clips failed'] if failed else [])])}>"
+
+    def _repr_html_(self) -> str:
+        """The report itself, in a frame of its own."""
+        from srb.report.page import page
+        from srb.report.report_data import gather
+
+        content = html.escape(page(gather([self.folder]), self.model), quote=True)
+        return f'<iframe srcdoc="{content}" style="width: 100%; height: 640px; border: 1px solid #8886"></iframe>'
+
+
+def _score(name: str, row: Json, measure: str | None) -> Score:
+    if measure is not None and measure not in MEASURES:
+        raise UserError(f"no measure '{measure}'; there are {', '.join(MEASURES)}")
+    chosen = measure or next((each for each in reversed(MEASURES) if row.get(each)), None)
+    found = row.get(chosen) if chosen else None
+    if not found:
+        why = row.get("why", {}).get(chosen or "nwerd") or "it was not scored"
+        raise UserError(f"'{name}' has no {chosen or 'score'}: {why}")
+    low, high = found["interval"] or (None, None)
+    return Score(name, str(chosen), found["value"], low, high)

@@ -1,0 +1,87 @@
+"""What a run says about attacks: success rates in results.json, `srb table --adversarial`, and the report's section."""
+
+from __future__ import annotations
+
+import json
+
+import jiwer
+import numpy as np
+import pytest
+
+pytest.importorskip("torch")
+
+from tone_config import one_thread, tone_data  # noqa: F401
+
+from srb.cli.main import main
+from srb.metrics.attack_success import attack_rows
+
+
+@pytest.fixture
+def run(tone_data, tmp_path):  # noqa: F811
+    """A small model attacked by PGD at two SNRs, with and without a target, and run."""
+    words = ["--model", "python:small:Ctc", "--config", "en-tones_clean", "--data", str(tone_data), "--out"]
+    common = [*words, str(tone_data), "--limit", "6", "--quiet", "--name", "toy", "--transcribe-every", "5"]
+    assert main(["attack", "pgd", *common, "--severity", "3", "4", "--steps", "10"]) == 0
+    assert main(["attack", "cw", *common, "--steps", "30", "--target", "ba", "--target", "ab cd"]) == 0
+    place = tmp_path / "runs"
+    where = ["--data", str(tone_data), "--out", str(place), "--name", "toy", "--quiet"]
+    assert main(["run", "--model", "python:small:Ctc", *where]) == 0
+    assert main(["score", str(place / "toy")]) == 0
+    return place / "toy"
+
+
+def lines_of(run, config: str) -> list[dict]:
+    return [json.loads(line) for line in (run / f"{config}.jsonl").read_text().splitlines()]
+
+
+def test_success_rates_are_in_the_results(run) -> None:
+    configs = json.loads((run / "results.json").read_text())["configs"]
+    lines = lines_of(run, "en-tones_pgd_sev4-toy")
+    by_hand = 100 * np.mean([min(jiwer.wer(line["text"], line["pred_text"]), 1) for line in lines])
+    assert configs["en-tones_pgd_sev4-toy"]["attack"]["uasr"] == pytest.approx(by_hand, abs=1e-3)
+    assert "tasr" not in configs["en-tones_pgd_sev4-toy"]["attack"]
+    assert "attack" not in configs["en-tones_clean"]
+    lines = lines_of(run, "en-tones_cw-toy")
+    assert {line["target"] for line in lines} == {"ba", "ab cd"}
+    to_target = [jiwer.cer(line["target"], line["pred_text"]) for line in lines]
+    scores = configs["en-tones_cw-toy"]["attack"]
+    assert scores["tasr_char"] == pytest.approx(100 * np.mean([max(1 - rate, 0) for rate in to_target]), abs=1e-3)
+    assert scores["exact"] == pytest.approx(100 * np.mean([rate == 0 for rate in to_target]), abs=1e-3)
+
+
+def test_the_table_and_the_report_show_them(run, tmp_path, capsys, monkeypatch) -> None:
+    monkeypatch.setenv("COLUMNS", "120")
+    assert main(["table", "--adversarial", str(run)]) == 0
+    said = capsys.readouterr().out
+    rows = attack_rows(json.loads((run / "results.json").read_text()))
+    assert [(row.attack, row.snr_db) for row in rows] == [("cw", None), ("pgd", 20.0), ("pgd", 10.0)]
+    for row in rows:
+        assert f"{row.rates['uasr']:.1f}" in said
+    assert main(["report", str(run), "--out", str(tmp_path / "page.html")]) == 0
+    page = (tmp_path / "page.html").read_text()
+    section = page[page.index('id="attacks"') :]
+    section = section[: section.index("</section>")]
+    assert "TASR words" in section
+    assert "success of pgd over SNR" in section
+
+
+def test_white_noise_at_the_same_snr_stands_beside_an_attack() -> None:
+    def entry(scenario: str, severity: int, wer: float, **more) -> dict:
+        about = {"language": "en", "scenario": scenario, "severity": severity, "rows": 3}
+        return {**about, "wer": {"value": wer, "interval": None}, **more}
+
+    attack = {"uasr": 50.0, "uasr_char": 40.0}
+    configs = {
+        "en_gaussian_sev2": entry("gaussian", 2, 7.0),  # 20 dB
+        "en_pgd_sev3-m": entry("pgd", 3, 90.0, attack=attack),  # 20 dB
+        "en_pgd_sev1-m": entry("pgd", 1, 60.0, attack=attack),  # 40 dB, which white noise does not have
+    }
+    rows = attack_rows({"model": "m", "configs": configs})
+    assert [(row.snr_db, row.noise_wer) for row in rows] == [(40, None), (20, 7.0)]
+
+
+def test_a_run_without_attacks_is_told_so(tone_data, tmp_path, capsys) -> None:  # noqa: F811
+    where = ["--data", str(tone_data), "--out", str(tmp_path), "--name", "toy", "--quiet"]
+    assert main(["run", "--model", "python:small:Ctc", *where]) == 0
+    assert main(["table", "--adversarial", str(tmp_path / "toy")]) == 2
+    assert "srb attack makes them" in capsys.readouterr().err

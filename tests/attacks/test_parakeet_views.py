@@ -1,0 +1,93 @@
+"""Views of Parakeet's three heads and of Canary on tiny models: the model's own input and loss, right gradients."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+transformers = pytest.importorskip("transformers")
+sys.path.append(str(Path(__file__).parents[1] / "models"))
+from tiny_recognisers import save  # noqa: E402
+from tone_config import one_thread  # noqa: E402, F401
+
+from srb.attacks.clips import AttackBatch, AttackClip, Bound, padded  # noqa: E402
+from srb.attacks.differentiable.open_view import open_view  # noqa: E402
+from srb.attacks.differentiable.parakeet import CanaryView  # noqa: E402
+from srb.attacks.pgd import Pgd  # noqa: E402
+from srb.models.interface import open_model  # noqa: E402
+
+RATE = 16_000
+
+
+@pytest.fixture(scope="module", params=["parakeet_ctc", "parakeet_rnnt", "parakeet_tdt", "canary"])
+def view(request, tmp_path_factory):
+    return open_view(open_model(f"hf:{save(request.param, tmp_path_factory.mktemp('model'))}?device=cpu"))
+
+
+@pytest.fixture(scope="module")
+def clips() -> list[AttackClip]:
+    rng = np.random.default_rng(0)
+    sizes = [int(RATE * seconds) for seconds in (0.05, 0.8, 1.1)]
+    signals = [(0.1 * rng.standard_normal(n) * np.abs(np.sin(np.arange(n) / 900))).astype(np.float32) for n in sizes]
+    return [AttackClip(f"c{i}", signal, "the fox", "en", "noise") for i, signal in enumerate(signals)]
+
+
+def test_the_model_is_given_what_transcribing_gives_it(view, clips) -> None:
+    view.check(clips[1:] if view.pads_safely else clips[1:2])
+    assert all(view.difference([clip]) < 1e-3 for clip in clips)
+
+
+def batch_of(view, clips):
+    waves, lengths = padded([clip.samples for clip in clips])
+    return waves, AttackBatch(lengths, [view.spell(clip.text) for clip in clips], "en")
+
+
+def test_the_loss_is_that_of_transformers(view, clips) -> None:
+    """transformers' own CTC and TDT losses; its RNN-T loss needs torchaudio, and the recursion is tested by itself."""
+    if type(view.model).__name__ == "ParakeetForRNNT":
+        pytest.skip("transformers' RNN-T loss needs torchaudio")
+    waves, batch = batch_of(view, clips[1:2])
+    tokens = torch.tensor([view.tokens(batch.texts[0])])
+    given = view.inputs(waves, batch.lengths)
+    if isinstance(view, CanaryView):  # told the prompt and the tokens before, it is asked for each next one
+        prompt, tokens = view.prompt("en"), torch.tensor([[*view.tokens(batch.texts[0]), view.end]])
+        told = torch.tensor([[*prompt, *tokens[0, :-1].tolist()]])
+        labels = torch.full_like(told, -100)
+        labels[:, len(prompt) - 1 :] = tokens
+        theirs = view.model(**given, decoder_input_ids=told, labels=labels).loss
+    elif type(view.model).__name__ == "ParakeetForCTC":
+        theirs = view.model(**given, labels=tokens).loss
+    else:
+        blank = torch.full((1, 1), view.model.config.blank_token_id)
+        theirs = view.model(
+            **given, decoder_input_ids=torch.cat([blank, tokens], 1), labels=tokens, output_attention_mask=True
+        ).loss
+    assert float(view.values(waves, batch)[0]) == pytest.approx(float(theirs), rel=1e-4)
+
+
+def test_gradients_agree_with_finite_differences_and_padding_has_none(view, clips) -> None:
+    waves, batch = batch_of(view, clips[1:] if view.pads_safely else clips[1:2])
+    view.model.double()
+    try:
+        losses, slope = view.gradient(waves.double(), batch)
+        assert torch.isfinite(losses).all()
+        size = slope.norm(dim=1)
+        step = 1e-5  # along the gradient itself, where the loss changes by its norm
+        up, down = (view.values(waves.double() + sign * step * slope / size[:, None], batch) for sign in (1, -1))
+        assert size.tolist() == pytest.approx(((up - down).double() / (2 * step)).tolist(), rel=0.02)
+        for row, length in zip(slope, batch.lengths.tolist(), strict=True):
+            assert not row[length:].any()
+            assert row[:length].abs().sum() > 0
+    finally:
+        view.model.float()
+
+
+def test_pgd_raises_the_loss_inside_its_bound(view, clips) -> None:
+    bound = Bound("l2", 20)
+    attacked = Pgd(bound, 3, steps=4, transcribe_every=0).run(view, clips[1:2])
+    assert attacked[0].facts["loss_after"] > attacked[0].facts["loss_before"]
+    assert bound.holds(clips[1].samples, attacked[0].pcm)

@@ -1,0 +1,123 @@
+"""Every example of every page runs: Python as it stands, commands as far as their arguments.
+
+A page's Python blocks are run in order, as one program, in a folder with a small built corpus and one run. The lines
+of its command blocks that call `srb` are given to that command's own parser, and links and scripts lead somewhere.
+"""
+
+import doctest
+import re
+import shlex
+from pathlib import Path
+
+import datasets
+import pytest
+import soundfile
+from metrics_by_name import metrics_by_name
+from speech import speech_like
+
+from srb.cli.main import COMMANDS, main, parser_of
+
+ROOT = Path(__file__).parents[2]
+PAGES = [
+    ROOT / "README.md",
+    ROOT / "CONTRIBUTING.md",
+    ROOT / "benchmarks" / "README.md",
+    *sorted((ROOT / "docs").glob("*.md")),
+]
+FENCED = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+INDENTED = re.compile(r"(?:\A|\n\n)((?: {4}[^\n]*\n?(?:\n(?= {4}))*)+)")
+
+
+def fenced(page: Path, *languages: str) -> list[str]:
+    return [text for language, text in FENCED.findall(page.read_text("utf-8")) if language in languages]
+
+
+def command_lines(page: Path) -> list[str]:
+    """The lines of its command blocks, fenced or indented, without comments; a line may go on after a backslash."""
+    rest = FENCED.sub("", page.read_text("utf-8"))
+    blocks = [*fenced(page, "bash", "sh", "console"), *INDENTED.findall(rest)]
+    lines = "\n".join(blocks).replace("\\\n", " ").splitlines()
+    return [line.split("  #")[0].strip() for line in lines]
+
+
+@pytest.fixture(scope="module")
+def here(tmp_path_factory):
+    """A folder such as the pages speak of: `srb/` with two configs over the default English corpus, and one run."""
+    folder = tmp_path_factory.mktemp("docs")
+    chapter = folder / "LibriSpeech" / "test-clean" / "61" / "70968"
+    chapter.mkdir(parents=True)
+    lines = []
+    for number, text in enumerate(["HE BEGAN A CONFUSED COMPLAINT", "GIVE NOT SO EARNEST A MIND"]):
+        clip = f"61-70968-{number:04}"
+        soundfile.write(chapter / f"{clip}.flac", speech_like(1, number), 16_000)
+        lines.append(f"{clip} {text}\n")
+    (chapter / "61-70968.trans.txt").write_text("".join(lines))
+    (folder / "recogniser.py").write_text("def hear(clips, rate, language):\n    return ['he began'] * len(clips)\n")
+    patch = pytest.MonkeyPatch()
+    patch.chdir(folder)
+    patch.syspath_prepend(str(folder))
+    patch.setattr(datasets.config, "HF_DATASETS_CACHE", folder / "cache")
+    assert main(["build", "en_clean", "en_noise_sev3", "--corpus", "en=LibriSpeech"]) == 0
+    assert main(["run", "--model", "python:recogniser:hear", "--name", "whisper-tiny.en", "en_*"]) == 0
+    with metrics_by_name(tmp_path_factory.mktemp("modules")):
+        yield folder
+    patch.undo()
+
+
+# python.md is run from an empty folder, by tests/python_api/test_python_page.py.
+PROGRAMS = [page for page in PAGES if fenced(page, "python") and page.name != "python.md"]
+
+
+@pytest.mark.parametrize("page", PROGRAMS, ids=lambda page: page.stem)
+def test_python_of_a_page(page, here):
+    names = {
+        "__name__": page.stem,
+        "samples": speech_like(1),
+        "model": lambda clips, rate, language: ["a"] * len(clips),
+    }
+    for number, text in enumerate(fenced(page, "python")):
+        if ">>>" not in text:
+            exec(compile(text, f"{page.name}, example {number + 1}", "exec"), names)
+            continue
+        examples = doctest.DocTestParser().get_doctest(text, names, page.name, str(page), 0)
+        examples.globs = names
+        outcome = doctest.DocTestRunner().run(examples, clear_globs=False)
+        assert outcome.failed == 0
+
+
+CALLS = [(page.stem, line) for page in PAGES for line in command_lines(page) if re.match(r"(\S*/)?srb ", line)]
+
+
+@pytest.mark.parametrize(("page", "line"), CALLS)
+def test_a_command_of_a_page_has_the_arguments_it_is_given(page, line):
+    words = shlex.split(line)[1:]
+    assert words[0] in COMMANDS
+    assert parser_of(words[0]).parse_args(words).command == words[0]
+
+
+def test_the_pages_have_examples_at_all():
+    assert len(CALLS) > 40
+    assert len(PROGRAMS) >= 4
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_links_between_pages_and_to_files_lead_somewhere(page):
+    text = FENCED.sub("", page.read_text("utf-8"))
+    links = re.findall(r"\]\((?!https?:)([^)#\s]*)(?:#([^)\s]*))?\)", text)
+    for path, heading in links:
+        target = (page.parent / path).resolve() if path else page
+        assert target.exists(), path
+        if heading:
+            assert heading in anchors(target), f"{path}#{heading}"
+
+
+def anchors(page: Path) -> set[str]:
+    """The anchors of its headings, as GitHub makes them: lower case, no punctuation, a hyphen for each space."""
+    headings = re.findall(r"^#+ (.*)$", FENCED.sub("", page.read_text("utf-8")), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_scripts_that_a_page_calls_are_there(page):
+    scripts = re.findall(r"python3? ([\w/]+\.py)", page.read_text("utf-8"))
+    assert [script for script in scripts if not (ROOT / script).is_file()] == []

@@ -1,0 +1,151 @@
+"""Files appear whole or not at all; a folder has one writer; what leaves the machine names no folders."""
+
+import os
+import threading
+
+import pytest
+
+from srb.core.errors import UserError
+from srb.core.files import file_state, replacing, write_atomically
+from srb.core.folder_lock import LOCK_FILE, locked, locked_folder
+from srb.core.redact_paths import without_folders
+
+
+@pytest.mark.parametrize("data", ["naïve", "naïve".encode()])
+def test_a_written_file_holds_what_was_given(tmp_path, data):
+    path = tmp_path / "file"
+    path.write_text("old")
+    write_atomically(path, data)
+    assert path.read_bytes() == b"na\xc3\xafve"
+    assert os.listdir(tmp_path) == ["file"]
+
+
+def test_the_old_file_is_there_until_the_new_one_is_whole(tmp_path):
+    path = tmp_path / "file"
+    path.write_text("old")
+    with replacing(path) as part:
+        part.write_text("new")
+        assert path.read_text() == "old"
+        assert part.parent == tmp_path
+        assert part.name == f".file.{os.getpid()}.srb-part"
+    assert path.read_text() == "new"
+
+
+def test_a_failure_leaves_the_old_file_and_nothing_else(tmp_path):
+    path = tmp_path / "file"
+    path.write_text("old")
+    with pytest.raises(ZeroDivisionError), replacing(path) as part:
+        assert part.write_text("half") / 0
+    assert path.read_text() == "old"
+    assert os.listdir(tmp_path) == ["file"]
+
+
+def test_the_longest_name_can_be_replaced(tmp_path):
+    path = tmp_path / ("x" * 255)
+    write_atomically(path, "whole")
+    assert path.read_text() == "whole"
+
+
+def test_what_the_system_refuses_is_named(tmp_path):
+    with pytest.raises(UserError, match=r"none/file: cannot be written \(No such file or directory\)"):
+        write_atomically(tmp_path / "none" / "file", "x")
+    with pytest.raises(UserError, match=r"file: cannot be written \(odd\)"), replacing(tmp_path / "file"):
+        raise OSError("odd")
+
+
+def test_what_was_written_is_on_the_disk_before_it_gets_its_name(tmp_path, monkeypatch):
+    flushed = []
+    monkeypatch.setattr(os, "fsync", lambda handle: flushed.append(os.readlink(f"/proc/self/fd/{handle}")))
+    path = tmp_path / "file"
+    with replacing(path) as part:
+        part.write_text("new")
+        assert not flushed
+    assert flushed == [str(part)]
+
+
+def test_the_handle_that_flushes_is_closed(tmp_path):
+    before = os.listdir("/proc/self/fd")
+    write_atomically(tmp_path / "file", "x")
+    assert os.listdir("/proc/self/fd") == before
+
+
+def test_the_state_of_a_file_is_its_size_and_time(tmp_path):
+    path = tmp_path / "file"
+    assert file_state(path) == "none"
+    path.write_text("123")
+    os.utime(path, ns=(5, 7))
+    assert file_state(path) == "3 7"
+
+
+def test_a_locked_folder_is_made_and_keeps_others_out(tmp_path):
+    folder = tmp_path / "a" / "b"
+    with locked_folder(folder):
+        assert (folder / LOCK_FILE).name == ".srb.lock"
+        refused = pytest.raises(
+            UserError, match=r"b: another command is writing to it; wait for it, or use another folder$"
+        )
+        with refused, locked_folder(folder):
+            pass
+    with locked_folder(folder):
+        pass
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_what_a_killed_command_left_is_removed(tmp_path, when):
+    (tmp_path / "sub").mkdir()
+    left = tmp_path / "sub" / ".file.12.srb-part"
+    kept = tmp_path / "sub" / "file.part"
+    kept.touch()
+    if when == "before":
+        left.touch()
+    with locked_folder(tmp_path):
+        assert not left.exists()
+        if when == "after":
+            left.touch()
+    assert not left.exists()
+    assert kept.exists()
+
+
+def test_a_folder_that_cannot_be_made_is_named(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(UserError, match=r"file: cannot be used \(File exists\)"), locked_folder(tmp_path / "file"):
+        pass
+    with pytest.raises(UserError, match=r"cannot be used \(odd\)"), locked_folder(tmp_path / "c"):
+        raise OSError("odd")
+
+
+def test_a_lock_file_may_lie_in_a_new_folder_and_refuses_at_once(tmp_path):
+    path = tmp_path / "new" / "folder" / "lock"
+    with locked(path, "taken"), pytest.raises(UserError, match=r"^taken$"), locked(path, "taken"):
+        pass
+    with locked(path, "taken"):
+        pass
+
+
+def test_waiting_for_a_lock_waits(tmp_path):
+    path, order = tmp_path / "lock", []
+
+    def second() -> None:
+        with locked(path, "taken", wait=True):
+            order.append("second")
+
+    thread = threading.Thread(target=second)
+    with locked(path, "taken"):
+        thread.start()
+        order.append("first")
+    thread.join(10)
+    assert order == ["first", "second"]
+
+
+@pytest.mark.parametrize(
+    ("text", "public"),
+    [
+        ('{"data": "/home/ann/secret/srb"}', '{"data": "srb"}'),
+        ("/home/ann/a.flac: bad", "a.flac: bad"),
+        ("see https://example.org/a/b and ./x/y", "see https://example.org/a/b and ./x/y"),
+        ("a/b/c 1/2", "a/b/c 1/2"),
+        ("from /a/b/c and '/d/e f'", "from c and 'e f'"),
+    ],
+)
+def test_absolute_paths_become_names(text, public):
+    assert without_folders(text) == public

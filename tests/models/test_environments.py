@@ -1,0 +1,152 @@
+"""Environments of their own for models, and files that name models."""
+
+from __future__ import annotations
+
+import json
+import os
+import sysconfig
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from small_configs import tone
+from test_running import lines, run_json, srb_run
+
+from srb.core.errors import UserError
+from srb.models import environments
+from srb.models.environments import environment_key, make_environment, open_in_environment
+from srb.models.interface import SomeFailed, open_model, parse_spec
+from srb.models.model_file import KNOWN, parse_models, read_models
+
+CLIPS = [tone(i) for i in range(6)]
+
+
+def wheel(folder: Path, name: str, files: dict[str, str]) -> str:
+    """A package that needs no network and no build."""
+    path = folder / f"{name}-1.0-py3-none-any.whl"
+    about = f"{name}-1.0.dist-info"
+    files = {
+        **files,
+        f"{about}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n",
+        f"{about}/WHEEL": "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+    }
+    record = "".join(f"{file},,\n" for file in [*files, f"{about}/RECORD"])
+    with zipfile.ZipFile(path, "w") as archive:
+        for file, content in {**files, f"{about}/RECORD": record}.items():
+            archive.writestr(file, content)
+    return str(path)
+
+
+@pytest.fixture(scope="module")
+def requirements(tmp_path_factory):
+    """An environment with one small package of its own, and this one's packages behind it."""
+    folder = tmp_path_factory.mktemp("environments")
+    here = [path for path in {sysconfig.get_path("purelib"), os.path.dirname(os.path.dirname(np.__file__))} if path]
+    made = wheel(folder, "onlythere", {"onlythere.py": "VERSION = 1", "zz_parent.pth": "\n".join(here) + "\n"})
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SRB_ENVIRONMENTS", str(folder / "kept"))
+        patch.setenv("PYTHONPATH", os.path.dirname(__file__))
+        patch.setattr(environments, "BASE", ())
+        yield (made,)
+
+
+def test_an_environment_is_made_once_and_found_by_its_requirements(requirements) -> None:
+    python = make_environment(requirements)
+    stamp = python.parents[1].stat().st_mtime_ns
+    assert make_environment(requirements) == python
+    assert python.parents[1].stat().st_mtime_ns == stamp
+    assert environment_key(["a", "b"]) == environment_key(["b", "a"]) != environment_key(["a"])
+
+
+def test_the_same_predictions_as_in_this_process(requirements) -> None:
+    spec = parse_spec("python:standin:count?batch_size=3")
+    there = open_in_environment(spec, requirements)
+    here = open_model(spec)
+    assert there.transcribe(CLIPS, 16_000, "en") == here.transcribe(CLIPS, 16_000, "en")
+    assert (there.name, there.batch_size) == (here.name, 3)
+    assert there.options["environment"] == list(requirements)
+    assert there.versions["numpy"] == np.__version__
+    there.close()
+
+
+def test_its_own_packages_are_there_and_only_there(requirements, tones: Path, tmp_path: Path) -> None:
+    out = tmp_path / "runs"
+    assert srb_run("python:standin_elsewhere:onlythere", tones, out, "en-demo_clean", "--name", "here") == 1
+    arguments = ["--name", "there", "--env", requirements[0]]
+    assert srb_run("python:standin_elsewhere:onlythere", tones, out, "en-demo_clean", *arguments) == 0
+    assert {line["pred_text"] for line in lines(out / "there/en-demo_clean.jsonl")} == {"1"}
+    assert run_json(out / "there")["options"]["environment"] == list(requirements)
+
+
+def test_failures_come_back_as_they_are(requirements) -> None:
+    there = open_in_environment(parse_spec("python:standin_elsewhere:odd"), requirements)
+    with pytest.raises(RuntimeError, match="CUDA out of memory"):
+        there.transcribe([tone(0)], 16_000, "en")
+    with pytest.raises(SomeFailed) as failed:
+        there.transcribe([tone(1), tone(2)], 16_000, "en")
+    assert failed.value.outcomes[0] == "fine"
+    with pytest.raises(UserError, match="ended with code 7"):
+        there.transcribe([tone(2)], 16_000, "en")
+    with pytest.raises(UserError, match="has no 'nothing'"):
+        open_in_environment(parse_spec("python:standin:nothing"), requirements)
+
+
+def test_what_cannot_be_installed_is_one_line(requirements, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="cannot be made") as said:
+        make_environment([str(tmp_path / "nosuch-1.0-py3-none-any.whl")])
+    assert "\n" not in str(said.value)
+    with pytest.raises(UserError, match="not an option of pip"):
+        make_environment(["--index-url=http://evil"])
+
+
+# ------------------------------------------------------------------------------------------------------- model files
+
+
+def test_every_model_of_a_file_is_run_under_its_name(tones: Path, tmp_path: Path) -> None:
+    file = tmp_path / "models.yaml"
+    rows = [{"name": "one", "spec": "python:standin:count", "parameters": "1e6", "licence": "MIT"}]
+    rows += [{"name": "two", "spec": "python:standin:at_once"}]
+    file.write_text(json.dumps({"models": rows}))
+    assert srb_run(f"@{file}", tones, tmp_path / "runs", "en-demo_clean", "--limit", "3") == 0
+    assert [run_json(tmp_path / "runs" / name)["model"] for name in ("one", "two")] == ["one", "two"]
+    assert [entry.name for entry in read_models(f"@{file}#t*")] == ["two"]
+    assert parse_models(file)[0].parameters == 1e6
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("models: []", "write 'models:'"),
+        ("[]", "write 'models:'"),
+        ("models: [{name: a}]", "has no 'spec'"),
+        ("models: [{spec: moonshine, lisence: MIT}]", "did you mean licence"),
+        ("models: [{spec: moonshin}]", "did you mean moonshine"),
+        ("models: [{spec: moonshine, env: torch}]", "'env' is a list"),
+        ("models: [{spec: moonshine, hours: many}]", "'hours' is a number"),
+        ("models: [{spec: moonshine, name: ../up}]", "cannot name a folder"),
+        ("models: [{spec: moonshine}, {spec: moonshine}]", "two models are named"),
+        ("models: {", "not YAML"),
+    ],
+)
+def test_mistakes_in_a_file_are_one_line(tmp_path: Path, content: str, said: str) -> None:
+    (tmp_path / "models.yaml").write_text(content)
+    with pytest.raises(UserError, match=said) as error:
+        parse_models(tmp_path / "models.yaml")
+    assert "\n" not in str(error.value)
+
+
+def test_known_models_are_many_and_of_classes_that_hf_runs() -> None:
+    """As far as it can be checked without the Hub: transformers maps the type of each to a class that `hf:` runs."""
+    entries = parse_models(KNOWN)
+    assert len(entries) >= 40
+    transformers = pytest.importorskip("transformers", minversion="5.20")
+    from transformers.models.auto import configuration_auto
+
+    from srb.models.adapters.hf import kind_of
+
+    for entry in entries:
+        if entry.parsed.adapter == "hf":
+            assert entry.model_type, entry.name
+            config = configuration_auto.CONFIG_MAPPING[entry.model_type]()
+            assert kind_of(transformers, config, entry.name), entry.name

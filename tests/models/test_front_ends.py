@@ -1,0 +1,109 @@
+"""Front ends: of the clip's length and in step with it, less noise, and nothing strange on silence."""
+
+import importlib.util
+
+import numpy as np
+import pytest
+
+from srb.builders.perturb.noise import gaussian
+from srb.core.audio import RATE
+from srb.core.errors import UserError
+from srb.models.adapters.front import open_front_end
+from srb.models.interface import open_model, parse_spec
+
+# what each needs; where it is missing its tests are skipped
+PACKAGES = {
+    "rnnoise": "pyrnnoise",
+    "webrtc": "webrtc_noise_gain",
+    "noisereduce": "noisereduce",
+    "wpe": "nara_wpe",
+    "asnr": "numpy",
+}
+
+
+def opened(name):
+    if not importlib.util.find_spec(PACKAGES[name]):
+        pytest.skip(f"needs {PACKAGES[name]}")
+    return open_front_end(name)
+
+
+@pytest.fixture(params=PACKAGES)
+def front_end(request):
+    return opened(request.param)
+
+
+def energy_db(samples):
+    return 10 * np.log10(np.mean(np.square(samples, dtype=np.float64)) + 1e-12)
+
+
+@pytest.mark.parametrize("seconds", [0.0, 0.013, 1.5])
+def test_the_clip_keeps_its_length(front_end, speech, seconds):
+    clip = speech[: round(seconds * RATE)]
+    enhanced = front_end(clip, RATE)
+    assert enhanced.shape == clip.shape
+    assert np.isfinite(enhanced).all()
+
+
+def test_it_is_in_step_with_the_clip(front_end, speech):
+    """The lag at which it fits the clip best is nothing, or a fraction of a millisecond that a filter may add."""
+    clip = speech[: 4 * RATE]
+    enhanced = front_end(clip, RATE)
+    correlation = np.correlate(enhanced[1600:-1600], clip[1600 - 400 : -1600 + 400], mode="valid")
+    assert abs(int(correlation.argmax()) - 400) <= 8
+
+
+def test_silence_stays_silent(front_end):
+    assert np.abs(front_end(np.zeros(RATE, np.float32), RATE)).max() < 1e-3
+
+
+@pytest.mark.parametrize("name", ["rnnoise", "webrtc", "noisereduce", "asnr"])
+def test_the_noise_between_the_words_becomes_less(name, speech):
+    clip = np.concatenate((speech[: 3 * RATE], np.zeros(2 * RATE, np.float32)))
+    noisy = gaussian(clip, RATE, 10, np.random.default_rng(0)).astype(np.float32).clip(-1, 1)
+    enhanced = opened(name)(noisy, RATE)
+    assert energy_db(enhanced[4 * RATE :]) < energy_db(noisy[4 * RATE :]) - 3
+
+
+def test_wpe_takes_late_echoes_off(speech):
+    clip = speech[: 4 * RATE]
+    decay = np.exp(-np.arange(RATE // 2) / (0.12 * RATE)) * np.random.default_rng(0).standard_normal(RATE // 2)
+    decay[:800] = 0
+    decay[0] = 8.0
+    wet = np.convolve(clip, decay / 8.0)[: len(clip)].astype(np.float32)
+
+    def error(samples):
+        return energy_db(samples - clip)
+
+    assert error(opened("wpe")(wet, RATE)) < error(wet) - 0.5
+
+
+def recogniser(clips, rate, language):
+    return [f"{energy_db(clip):.1f}" for clip in clips]
+
+
+def test_a_chain_is_applied_in_order_before_the_recogniser(speech):
+    clip = speech[: 2 * RATE]
+    model = open_model("front:asnr+asnr|python:test_front_ends:recogniser")
+    once = open_front_end("asnr")
+    assert model.transcribe([clip], RATE, "en") == recogniser([once(once(clip, RATE), RATE)], RATE, "en")
+    assert model.options["front_ends"] == "asnr+asnr"
+
+
+@pytest.mark.parametrize(
+    ("spec", "word"),
+    [
+        ("front:rnnoise", "front:rnnoise|moonshine"),
+        ("front:rnnoize|moonshine", "rnnoise"),
+        ("front:webrtc:9|moonshine", "levels"),
+        ("front:speechbrain|moonshine", "needs a model"),
+    ],
+)
+def test_a_wrong_front_end_is_one_line(spec, word):
+    pytest.importorskip("webrtc_noise_gain")
+    with pytest.raises(UserError, match=word.replace("|", r"\|")):
+        open_model(spec)
+
+
+def test_a_run_has_a_folder_of_its_own():
+    assert parse_spec("front:wpe+rnnoise|hf:openai/whisper-tiny.en").folder == "wpe-rnnoise-whisper-tiny.en"
+    assert parse_spec("smooth:hf:openai/whisper-tiny.en?n=4").folder == "smooth-whisper-tiny.en"

@@ -1,0 +1,108 @@
+"""The virtual clock: events come when the chunk has arrived and the work before is done, whatever the real time."""
+
+import numpy as np
+import pytest
+
+from srb.core.errors import UserError
+from srb.models.streaming.replay import MOST_EVENTS, Pace, replay
+from srb.models.streaming.session import Event
+
+RATE = 16_000
+
+
+class Clock:
+    """A timer that moves only when somebody works or sleeps."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+
+class Echo:
+    """A session that takes `cost_s` a chunk and answers with the number of samples so far."""
+
+    def __init__(self, clock: Clock, cost_s: float) -> None:
+        self.clock, self.cost_s, self.samples = clock, cost_s, 0
+
+    def accept(self, chunk):
+        self.clock.now += self.cost_s
+        self.samples += len(chunk)
+        return [Event(str(self.samples))]
+
+    def finish(self):
+        self.clock.now += self.cost_s
+        return [Event(str(self.samples), final=True)]
+
+
+def run(cost_s: float, seconds: float = 0.5, **pace):
+    clock = Clock()
+    clip = np.zeros(round(seconds * RATE), np.float32)
+    return replay(Echo(clock, cost_s), clip, RATE, Pace(**pace), clock, clock.sleep)
+
+
+def times(timeline):
+    return [round(timed.time_s, 6) for timed in timeline.events]
+
+
+def test_a_quick_recogniser_answers_each_chunk_as_it_arrives():
+    timeline = run(0.02)
+    assert times(timeline) == [0.12, 0.22, 0.32, 0.42, 0.52, 0.54]
+    assert (timeline.chunks, timeline.late_chunks) == (5, 0)
+    assert timeline.busy_s == pytest.approx(0.12)
+    assert timeline.text == "8000"
+
+
+def test_a_slow_recogniser_falls_behind_and_the_queue_grows():
+    timeline = run(0.25)
+    assert times(timeline) == [0.35, 0.6, 0.85, 1.1, 1.35, 1.6]
+    assert timeline.late_chunks == 4  # the last one has no next
+
+
+def test_a_machine_twice_as_fast_takes_half_the_time():
+    assert times(run(0.25, speed=2.0)) == [0.225, 0.35, 0.475, 0.6, 0.725, 0.85]
+
+
+def test_real_time_gives_what_the_virtual_clock_gives():
+    assert times(run(0.02, realtime=True)) == times(run(0.02))
+    assert times(run(0.25, realtime=True)) == times(run(0.25))
+
+
+@pytest.mark.parametrize(("chunk_ms", "chunks"), [(20, 25), (100, 5), (300, 2), (500, 1)])
+def test_chunks_of_any_length_carry_every_sample_once(chunk_ms, chunks):
+    timeline = run(0.0, chunk_ms=chunk_ms)
+    assert timeline.chunks == chunks
+    assert timeline.events[-1].event.text == "8000"
+
+
+def test_an_empty_clip_has_no_chunk_and_is_finished():
+    timeline = run(0.01, seconds=0)
+    assert (timeline.chunks, timeline.text) == (0, "0")
+
+
+@pytest.mark.parametrize("pace", [{"chunk_ms": 10}, {"chunk_ms": 600}, {"speed": 0}, {"speed": 2.0, "realtime": True}])
+def test_a_pace_that_makes_no_sense_is_refused(pace):
+    with pytest.raises(UserError):
+        Pace(**pace)
+
+
+def test_a_session_that_never_stops_answering_is_cut_off():
+    class Flood(Echo):
+        def accept(self, chunk):
+            return [Event("x")] * (MOST_EVENTS + 1)
+
+    with pytest.raises(ValueError, match="events"):
+        replay(Flood(Clock(), 0), np.zeros(1600, np.float32), RATE)
+
+
+def test_a_stream_that_is_never_made_final_keeps_its_last_partial():
+    class Never(Echo):
+        def finish(self):
+            return []
+
+    clock = Clock()
+    assert replay(Never(clock, 0), np.zeros(1600, np.float32), RATE, timer=clock).text == "1600"

@@ -1,0 +1,100 @@
+"""Imports flow one way: each room imports from those before it, and no two modules import each other, lazily or not."""
+
+from __future__ import annotations
+
+import ast
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+# From the ground up: a room may import from those before it.
+ROOMS = (
+    "core",
+    "builders",
+    "metrics",
+    "models",
+    "attacks",
+    "diagnosis",
+    "report",
+    "push",
+    "cli",
+    "speech_robust_bench",
+)
+# Copied to a Space or into the modules cache, and run there: they are no modules of ours.
+DEPLOYED = {path for name in ("app.py",) for path in ROOT.glob(f"metrics/*/{name}")}
+
+
+@cache
+def modules() -> dict[str, Path]:
+    """Every module of ours by the name that it is imported by."""
+    found = {}
+    for room in ROOMS:
+        for path in (ROOT / room).rglob("*.py"):
+            if path not in DEPLOYED:
+                parts = path.relative_to(ROOT).with_suffix("").parts
+                package = parts if room == "speech_robust_bench" else ("srb", *parts)
+                found[".".join(package).removesuffix(".__init__")] = path
+    return found
+
+
+@cache
+def imports(module: str) -> frozenset[str]:
+    """The modules of ours that a module imports, inside functions too; those for type checkers alone do not count."""
+    tree = ast.parse(modules()[module].read_text(encoding="utf-8"))
+    typing_only = {
+        id(inner)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+        for statement in node.body
+        for inner in ast.walk(statement)
+    }
+    found = set()
+    for node in ast.walk(tree):
+        if id(node) in typing_only:
+            continue
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            inside = {f"{node.module}.{alias.name}" for alias in node.names}
+            named = inside & modules().keys()
+            found |= named
+            if len(named) < len(inside):
+                found.add(node.module)
+    return frozenset(found & modules().keys()) - {module}
+
+
+def room(module: str) -> int:
+    return ROOMS.index(module.removeprefix("srb.").split(".")[0])
+
+
+@pytest.mark.parametrize("name", ROOMS)
+def test_a_room_imports_only_from_the_rooms_before_it(name):
+    upward = {
+        f"{module} -> {other}"
+        for module in modules()
+        for other in imports(module)
+        if ROOMS[room(module)] == name and room(other) > room(module)
+    }
+    assert not upward
+
+
+def test_no_modules_import_each_other_in_a_circle():
+    """A depth-first walk that meets a module which it has not left yet has found a circle."""
+    done: set[str] = set()
+
+    def walk(module: str, path: tuple[str, ...]) -> None:
+        assert module not in path, " -> ".join((*path[path.index(module) :], module))
+        if module not in done:
+            for other in sorted(imports(module)):
+                walk(other, (*path, module))
+            done.add(module)
+
+    for module in modules():
+        walk(module, ())
+
+
+def test_the_walk_sees_imports_inside_functions():
+    """The check itself: `srb demo` imports nothing of ours at its head but a lot further down."""
+    assert any(room(other) < room("srb.cli.run") for other in imports("srb.cli.run"))

@@ -1,0 +1,93 @@
+"""What the project's own files say of each other: one version, typed packages, commands that are there."""
+
+import configparser
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import yaml
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from srb.core.version import __version__
+
+ROOT = Path(__file__).parents[1]
+SETUP = configparser.ConfigParser()
+SETUP.read(ROOT / "setup.cfg")
+
+
+def lines(section: str, key: str) -> list[str]:
+    return [line for line in SETUP[section][key].split("\n") if line]
+
+
+def test_the_version_is_that_of_setup_cfg_everywhere():
+    cited = yaml.safe_load((ROOT / "CITATION.cff").read_text("utf-8"))["version"]
+    newest = next(line for line in (ROOT / "CHANGELOG.md").read_text("utf-8").splitlines() if line.startswith("## [0"))
+    assert __version__ == SETUP["metadata"]["version"] == cited
+    assert newest.startswith(f"## [{__version__}] - ")
+
+
+def test_every_room_is_installed_typed_and_checked():
+    rooms = dict(line.split(" = ") for line in lines("options", "package_dir"))
+    assert set(rooms) <= set(SETUP["mypy"]["packages"].split(", "))
+    assert [folder for folder in rooms.values() if not (ROOT / folder / "py.typed").is_file()] == []
+    packages = {
+        path.parent.relative_to(ROOT) for folder in rooms.values() for path in (ROOT / folder).rglob("__init__.py")
+    }
+    installed = set(lines("options", "packages"))
+    names = {str(path).replace("/", ".") for path in packages}
+    assert {name if name in installed else f"srb.{name}" for name in names} == installed
+
+
+def test_ci_takes_the_commands_from_the_readme_and_can_be_run():
+    assert (ROOT / ".ci" / "run").stat().st_mode & 0o100
+    try_it = (ROOT / "README.md").read_text("utf-8").split("## Try it")[1]
+    commands = try_it.split("```bash\n")[1].split("```")[0].splitlines()
+    assert [command.rsplit(" && ", 1)[1] for command in commands] == [".venv/bin/srb demo", ".venv/bin/pytest -n auto"]
+
+
+def test_constraints_pin_everything_that_setup_cfg_names():
+    """And each pinned version is one that setup.cfg allows."""
+    pinned = {
+        canonicalize_name(name): version
+        for name, version in (
+            line.split("==") for line in (ROOT / "constraints.txt").read_text().split() if "==" in line
+        )
+    }
+    texts = [SETUP["options"]["install_requires"], *SETUP["options.extras_require"].values()]
+    wanted = [Requirement(line) for text in texts for line in text.split("\n") if line and not line.startswith("#")]
+    assert [str(each) for each in wanted if canonicalize_name(each.name) not in pinned] == []
+    assert [str(each) for each in wanted if pinned[canonicalize_name(each.name)] not in each.specifier] == []
+
+
+def test_what_one_run_skips_is_what_the_next_is_given(tmp_path):
+    """`.ci/skipped.py` on the report of a run with a skipped file, a skipped test and a skipped parameter."""
+    tests = tmp_path / "tests" / "room"
+    tests.mkdir(parents=True)
+    (tests / "test_whole.py").write_text("import pytest\npytest.importorskip('no_such_package')\ndef test_a(): pass\n")
+    (tests / "test_parts.py").write_text(
+        "import pytest\n"
+        "def test_passes(): pass\n"
+        "def test_skips(): pytest.skip('not here')\n"
+        "@pytest.mark.parametrize('n', [1, 2])\n"
+        "def test_some(n): n == 1 or pytest.skip('only 1')\n"
+    )
+    report = tmp_path / "report.xml"
+    environment = {**os.environ, "PYTEST_ADDOPTS": ""}
+    command = [sys.executable, "-m", "pytest", "-q", f"--junitxml={report}", "tests"]
+    subprocess.run(command, cwd=tmp_path, env=environment, check=True, capture_output=True)
+    printed = subprocess.run(
+        [sys.executable, ROOT / ".ci" / "skipped.py", report], check=True, capture_output=True, text=True
+    ).stdout
+    assert printed.split() == [
+        "tests/room/test_parts.py::test_skips",
+        "tests/room/test_parts.py::test_some[2]",
+        "tests/room/test_whole.py",
+    ]
+
+
+def test_every_benchmark_has_its_figures():
+    page = (ROOT / "benchmarks" / "README.md").read_text("utf-8")
+    names = [path.name for path in (ROOT / "benchmarks").glob("*.py")]
+    assert [name for name in names if f"python benchmarks/{name}" not in page] == []
