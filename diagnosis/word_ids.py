@@ -104,7 +104,7 @@ class Vocabulary:
         """Normalise and number the words of each text; a clip that failed (None) has none."""
         column = texts if isinstance(texts, pa.ChunkedArray) else pa.chunked_array([texts], pa.string())
         if self.normaliser not in BY_WORD:
-            normal = NORMALISERS[self.normaliser][0]
+            normal = NORMALISERS[self.normaliser].function
             column = pa.chunked_array([[normal(text or "", self.language) for text in column.to_pylist()]], pa.string())
         split = pc.utf8_split_whitespace(column.combine_chunks().fill_null(""))
         written = split.values.dictionary_encode()
@@ -117,7 +117,7 @@ class Vocabulary:
         """The numbers of a word as written: mostly one; none for "--", and one a character where these are the unit."""
         if word not in self.seen:
             by_word = self.normaliser in BY_WORD
-            words = (NORMALISERS[self.normaliser][0](word, self.language) if by_word else word).split()
+            words = (NORMALISERS[self.normaliser].function(word, self.language) if by_word else word).split()
             self.seen[word] = [self.numbers[unit] for unit in (words if self.unit == "word" else "".join(words))]
         return self.seen[word]
 

@@ -9,6 +9,7 @@ reference has a word the denominator is one.
 from __future__ import annotations
 
 import re
+import string
 import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
@@ -20,6 +21,7 @@ from rapidfuzz import process
 from rapidfuzz.distance import Levenshtein
 
 from srb.core.errors import UserError
+from srb.metrics import open_asr
 from srb.metrics.spoken_numbers import spoken_numbers
 
 UNITS = ("word", "char", "char-nospace")
@@ -59,6 +61,14 @@ def _srb_paper_1(text: str) -> str:
     return text if text.isascii() else unicodedata.normalize("NFC", text)
 
 
+_NO_ASCII_PUNCTUATION = str.maketrans("", "", string.punctuation)
+
+
+def _srb_paper_2(text: str) -> str:
+    """As the authors' code has it: ASCII symbols go ($ + = too), other punctuation stays; by upper case, so ß is ss."""
+    return text.upper().lower().translate(_NO_ASCII_PUNCTUATION)
+
+
 def _whisper_basic(text: str) -> str:
     """Whisper's rules for languages other than English: bracketed text goes; marks, symbols, punctuation are spaces."""
     text = re.sub(r"[<\[][^>\]]*[>\]]", "", text.lower())
@@ -75,13 +85,23 @@ def _whisper_english() -> Callable[[str], str]:
     return EnglishTextNormalizer()
 
 
-# name -> (function of text and language, the package it comes from if it is not ours)
-NORMALISERS: dict[str, tuple[Callable[[str, str | None], str], str | None]] = {
-    "srb-paper-1": (lambda text, language: _srb_paper_1(text), None),
-    "srb-numbers-1": (lambda text, language: spoken_numbers(text, language, _srb_paper_1), "text2num"),
-    "whisper-en": (lambda text, language: _whisper_english()(text), "whisper_normalizer"),
-    "whisper-basic": (lambda text, language: _whisper_basic(text), None),
-    "none": (lambda text, language: text, None),
+@dataclass(frozen=True)
+class Normaliser:
+    """A function of text and language, the packages it comes from, and whether compounds may be written either way."""
+
+    function: Callable[[str, str | None], str]
+    packages: tuple[str, ...] = ()
+    free_compounds: bool = False
+
+
+NORMALISERS = {
+    "srb-paper-1": Normaliser(lambda text, language: _srb_paper_1(text)),
+    "srb-paper-2": Normaliser(lambda text, language: _srb_paper_2(text)),
+    "srb-numbers-1": Normaliser(lambda text, language: spoken_numbers(text, language, _srb_paper_1), ("text2num",)),
+    "open-asr-1": Normaliser(open_asr.open_asr, open_asr.PACKAGES, free_compounds=True),
+    "whisper-en": Normaliser(lambda text, language: _whisper_english()(text), ("whisper_normalizer",)),
+    "whisper-basic": Normaliser(lambda text, language: _whisper_basic(text)),
+    "none": Normaliser(lambda text, language: text),
 }
 
 
@@ -91,7 +111,7 @@ def normalise(text: str, normaliser: str = "srb-paper-1", language: str | None =
     >>> normalise("Well-known:  “Don’t STOP!”")
     'wellknown dont stop'
     """
-    return " ".join(_function(normaliser)(text, language).split())
+    return " ".join(_known(normaliser).function(text, language).split())
 
 
 def versions(normaliser: str, unit: str | None = None, language: str | None = None) -> dict[str, str]:
@@ -100,12 +120,12 @@ def versions(normaliser: str, unit: str | None = None, language: str | None = No
     >>> versions("srb-paper-1")
     {'normaliser': 'srb-paper-1', 'unit': 'word'}
     """
-    _function(normaliser)
-    package = NORMALISERS[normaliser][1]
+    packages = _known(normaliser).packages
     try:
-        label = f"{normaliser} ({package} {metadata.version(package)})" if package else normaliser
-    except metadata.PackageNotFoundError:
-        raise UserError(f"the normaliser '{normaliser}' needs a package: pip install {package}") from None
+        made_by = ", ".join(f"{package} {metadata.version(package)}" for package in packages)
+    except metadata.PackageNotFoundError as missing:
+        raise UserError(f"the normaliser '{normaliser}' needs a package: pip install {missing.name}") from None
+    label = f"{normaliser} ({made_by})" if made_by else normaliser
     return {"normaliser": label, "unit": _unit(unit, language)}
 
 
@@ -116,10 +136,10 @@ def _unit(unit: str | None, language: str | None) -> str:
     return unit
 
 
-def _function(normaliser: str) -> Callable[[str, str | None], str]:
+def _known(normaliser: str) -> Normaliser:
     if normaliser not in NORMALISERS:
         raise UserError(f"there is no normaliser '{normaliser}'; choose one of {', '.join(NORMALISERS)}")
-    return NORMALISERS[normaliser][0]
+    return NORMALISERS[normaliser]
 
 
 def _split(text: str, unit: str) -> Sequence[str]:
@@ -132,7 +152,7 @@ def _split(text: str, unit: str) -> Sequence[str]:
 
 @lru_cache(maxsize=1 << 16)  # the same references come back with every config of a corpus
 def _reference(text: str, normaliser: str, unit: str, language: str | None) -> tuple[str, Sequence[str]]:
-    text = NORMALISERS[normaliser][0](text, language)
+    text = NORMALISERS[normaliser].function(text, language)
     return text, _split(text, unit)
 
 
@@ -206,14 +226,16 @@ def align(
     {'hits': 3, 'substitutions': 0, 'deletions': 0, 'insertions': 2}
     """
     check_texts(references=references, predictions=predictions)
-    function = _function(normaliser)
+    rules = _known(normaliser)
     unit = _unit(unit, language)
     known = [_reference(text, normaliser, unit, language) for text in references]
     length = np.fromiter((len(units) for _, units in known), dtype=np.int64, count=len(known))
-    hypotheses = [function(text, language) for text in predictions]
+    hypotheses = [rules.function(text, language) for text in predictions]
     wrong = [i for i, text in enumerate(hypotheses) if text != known[i][0]]
     ref = [known[i][1] for i in wrong]
     hyp = [_split(hypotheses[i], unit) for i in wrong]
+    if rules.free_compounds and unit == "word":
+        hyp = [open_asr.written_like(*pair) for pair in zip(ref, hyp, strict=True)]
     growth = np.fromiter(map(len, hyp), dtype=np.int64, count=len(hyp)) - length[wrong]  # insertions - deletions
     # A substitution costs a hair more than an insertion or a deletion: so little that the number of errors is still the
     # least possible, and enough to settle which of several such alignments is meant, the one with the most hits.

@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+import string
 import unicodedata
 from importlib import metadata
 from pathlib import Path
@@ -33,6 +34,15 @@ needs_transformers = pytest.mark.skipif(
 )
 def test_the_papers_normaliser(text, expected):
     assert normalise(text) == expected
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.text(max_size=60))
+def test_the_second_edition_is_what_the_authors_code_does(text):
+    theirs = text.upper().lower()  # evaluate_single.py: upper case when read, then lower case and no string.punctuation
+    for mark in string.punctuation:
+        theirs = theirs.replace(mark, "")
+    assert normalise(text, "srb-paper-2") == " ".join(theirs.split())
 
 
 @settings(max_examples=200, deadline=None)
@@ -90,7 +100,7 @@ def test_whisper_en_says_what_to_install(monkeypatch):
 
 def test_unknown_names():
     with pytest.raises(
-        UserError, match="no normaliser 'whisper'; choose one of srb-paper-1, srb-numbers-1, whisper-en"
+        UserError, match="no normaliser 'whisper'; choose one of srb-paper-1, srb-paper-2, srb-numbers-1, open-asr-1"
     ):
         align(["a"], ["a"], normaliser="whisper")
     with pytest.raises(UserError, match="no unit 'words'; choose one of word, char"):

@@ -61,7 +61,7 @@ def test_run_json_says_what_was_run_on_what(tones: Path, out: Path) -> None:
     assert config["source"] == "en-demo_clean"
     assert config["content_sha256"] == f"{len('en-demo_noise_sev3'):064x}"
     assert config["audio_s"] == pytest.approx(sum(len(tone(i)) for i in range(23)) / 16_000, abs=1e-3)
-    assert config["rtf"] == pytest.approx(config["seconds"] / config["audio_s"], rel=0.05, abs=2e-6)  # stored to six digits
+    assert config["rtf"] == pytest.approx(config["seconds"] / config["audio_s"], rel=0.05, abs=2e-6)
     assert config["rtf_quantiles"]["p5"] <= config["rtf_quantiles"]["p50"] <= config["rtf_quantiles"]["p99"]
 
 
