@@ -234,9 +234,18 @@ def align(
     wrong = [i for i, text in enumerate(hypotheses) if text != known[i][0]]
     ref = [known[i][1] for i in wrong]
     hyp = [_split(hypotheses[i], unit) for i in wrong]
-    if rules.free_compounds and unit == "word":
-        hyp = [open_asr.written_like(*pair) for pair in zip(ref, hyp, strict=True)]
-    growth = np.fromiter(map(len, hyp), dtype=np.int64, count=len(hyp)) - length[wrong]  # insertions - deletions
+    counts = np.zeros((3, len(known)), dtype=np.int64)
+    if rules.free_compounds and unit == "word" and wrong:
+        counts[:, wrong] = np.transpose([open_asr.count_errors(*pair) for pair in zip(ref, hyp, strict=True)])
+    else:
+        counts[:, wrong] = _fewest_errors(ref, hyp)
+    return Counts(length - counts[0] - counts[1], *counts)
+
+
+def _fewest_errors(ref: list[Sequence[str]], hyp: list[Sequence[str]]) -> np.ndarray:
+    """Substitutions, deletions and insertions of each pair."""
+    length = np.fromiter(map(len, ref), dtype=np.int64, count=len(ref))
+    growth = np.fromiter(map(len, hyp), dtype=np.int64, count=len(hyp)) - length  # insertions - deletions
     # A substitution costs a hair more than an insertion or a deletion: so little that the number of errors is still the
     # least possible, and enough to settle which of several such alignments is meant, the one with the most hits.
     step = int(length.max(initial=0)) + 1
@@ -244,9 +253,7 @@ def align(
     cost = process.cpdist(ref, hyp, scorer=Levenshtein.distance, scorer_kwargs=costs, dtype=np.int64)
     errors, substitutions = np.divmod(cost, step)
     insertions = (errors - substitutions + growth) // 2
-    counts = np.zeros((3, len(known)), dtype=np.int64)
-    counts[:, wrong] = substitutions, insertions - growth, insertions
-    return Counts(length - counts[0] - counts[1], *counts)
+    return np.array([substitutions, insertions - growth, insertions])
 
 
 def check_texts(**columns: Sequence[str]) -> None:
