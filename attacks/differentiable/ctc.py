@@ -1,4 +1,4 @@
-"""Views of the CTC models of transformers: wav2vec 2.0, HuBERT, WavLM, Data2Vec, MMS."""
+"""Views of the CTC models of transformers: wav2vec 2.0, HuBERT, WavLM, Data2Vec, MMS, Parakeet."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from torch import Tensor
 
 from srb.attacks import losses
 from srb.attacks.clips import AttackBatch
-from srb.attacks.differentiable.transformers_model import TransformersView
+from srb.attacks.differentiable.transformers_model import TransformersView, encoder_frames
 
 
 @dataclass
 class CtcView(TransformersView):
-    """wav2vec 2.0, HuBERT, WavLM, Data2Vec, MMS."""
+    """wav2vec 2.0, HuBERT, WavLM, Data2Vec, MMS, Parakeet."""
 
     def losses(self, waves: Tensor, batch: AttackBatch) -> Tensor:
         logits, frames = self.logits(waves, batch)
@@ -24,11 +24,14 @@ class CtcView(TransformersView):
     def logits(self, waves: Tensor, batch: AttackBatch) -> tuple[Tensor, Tensor]:
         """(clip, frame, letter), and how many frames each clip has."""
         self.recogniser._speak(batch.language)  # type: ignore[attr-defined]
-        logits = self.model(**self.inputs(waves, batch.lengths)).logits
-        _, lengths = self._long_enough(waves[:0], batch.lengths)
-        return logits.to(torch.promote_types(logits.dtype, torch.float32)), (
-            self.model._get_feat_extract_output_lengths(lengths)
-        )
+        inputs = self.inputs(waves, batch.lengths)
+        logits = self.model(**inputs).logits
+        if hasattr(self.model, "_get_output_attention_mask"):
+            frames = encoder_frames(self.model, inputs["attention_mask"], logits.shape[1])
+        else:
+            _, lengths = self._long_enough(waves[:0], batch.lengths)
+            frames = self.model._get_feat_extract_output_lengths(lengths)
+        return logits.to(torch.promote_types(logits.dtype, torch.float32)), frames
 
     @property
     def has_margins(self) -> bool:

@@ -1,10 +1,11 @@
-"""Views of the encoder-decoder models of transformers: Moonshine, SpeechT5 and others."""
+"""Views of the encoder-decoder models of transformers: Moonshine, SpeechT5, Canary and others."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
@@ -12,13 +13,14 @@ from torch.nn.utils.rnn import pad_sequence
 from srb.attacks import losses
 from srb.attacks.clips import AttackBatch
 from srb.attacks.differentiable.transformers_model import TransformersView
+from srb.core.audio import RATE
 from srb.core.errors import UserError
 from srb.models.hf.base import positions
 
 
 @dataclass
 class Seq2SeqView(TransformersView):
-    """Moonshine, SpeechT5 and other encoders with a decoder; the loss tells the decoder the right tokens before."""
+    """Moonshine, SpeechT5, Canary and others; the loss tells the decoder the right tokens before each one."""
 
     first_weight: float = 0.0  # see losses.cross_entropy
 
@@ -69,7 +71,9 @@ class Seq2SeqView(TransformersView):
     def prompt(self, language: str | None) -> list[int]:
         """What the decoder is given before the first word."""
         settings = self.model.generation_config
-        start = (
-            settings.decoder_start_token_id if settings.decoder_start_token_id is not None else settings.bos_token_id
-        )
-        return [start]
+        start = settings.decoder_start_token_id
+        if hasattr(self.processor, "apply_transcription_request"):  # Canary is told the language and the task
+            request = self.recogniser._request([np.zeros(RATE, np.float32)], self.recogniser._spoken(language))  # type: ignore[attr-defined]
+            given = request["decoder_input_ids"][0].tolist()
+            return given if start in (None, given[0]) else [start, *given]  # as `generate` begins
+        return [start if start is not None else settings.bos_token_id]

@@ -6,7 +6,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any
 
 import numpy as np
 import torch
@@ -15,6 +15,7 @@ from torch.nn import functional
 
 from srb.attacks.clips import AttackClip, mask_of, padded
 from srb.attacks.differentiable.base import View
+from srb.attacks.differentiable.front_ends import FRONT_ENDS, front_end
 from srb.core.audio import RATE
 from srb.core.errors import UserError
 from srb.models.hf.base import SHORTEST_S
@@ -32,15 +33,14 @@ class TransformersView(View):
         self.model.requires_grad_(False)  # the attack moves the sound, not the weights: a third of the work saved
         self.pads_safely = self.recogniser.pads_safely  # type: ignore[attr-defined]
         self.longest_s = self.recogniser.chunk_s  # type: ignore[attr-defined]
-        self.extractor = getattr(self.processor, "feature_extractor", self.processor)
+        self.extractor = extractor_of(self.processor)
         self.tokenizer = self.processor.tokenizer
-        if type(self.extractor).__name__ not in self.extractors or self.extractor.sampling_rate != RATE:
+        self.front_end = front_end(self.extractor)
+        if self.front_end is None:
             raise UserError(
                 f"{self.recogniser.name}: there is no differentiable form of {type(self.extractor).__name__} at "
-                f"{self.extractor.sampling_rate} Hz; those of {', '.join(self.extractors)} at {RATE} Hz exist"
+                f"{self.extractor.sampling_rate} Hz; those of {', '.join(FRONT_ENDS)} at {RATE} Hz exist"
             )
-
-    extractors: ClassVar[tuple[str, ...]] = ("Wav2Vec2FeatureExtractor", "SpeechT5FeatureExtractor")
 
     @property
     def device(self) -> str:
@@ -52,16 +52,11 @@ class TransformersView(View):
     def inputs(self, waves: Tensor, lengths: Tensor) -> dict[str, Tensor]:
         """What the model is given, made from the waveforms differentiably."""
         waves, lengths = self._long_enough(waves, lengths)
-        mask = mask_of(lengths, waves.shape[1])
-        waves = waves * mask
-        if getattr(self.extractor, "do_normalize", False):
-            count = lengths[:, None].to(waves.dtype)
-            centred = (waves - waves.sum(1, keepdim=True) / count) * mask
-            waves = centred / (centred.square().sum(1, keepdim=True) / count + 1e-7).sqrt()
-        inputs = {"input_values": waves.to(self.model.dtype)}
-        if self.extractor.return_attention_mask:
-            inputs["attention_mask"] = mask.long()
-        return inputs
+        assert self.front_end is not None
+        given = self.front_end(self.extractor, waves * mask_of(lengths, waves.shape[1]), lengths)
+        return {
+            name: value.to(self.model.dtype) if value.is_floating_point() else value for name, value in given.items()
+        }
 
     def _long_enough(self, waves: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
         shortest = int(SHORTEST_S * RATE)
@@ -80,7 +75,7 @@ class TransformersView(View):
         with torch.no_grad():
             ours = self.inputs(*padded([clip.samples for clip in clips], self.device))
         theirs = self.their_inputs(clips)
-        name = self.model.main_input_name
+        name = next(iter(ours))
         if ours[name].shape != theirs[name].shape:
             return float("inf")
         return float((ours[name] - theirs[name]).abs().max() / theirs[name].float().std())
@@ -107,3 +102,16 @@ class TransformersView(View):
 
     def _writable(self, text: str) -> bool:
         return text.isspace() or self.tokenizer.unk_token_id not in self.tokens(text)
+
+
+def extractor_of(processor: Any) -> Any:
+    """The part of a processor that takes audio."""
+    for name in ("feature_extractor", "audio_processor"):
+        if (part := getattr(processor, name, None)) is not None:
+            return part
+    return processor
+
+
+def encoder_frames(model: Any, attention_mask: Tensor, count: int) -> Tensor:
+    """How many of an encoder's frames belong to each clip."""
+    return model._get_output_attention_mask(attention_mask, target_length=count).sum(-1)

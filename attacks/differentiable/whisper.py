@@ -1,16 +1,13 @@
-"""The view of Whisper: 30 s of log-mel spectrogram, computed in torch."""
+"""The view of Whisper, whose decoder begins with the language and the task."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
-import torch
 from torch import Tensor
-from torch.nn import functional
 
-from srb.attacks.clips import AttackClip, mask_of
+from srb.attacks.clips import AttackClip
 from srb.attacks.differentiable.encoder_decoder import Seq2SeqView
 from srb.core.audio import RATE
 from srb.models.hf.whisper import WHISPER_S
@@ -20,25 +17,9 @@ from srb.models.hf.whisper import WHISPER_S
 class WhisperView(Seq2SeqView):
     """Whisper: 30 s of log-mel spectrogram, whatever the clip's length (Radford et al. 2023, 2.2)."""
 
-    extractors: ClassVar[tuple[str, ...]] = ("WhisperFeatureExtractor",)
-
     def __post_init__(self) -> None:
         super().__post_init__()
         self.longest_s = WHISPER_S
-
-    def inputs(self, waves: Tensor, lengths: Tensor) -> dict[str, Tensor]:
-        waves, lengths = self._long_enough(waves, lengths)
-        waves = waves * mask_of(lengths, waves.shape[1])
-        waves = functional.pad(waves, (0, self.extractor.n_samples - waves.shape[1]))
-        window = torch.hann_window(self.extractor.n_fft, device=waves.device, dtype=waves.dtype)
-        spectrum = torch.stft(
-            waves, self.extractor.n_fft, self.extractor.hop_length, window=window, return_complex=True
-        )[..., :-1]
-        power = (spectrum.real.square() + spectrum.imag.square()).contiguous()
-        filters = torch.from_numpy(self.extractor.mel_filters).to(waves)
-        logs = (filters.T @ power).clamp_min(1e-10).log10()
-        logs = logs.maximum(logs.amax((1, 2), keepdim=True) - 8.0)
-        return {"input_features": ((logs + 4.0) / 4.0).to(self.model.dtype)}
 
     def their_inputs(self, clips: Sequence[AttackClip]) -> dict[str, Tensor]:
         features = self.processor([self._padded(clip) for clip in clips], sampling_rate=RATE, return_tensors="pt")

@@ -37,16 +37,15 @@ _SUFFIXES = (".flac", ".opus", ".wav")
 
 
 def read(root: Path, language: str) -> Iterator[Utterance | Problem]:
-    """The test split, from `mls_<language>`, a folder above several of them, or the split itself."""
+    """The test split, from `mls_<language>`, a folder above several of them, or a split itself, such as `dev`."""
     release = f"mls_{LANGUAGES.get(language, language)}"
 
     def is_test(folder: Path) -> bool:
         # Above several languages only this one's counts; a folder that was renamed is taken as it is.
         named = folder.parent.name if folder.name == "test" else folder.name
         foreign = named.startswith("mls_") and named.removesuffix("_opus") != release
-        return (
-            folder.name != "train" and folder.name != "dev" and not foreign and (folder / "transcripts.txt").is_file()
-        )
+        other = folder.name in ("train", "dev") and folder != root
+        return not other and not foreign and (folder / "transcripts.txt").is_file()
 
     for test in find_folder(root, is_test):
         genders = _genders(test)

@@ -33,10 +33,11 @@ _MARKUP = re.compile(r"<unk>|<sil>|\{[^}]*\}|\(\d+\)")
 
 
 def read(root: Path, language: str) -> Iterator[Utterance | Problem]:
-    """The test talks, from the release, its `legacy` folder, or the split itself."""
+    """The test talks, from the release or its `legacy` folder; or a split itself, such as `legacy/dev`."""
 
     def is_test(folder: Path) -> bool:
-        return folder.name not in ("train", "dev", "data", "speaker-adaptation") and (folder / "stm").is_dir()
+        other = folder.name in ("train", "dev", "data", "speaker-adaptation") and folder != root
+        return not other and (folder / "stm").is_dir()
 
     # The release has a copy of the split under speaker-adaptation; the legacy one is the benchmark's.
     for test in find_folder(root / "legacy" if (root / "legacy").is_dir() else root, is_test):

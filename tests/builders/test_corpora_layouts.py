@@ -1,6 +1,7 @@
 """Each corpus' reader on a small copy of its published layout."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -100,6 +101,11 @@ def test_mls_picks_the_language_and_the_test_split(mls, below):
     assert (clip.speaker, clip.gender, clip.language, clip.corpus) == ("8688", "female", "es", "mls")
 
 
+def test_mls_dev_if_it_alone_is_given(mls):
+    (clip,) = open_corpus(mls / "mls_spanish" / "dev", "es")
+    assert clip.text == "y el rey dijo así (dev)"
+
+
 def test_mls_without_the_language(mls):
     with pytest.raises(UserError, match="Multilingual LibriSpeech test in 'de'"):
         list(open_corpus(mls, "de"))
@@ -134,6 +140,11 @@ def test_tedlium_segments(tedlium, below):
     ]
     assert corpus.licence == "CC-BY-NC-ND-3.0"
     assert not corpus.derivatives_allowed
+
+
+def test_tedlium_dev_if_it_alone_is_given(tedlium):
+    corpus = open_corpus(tedlium / "legacy" / "dev", "en", "tedlium")
+    assert {Path(clip.audio.path).parents[1].name for clip in corpus} == {"dev"}
 
 
 def test_tedlium_reads_only_the_segment(tedlium):
