@@ -2,7 +2,12 @@
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, settings
 from speech import RATE, human_recordings, speech_like
+
+# The same examples in every run and no limit on their time: a busy machine is no failure.
+settings.register_profile("srb", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("srb")
 
 
 @pytest.fixture(scope="session")

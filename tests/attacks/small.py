@@ -6,6 +6,7 @@ A letter is 50 ms of its own pitch. Every model has what a `python:` recogniser 
 
 from __future__ import annotations
 
+import os
 import time
 from functools import cache
 
@@ -231,7 +232,7 @@ class Seq2Seq:
 
 
 class Slow:
-    """The CTC model, slow enough to be killed; counts the clips that it is asked about for the first time."""
+    """The CTC model; counts the clips that it has attacked, and waits to be killed after the SLOW_CLIPS that it may."""
 
     attacked = 0
     revision = "1"
@@ -243,7 +244,8 @@ class Slow:
         return trained(SmallCtc).transcribe(clips, rate, language)
 
     def losses(self, waves, lengths, texts):
-        time.sleep(0.1)
+        if Slow.attacked >= int(os.environ.get("SLOW_CLIPS", "1000000")):
+            time.sleep(3600)
         if not waves.requires_grad:  # once before and once after
             Slow.attacked += len(waves) / 2
         return trained(SmallCtc).losses(waves, lengths, texts)

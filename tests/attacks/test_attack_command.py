@@ -98,7 +98,7 @@ def test_a_killed_attack_goes_on_where_it_was(tone_data, capsys) -> None:  # noq
     command = [*words, "--config", "en-tones_clean", "--data", str(tone_data), "--out", str(tone_data)]
     path = os.pathsep.join([str(HERE), os.environ.get("PYTHONPATH", "")])
     program = [sys.executable, "-m", "srb.cli.main", "attack", *command]
-    child = subprocess.Popen(program, env={**os.environ, "PYTHONPATH": path})
+    child = subprocess.Popen(program, env={**os.environ, "PYTHONPATH": path, "SLOW_CLIPS": "6"})  # of ten
     partial = tone_data / ".attacks"
     deadline = time.monotonic() + 240
     while len(list(partial.glob(PARTS))) < 2:
@@ -108,7 +108,7 @@ def test_a_killed_attack_goes_on_where_it_was(tone_data, capsys) -> None:  # noq
     child.send_signal(signal.SIGKILL)
     child.wait()
     kept = {path.name: path.stat().st_mtime_ns for path in partial.glob(PARTS)}
-    assert 2 <= len(kept) < 5
+    assert 2 <= len(kept) <= 3
     import small
 
     small.Slow.attacked = 0

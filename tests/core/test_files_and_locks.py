@@ -133,7 +133,7 @@ def test_waiting_for_a_lock_waits(tmp_path):
     with locked(path, "taken"):
         thread.start()
         order.append("first")
-    thread.join(10)
+    thread.join(60)
     assert order == ["first", "second"]
 
 

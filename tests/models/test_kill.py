@@ -17,11 +17,13 @@ from test_running import lines, srb_run
 CLIPS = 150
 
 
-def start(data: Path, out: Path) -> subprocess.Popen:
+def start(data: Path, out: Path, most_clips: int = 2 * CLIPS) -> subprocess.Popen:
+    """A run that stops by itself, but does not end, after so many clips: however late the kill comes, it meets it."""
     command = [sys.executable, "-m", "srb.cli.main", "run", "--model", "python:standin:slow_count?batch_size=3"]
     command += ["--data", str(data), "--out", str(out), "--quiet"]
     here = str(Path(__file__).parent)
-    return subprocess.Popen(command, cwd=here, stdout=subprocess.DEVNULL, env={**os.environ, "PYTHONPATH": here})
+    known = {**os.environ, "PYTHONPATH": here, "STANDIN_CLIPS": str(most_clips)}
+    return subprocess.Popen(command, cwd=here, stdout=subprocess.DEVNULL, env=known)
 
 
 def seen(out: Path) -> int:
@@ -47,7 +49,7 @@ def test_ten_kills_change_nothing(tmp_path: Path) -> None:
     moments = sorted(draw.sample(range(5, 2 * CLIPS - 15), 10))
     kept: dict[str, set[bytes]] = {}
     for moment in moments:
-        process = start(tmp_path / "srb", out)
+        process = start(tmp_path / "srb", out, 2 * CLIPS - 3 - seen(out))
         while process.poll() is None and seen(out) < moment:
             time.sleep(0.002)
         time.sleep(draw.uniform(0, 0.04))  # anywhere in a batch

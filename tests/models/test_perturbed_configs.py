@@ -101,7 +101,7 @@ def test_killed_midway_it_goes_on_with_the_same_hash(on_built_data, tmp_path):
         paths = os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])
         known = {**os.environ, "NOTES": str(tmp_path / "notes"), "PYTHONPATH": paths}
         command = [sys.executable, "-c", PROGRAM, str(tmp_path / "runs")]
-        return subprocess.run(command, env=known, capture_output=True, text=True, timeout=120, check=False)
+        return subprocess.run(command, env=known, capture_output=True, text=True, timeout=300, check=False)
 
     assert start().returncode == -signal.SIGKILL
     folder = tmp_path / "runs" / "test_perturbed_configs-mortal"
@@ -220,5 +220,5 @@ def test_a_script_without_a_main_guard_is_not_run_again_by_the_workers(tmp_path)
         "print(len(source.config('en-demo_clean').rows), 'rows')\n"
         "source.close()\n"
     )
-    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=300, check=False)
     assert done.stdout.split("\n") == ["started", "2 rows", ""], done.stderr

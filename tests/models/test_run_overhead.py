@@ -1,32 +1,32 @@
-"""What `srb run` adds to decoding the audio is small, whatever the machine: processor times within one run compared."""
+"""`srb run` reads and decodes each clip once; what it costs beside that is measured by benchmarks/run.py."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
+from collections import Counter
 from pathlib import Path
 
-import numpy as np
-from small_configs import write_config
 from test_running import srb_run
 
-from srb.core.audio import encode_flac, read, to_pcm16
+from srb.models import config_sources
 
 
-def best_of_three(work: Callable[[int], object]) -> float:
-    times = []
-    for turn in range(3):
-        start = time.process_time()
-        work(turn)
-        times.append(time.process_time() - start)
-    return min(times)
+def test_each_clip_is_read_and_decoded_once(tones: Path, tmp_path: Path, monkeypatch) -> None:
+    decoded: Counter[str] = Counter()
+    reads: Counter[tuple[Path, int]] = Counter()
+    decode, read_group = config_sources.read, config_sources.Group._read
 
+    def count_decoded(data, *, name):
+        decoded[name] += 1
+        return decode(data, name=name)
 
-def test_running_costs_little_more_than_decoding(tmp_path: Path) -> None:
-    rng = np.random.Generator(np.random.PCG64(0))
-    clips = [rng.normal(0, 0.02, 160_000).astype(np.float32) for _ in range(5)] * 12
-    write_config(tmp_path / "srb", "en-demo_clean", clips, rows_per_group=30)
-    flacs = [encode_flac(to_pcm16(clip)) for clip in clips[:5]] * 12
-    decoding = best_of_three(lambda _: [read(flac) for flac in flacs])
-    running = best_of_three(lambda turn: srb_run("python:standin:at_once", tmp_path / "srb", tmp_path / str(turn)))
-    assert running < 1.5 * decoding + 0.1  # 0.1 s for what is done once
+    def count_reads(group, columns):
+        reads[group.path, group.index] += "audio" in columns
+        return read_group(group, columns)
+
+    monkeypatch.setattr(config_sources, "read", count_decoded)
+    monkeypatch.setattr(config_sources.Group, "_read", count_reads)
+    assert srb_run("python:standin:count?batch_size=5", tones, tmp_path / "runs", "en-demo_clean") == 0
+    assert len(decoded) == 23
+    assert set(decoded.values()) == {1}
+    assert len(reads) == 6  # groups of four rows
+    assert set(reads.values()) == {1}

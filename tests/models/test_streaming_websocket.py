@@ -31,7 +31,7 @@ def serving(handler):
         thread.join()
 
 
-def stream(handler, protocol="vosk", timeout_s=5):
+def stream(handler, protocol="vosk", timeout_s=60):
     with serving(handler) as url:
         model = open_model(f"ws:{url}?protocol={protocol}&timeout_s={timeout_s}")
         return replay(model.stream(RATE, "en"), CLIP, RATE, NOW)

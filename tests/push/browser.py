@@ -43,7 +43,7 @@ class Browser:
 
     def __exit__(self, *_: Any) -> None:
         self.process.terminate()
-        self.process.wait(20)
+        self.process.wait(60)
         os.close(self.to)
         os.close(self.back)
         self.home.cleanup()
@@ -66,7 +66,7 @@ class Browser:
 
     def _receive(self) -> dict[str, Any]:
         while b"\0" not in self.waiting:
-            ready, _, _ = select.select([self.back], [], [], 60)
+            ready, _, _ = select.select([self.back], [], [], 120)
             assert ready, "Chromium does not answer"
             data = os.read(self.back, 1 << 20)
             assert data, "Chromium is gone"
@@ -86,7 +86,7 @@ class Browser:
         assert "exceptionDetails" not in made, made
         return made["result"].get("value")
 
-    def wait(self, code: str, seconds: float = 30) -> Any:
+    def wait(self, code: str, seconds: float = 120) -> Any:
         """Until an expression is true; returns its value."""
         until = time.monotonic() + seconds
         while not (value := self.eval(code)):

@@ -7,7 +7,6 @@ import json
 import os
 import pickle
 import shutil
-import time
 import zipfile
 import zlib
 
@@ -335,11 +334,9 @@ def test_a_bad_one_is_refused_with_its_reason(name, honest, known):
     change(honest)
     if name not in ("a link out of the folder", "a pipe"):
         seal(honest)
-    begin = time.perf_counter()
     verdict = verify(honest, known)
     assert not verdict.accepted
     assert any(reason in line for line in verdict.reasons), verdict.reasons
-    assert time.perf_counter() - begin < 20
 
 
 @pytest.mark.parametrize("name", UNSEALED)

@@ -86,7 +86,7 @@ def test_killed_midway_it_goes_on_where_it_was(tmp_path):
         paths = os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])
         known = {**os.environ, "NOTES": str(tmp_path / "notes"), "PYTHONPATH": paths}
         command = [sys.executable, "-c", PROGRAM, str(tmp_path / "demo")]
-        return subprocess.run(command, env=known, capture_output=True, text=True, timeout=120, check=False)
+        return subprocess.run(command, env=known, capture_output=True, text=True, timeout=300, check=False)
 
     assert start().returncode == -signal.SIGKILL
     finished = {path: path.stat().st_mtime_ns for path in tmp_path.glob("demo/runs/one/*.jsonl")}

@@ -152,7 +152,7 @@ def test_a_browser_opens_it_without_complaint(runs, tmp_path, size):
     logging = ["--enable-logging=stderr", "--virtual-time-budget=2000"]
     command = [str(CHROMIUM), *FLAGS, profile, f"--window-size={size}", *logging, "--dump-dom"]
     done = subprocess.run(
-        [*command, (tmp_path / "report.html").as_uri()], capture_output=True, text=True, timeout=120, check=True
+        [*command, (tmp_path / "report.html").as_uri()], capture_output=True, text=True, timeout=300, check=True
     )
     root = dict(Tags(done.stdout).found)["html"]
     assert int(root["data-ready"] or 0) > 20  # heads that sort: the script ran to its end
