@@ -1,9 +1,10 @@
-"""`srb ls`: the scenario table, by category, or a small subset of it that keeps the ranking of recognisers."""
+"""`srb ls`: the scenario table, by category, or a suite: a part of the benchmark that stands for all of it."""
 
 from __future__ import annotations
 
 import argparse
 import json
+from typing import Any
 
 from srb.cli.options import add_scenarios_option
 from srb.core.categories import CATEGORIES
@@ -14,7 +15,14 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "A config names a scenario at a severity (en_noise_sev3) or at any value of its parameter, written without the "
         "unit (en_noise_snr-5, en_lowpass_corner3400)."
     )
-    parser.add_argument("--subset", metavar="NAME", help="`fast`: the few configs that rank recognisers as all do")
+    parser.add_argument(
+        "--suite",
+        "--subset",
+        nargs="?",
+        const="",
+        metavar="NAME",
+        help="a part of the benchmark that stands for all of it; without NAME, which there are",
+    )
     parser.add_argument("category", nargs="*", help="only these categories or scenarios")
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="for programs: one JSON list")
@@ -28,10 +36,10 @@ def run(args: argparse.Namespace) -> None:
     from srb.builders.scenarios import choose
     from srb.core.errors import UserError
 
-    if args.subset:
+    if args.suite is not None:
         if args.category:
-            raise UserError("--subset names its configs itself; leave the categories out")
-        _print_subset(args.subset, args.json)
+            raise UserError("--suite names its configs itself; leave the categories out")
+        _print_suite(args.suite, args.json)
         return
     table = load_table(args.scenarios)
     rows = choose(args.category, table)
@@ -56,24 +64,33 @@ def _print_table(rows: list) -> None:
             console.print(line, soft_wrap=True, markup=False)
 
 
-def _print_subset(name: str, as_json: bool) -> None:
-    from srb.diagnosis.rank_stability import load
+def _print_suite(name: str, as_json: bool) -> None:
+    from srb.diagnosis.suites import SUITES, load
 
-    subset = load(name)
-    if as_json:
-        print(json.dumps(subset, indent=1))
+    if not name:
+        print(json.dumps(SUITES, indent=1) if as_json else "\n".join(f"{key:<8}{SUITES[key]}" for key in SUITES))
         return
-    for category, configs in subset["configs"].items():
+    suite = load(name)
+    if as_json:
+        print(json.dumps(suite.about, indent=1))
+        return
+    for category, configs in suite.about["configs"].items():
         print(f"{category:<14}{' '.join(configs)}")
-    measured, other = subset["measured"], subset["measured"]["other_language"]
+    print()
+    print("\n".join(suite.about["summary"] if "summary" in suite.about else _summary_of_fast(suite.about)))
+    print(f"\nsrb run --suite {name} --model MODEL --corpus en=LibriSpeech")
+
+
+def _summary_of_fast(about: dict[str, Any]) -> list[str]:
+    measured, other = about["measured"], about["measured"]["other_language"]
     origin = f"{measured['models']} models; {measured['source']}"
-    print(f"\nSpearman with the whole ranking: {measured['spearman']:.2f} ({origin}),")
-    print(f"at least {measured['spearman_least_without_one_model']:.2f} without any one model;")
-    print(
-        f"{other['language']}: {other['spearman']:.2f}, {other['spearman_without_accent']:.2f} if accents are left out."
-    )
-    for row in subset["simulated"]["rows"]:
-        if row["clips"] == 200:
-            print(f"simulated, these configs and 200 clips, deviation {row['deviation']:g}: {row['spearman_mean']:.2f}")
-    names = " ".join(f"en_{config}" for configs in subset["configs"].values() for config in configs)
-    print(f"\nsrb build en_clean {names}")
+    return [
+        f"Spearman with the whole ranking: {measured['spearman']:.2f} ({origin}),",
+        f"at least {measured['spearman_least_without_one_model']:.2f} without any one model;",
+        f"{other['language']}: {other['spearman']:.2f}, without accents {other['spearman_without_accent']:.2f}.",
+        *(
+            f"simulated, these configs and 200 clips, deviation {row['deviation']:g}: {row['spearman_mean']:.2f}"
+            for row in about["simulated"]["rows"]
+            if row["clips"] == 200
+        ),
+    ]

@@ -14,6 +14,7 @@ from srb.cli.options import add_corpus_options, perturbed_configs
 from srb.core.errors import UserError
 
 if TYPE_CHECKING:
+    from srb.diagnosis.suites import Suite
     from srb.models.config_sources import ConfigSource
     from srb.models.model_file import ModelEntry
     from srb.models.perturbed_configs import PerturbedConfig, PerturbedConfigs
@@ -22,6 +23,7 @@ EPILOG = """examples:
   srb run --model moonshine 'en-demo_*' --corpus en-demo
   srb run --model moonshine 'en_*' --corpus en=LibriSpeech --noise-dir noises/
   srb run --model hf:openai/whisper-tiny.en?dtype=float16 --device cuda en_clean 'en_noise_sev*'
+  srb run --model moonshine --suite fast --corpus en=LibriSpeech --tts espeak
   srb run --model python:mymodule:transcribe --data mshah1/speech_robust_bench_public en_gaussian_sev2 --limit 100
 With --corpus the clips are perturbed while the model works, and no audio is stored; with --data they were built before.
 A run that was interrupted goes on where it stopped when the same command is given again."""
@@ -32,6 +34,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "configs", nargs="*", metavar="CONFIG", help="configs or patterns (en_noise_sev*); all, if none"
     )
+    parser.add_argument("--suite", metavar="NAME", help="instead: a part of the benchmark; `srb ls --suite` lists them")
     parser.add_argument(
         "--model",
         required=True,
@@ -139,7 +142,12 @@ def _run_one(args: argparse.Namespace) -> int:
     spec = parse_spec(args.model)
     check_spec(spec)
     perturbed = perturbed_configs(args) if args.corpus else None
-    data, names, where = (perturbed, perturbed.select(args.configs), perturbed.where) if perturbed else _stored(args)
+    suite = _suite(args)
+    if perturbed:
+        wanted = suite.configs(perturbed.sources, tts=bool(args.tts)) if suite else args.configs
+        names, where = perturbed.select(wanted), perturbed.where
+    else:
+        data, names, where = _stored(args, suite)
     suffix = "-live" if args.stream and spec.adapter != "live" else ""
     options = RunOptions(
         spec=spec,
@@ -154,6 +162,7 @@ def _run_one(args: argparse.Namespace) -> int:
         retry_failed=args.retry_failed,
         pace=Pace(args.chunk_ms, args.speed, args.realtime) if args.stream else None,
         source=perturbed,
+        suite=suite,
     )
     try:
         configs = _opened(perturbed, names, args.quiet) if perturbed else [data.config(name) for name in names]
@@ -174,12 +183,20 @@ def _run_one(args: argparse.Namespace) -> int:
     return 1 if _all_failed(options.folder, records) else 0
 
 
-def _stored(args: argparse.Namespace) -> tuple[ConfigSource, list[str], str]:
+def _suite(args: argparse.Namespace) -> Suite | None:
+    from srb.diagnosis.suites import load
+
+    if args.suite and args.configs:
+        raise UserError("say either configs or --suite")
+    return load(args.suite) if args.suite else None
+
+
+def _stored(args: argparse.Namespace, suite: Suite | None) -> tuple[ConfigSource, list[str], str]:
     from srb.models.config_sources import open_data, select
 
     where = args.data or "srb"
     data = open_data(where)
-    return data, select(data, args.configs, where), where
+    return data, select(data, suite.on_data(data.names()) if suite else args.configs, where), where
 
 
 def _opened(perturbed: PerturbedConfigs, names: list[str], quiet: bool) -> list[PerturbedConfig]:

@@ -1,27 +1,20 @@
 """How much data keeps a ranking: Spearman's rho between the ranking on everything and on a part of it.
 
 SUPERB-SG (Tsai et al., ACL 2022, Section 5.3) shows that the ranking of models hardly changes with less data; this asks
-the same of a benchmark's configs and clips. `data/fast.json` holds a small set of configs with the correlations that
-were measured for it; `benchmarks/fast_subset.py` makes it.
+the same of a benchmark's configs and clips. `suites` has sets of configs and clips that were chosen by it.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from importlib import resources
 from itertools import combinations
-from typing import Any
 
 import numpy as np
 
 from srb.core.errors import UserError
 from srb.metrics.aggregate import ConfigCounts
 from srb.metrics.runs import Run
-
-SUBSETS = ("fast",)
-Json = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -114,13 +107,6 @@ def matrix(runs: Sequence[Run]) -> tuple[list[str], np.ndarray, list[list[Config
             if list(mine.ids) != list(theirs.ids):
                 raise UserError(f"{mine.config}: the runs are not on the same clips; run all on the same clips")
     return spoken, np.array([[c.counts.rate for c in row] for row in counts]), counts
-
-
-def load(name: str = "fast") -> Json:
-    """A recommended subset: its configs, as scenario and severity, and what was measured for it."""
-    if name not in SUBSETS:
-        raise UserError(f"there is no subset '{name}'; there is {', '.join(SUBSETS)}")
-    return json.loads(resources.files("srb.diagnosis").joinpath(f"data/{name}.json").read_text("utf-8"))
 
 
 def sizes_of(items: int) -> list[int]:

@@ -130,6 +130,7 @@ def results(run: Run, options: Options = Options()) -> Json:
             "normaliser": versions(options.normaliser)["normaliser"],
             "difficulty": {"name": table.name, "sha256": hashlib.sha256(table.to_csv().encode()).hexdigest()},
         },
+        "suite": _suite(predictions.entry for predictions in read.values()),
         "failed": sum(predictions.failed for predictions in read.values()),
         "unfinished": sorted(set(run.about.get("configs", {})) - set(run.configs)),
         "speed": _speed(read.values()),
@@ -152,6 +153,12 @@ def results(run: Run, options: Options = Options()) -> Json:
             if config not in speech
         },
     }
+
+
+def _suite(entries: Iterable[Mapping[str, Any]]) -> str | None:
+    """The suite whose clips these are; none where a config has others, or all of its clips."""
+    labels = {entry.get("suite") for entry in entries}
+    return labels.pop() if len(labels) == 1 else None
 
 
 def own_scores(run: Run, scores: Iterable[ConfigScore]) -> list[ConfigScore]:

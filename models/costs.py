@@ -35,7 +35,7 @@ def seconds_to_send(options: RunOptions, config: Config) -> float:
         done |= read_lines(options.folder / name)[0]
     if options.retry_failed:
         done = {clip_id: line for clip_id, line in done.items() if b'"error": ' not in line}
-    return sum(row.duration for row in config.rows[: options.limit] if row.id not in done)
+    return sum(row.duration for row in options.rows(config) if row.id not in done)
 
 
 def estimated_cost(options: RunOptions, configs: Iterable[Config]) -> float:

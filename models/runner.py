@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from srb.core.errors import UserError
 from srb.core.names import parse
 from srb.models.batches import prefetch, read_batches
-from srb.models.config_sources import Config, open_data
+from srb.models.config_sources import ClipRow, Config, open_data
 from srb.models.environments import open_in_environment
 from srb.models.interface import Recogniser, Spec, open_model
 from srb.models.predictions import PredictionsFile, line_of
@@ -24,6 +24,15 @@ from srb.models.transcriber import Transcriber
 
 if TYPE_CHECKING:
     from srb.models.perturbed_configs import PerturbedConfigs
+
+
+class ClipChoice(Protocol):
+    """A suite, as a run sees it: which clips of a config to transcribe, and the name that run.json keeps of it."""
+
+    @property
+    def label(self) -> str: ...
+
+    def choose(self, config: str, ids: Sequence[str]) -> Collection[str]: ...
 
 
 @dataclass(frozen=True)
@@ -43,6 +52,13 @@ class RunOptions:
     pace: Pace | None = None  # used live, clips sent at this pace
     source: PerturbedConfigs | None = None  # where configs are perturbed as they are read, for workers elsewhere
     recogniser: Recogniser | None = None  # a loaded model; `spec` stands for it in run.json
+    suite: ClipChoice | None = None  # takes some clips of each config
+
+    def rows(self, config: Config) -> list[ClipRow]:
+        """The clips of a config that are wanted."""
+        rows = config.rows[: self.limit]
+        chosen = self.suite.choose(config.name, [row.id for row in rows]) if self.suite else None
+        return rows if chosen is None else [row for row in rows if row.id in chosen]
 
 
 def run_configs(
@@ -72,7 +88,7 @@ def run_with_progress(options: RunOptions, configs: Sequence[Config], quiet: boo
     """`run_configs` with a progress bar in seconds of audio."""
     from srb.core.progress import progress
 
-    total = sum(row.duration for config in configs for row in config.rows[: options.limit])
+    total = sum(row.duration for config in configs for row in options.rows(config))
     with progress(quiet) as bar:
         task = bar.add_task("", total=round(total))
         done = 0.0
@@ -123,7 +139,7 @@ class Runner:
 
         `advance` is told the seconds of audio that are done, those of an earlier run first.
         """
-        rows = config.rows[: self.options.limit]
+        rows = self.options.rows(config)
         with PredictionsFile(self.options.folder, config.name, retry_failed=self.options.retry_failed) as predictions:
             if predictions.lines:
                 self._check_data(config)
@@ -136,7 +152,9 @@ class Runner:
             record = record_of(
                 config, (predictions.lines[row.id] for row in config.rows if row.id in predictions.lines)
             )
-            record["content_sha256"] = self._content_sha256(config, bool(missing))
+            part = self.options.suite if record["rows"] < record["of"] else None
+            record["content_sha256"] = self._content_sha256(config, bool(missing), part is None)
+            record |= {"suite": part.label} if part else {}
             record["sha256"] = hashlib.sha256(predictions.final.read_bytes()).hexdigest()
         self._note(config.name, record)
         return record
@@ -177,8 +195,11 @@ class Runner:
             if known.get(key) and config.about[key] and known[key] != config.about[key]:
                 raise self._other_data(config)
 
-    def _content_sha256(self, config: Config, changed: bool) -> str | None:
+    def _content_sha256(self, config: Config, changed: bool, whole: bool) -> str | None:
+        """The hash of the config's content; of a part of its clips only what is known without perturbing the others."""
         known = self._known(config)
+        if not whole:
+            return config.about["content_sha256"] or known.get("content_sha256")
         content = config.content_sha256(known, changed)
         if known.get("content_sha256") and content and known["content_sha256"] != content:
             raise self._other_data(config)

@@ -7,11 +7,14 @@ import tempfile
 import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from speech_robust_bench.one_clip import Folder
 from speech_robust_bench.run_results import Results, Score
 from srb.core.errors import UserError
+
+if TYPE_CHECKING:
+    from srb.diagnosis.suites import Suite
 
 Corpora = Mapping[str, str | os.PathLike | None] | None
 
@@ -41,7 +44,7 @@ def evaluate(
         model: a spec such as "moonshine" or "hf:openai/whisper-tiny.en", a function `(clips, rate, language) -> texts`,
             a transformers pipeline for speech recognition, or an object with a method `transcribe` like that function.
         configs: names or patterns, "en-demo_*"; the clean configs that they are compared with are added.
-        suite: instead of configs, a recommended set of them: "fast".
+        suite: instead of configs, a part of the benchmark that stands for all of it: "fast" (`srb ls --suite`).
         corpus: where corpora are, {"en": "LibriSpeech", "en-mine": FOLDER}; the demo corpus is built in.
         data: a built folder or a Hub dataset to read instead of perturbing.
         limit: only the first clips of each corpus.
@@ -53,6 +56,7 @@ def evaluate(
         workers: processes that perturb.
         progress: show a progress bar where there is a terminal.
     """
+    from srb.diagnosis.suites import load as load_suite
     from srb.models.interface import check_spec, parse_spec
     from srb.models.runner import RunOptions, run_with_progress
 
@@ -63,7 +67,8 @@ def evaluate(
         from srb.models.given_model import as_recogniser
 
         spec, recogniser = as_recogniser(model, name, batch_size)
-    patterns = _patterns(configs, suite, corpus, tts)
+    chosen = load_suite(suite) if suite else None
+    patterns = _patterns(configs, chosen, corpus, data, tts)
     kept = None if out else tempfile.TemporaryDirectory(prefix="srb-run-")
     folder = Path(out) if out else Path(kept.name) / (name or spec.folder)  # type: ignore[union-attr]
     with _Source(corpus, data, limit, noise_dir, rir_dir, tts, file, workers, progress) as source:
@@ -77,6 +82,7 @@ def evaluate(
             batch_size=batch_size,
             limit=limit if data else None,
             recogniser=recogniser,
+            suite=chosen,
         )
         run_with_progress(options, opened, quiet=not progress)
     return Results(folder, _kept=kept)
@@ -123,9 +129,14 @@ def score(
     return Score("all", "wer", counts.rate, low, high, counts.totals())
 
 
-def _patterns(configs: str | Sequence[str], suite: str | None, corpus: Corpora, tts: str | None) -> list[str]:
+def _patterns(
+    configs: str | Sequence[str],
+    suite: Suite | None,
+    corpus: Corpora,
+    data: str | os.PathLike | None,
+    tts: str | None,
+) -> list[str]:
     from srb.builders.corpora import as_sources
-    from srb.core.names import ConfigName
 
     if suite and configs:
         raise UserError("say either configs or a suite")
@@ -134,15 +145,13 @@ def _patterns(configs: str | Sequence[str], suite: str | None, corpus: Corpora, 
         if not patterns:
             raise UserError("say which configs: names or patterns such as 'en-demo_*', or suite='fast'")
         return patterns
-    from srb.diagnosis.rank_stability import load
+    if data is not None:
+        from srb.models.config_sources import open_data
 
-    members = [member for scenarios in load(suite)["configs"].values() for member in scenarios]
-    if "tts" in members and not tts:
-        warnings.warn(f"suite {suite!r} without tts: say which engine speaks, as in tts='espeak'", stacklevel=3)
-        members.remove("tts")
-    corpora = as_sources(corpus) or {("en", "demo"): None}
-    prefixes = [str(ConfigName(key[0], "", corpus=key[1])) for key in corpora]  # en-demo_, en_, ...
-    return [f"{prefix}{member}" for prefix in prefixes for member in members]
+        return suite.on_data(open_data(os.fspath(data)).names())
+    if "tts" in suite.members and not tts:
+        warnings.warn(f"suite {suite.name!r} without tts: say which engine speaks, as in tts='espeak'", stacklevel=3)
+    return suite.configs(as_sources(corpus) or {("en", "demo"): None}, tts=bool(tts))
 
 
 class _Source:

@@ -52,13 +52,13 @@ class Moonshine(Described):
         shortfall = int(SHORTEST_S * RATE) - len(clip)
         samples = np.pad(clip, (0, max(0, shortfall)))[None].astype(np.float32)
         mask = np.ones(samples.shape, np.int64)  # the decoder too takes it at the audio's rate
-        hidden = self.encoder.run(None, {"input_values": samples, "attention_mask": mask})[0]
+        hidden = _run(self.encoder, {"input_values": samples, "attention_mask": mask})[0]
         puts = [put for put in self.decoder.get_inputs() if put.name.startswith("past_key_values")]
         cache = {put.name: np.zeros((1, put.shape[1], 0, put.shape[3]), np.float32) for put in puts}
         tokens = [START]
         for step in range(max(1, int(len(clip) / RATE * TOKENS_PER_S))):
-            logits, *present = self.decoder.run(
-                None,
+            logits, *present = _run(
+                self.decoder,
                 {
                     "input_ids": np.array([[tokens[-1]]], np.int64),
                     "encoder_hidden_states": hidden,
@@ -82,6 +82,11 @@ class Moonshine(Described):
 
     def close(self) -> None:
         self.pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _run(session: Any, values: dict[str, np.ndarray]) -> list[np.ndarray]:
+    """The outputs of a graph, given those of the values that it takes: older graphs (base-en) have no masks."""
+    return session.run(None, {put.name: values[put.name] for put in session.get_inputs()})
 
 
 def load(target: str, *, threads: int = 0) -> Recogniser:

@@ -13,7 +13,8 @@ from scipy import stats
 from srb.builders.scenarios import find
 from srb.cli.main import main
 from srb.core.names import parse
-from srb.diagnosis.rank_stability import Stability, enough, load, of_parts, sizes_of, spearman, subsets
+from srb.diagnosis.rank_stability import Stability, enough, of_parts, sizes_of, spearman, subsets
+from srb.diagnosis.suites import load
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -61,7 +62,7 @@ def test_a_subset_is_judged_without_each_model():
 
 
 def test_the_fast_subset_is_what_the_script_finds_on_the_papers_table(script):
-    stored = load("fast")
+    stored = load("fast").about
     _, scores, _ = script.table1("en")
     best = script.best_of_each_size(scores)
     for kept, now in zip(stored["measured"]["best_of_each_size"], best, strict=True):
@@ -75,7 +76,7 @@ def test_the_fast_subset_is_what_the_script_finds_on_the_papers_table(script):
 
 
 def test_the_simulation_is_what_was_stored(script):
-    stored = load("fast")
+    stored = load("fast").about
     row = next(r for r in stored["simulated"]["rows"] if r["deviation"] == 0.2 and r["clips"] == 200)
     rng = np.random.default_rng(5)
     again = np.mean([script.simulate(stored["configs"], 0.2, 200, rng) for _ in range(60)])
@@ -83,7 +84,7 @@ def test_the_simulation_is_what_was_stored(script):
 
 
 def test_every_config_of_it_can_be_built():
-    for configs in load("fast")["configs"].values():
+    for configs in load("fast").about["configs"].values():
         for config in configs:
             name = parse(f"en_{config}")
             assert name.severity in find(name.scenario).levels
@@ -92,12 +93,12 @@ def test_every_config_of_it_can_be_built():
 def test_srb_ls_shows_it(capsys):
     assert main(["ls", "--subset", "fast"]) == 0
     shown = capsys.readouterr().out
-    assert f"{load()['measured']['spearman']:.2f}" in shown
-    assert "srb build en_clean en_" in shown
+    assert f"{load('fast').about['measured']['spearman']:.2f}" in shown
+    assert "srb run --suite fast" in shown
     assert main(["ls", "--subset", "fast", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out) == load()
+    assert json.loads(capsys.readouterr().out) == load("fast").about
     assert main(["ls", "--subset", "tiny"]) == 2
-    assert "there is no subset 'tiny'" in capsys.readouterr().err
+    assert "there is no suite 'tiny'" in capsys.readouterr().err
 
 
 def test_the_command_on_runs(write_run, capsys):

@@ -147,7 +147,7 @@ def test_a_suite_is_its_configs(monkeypatch):
         ({"model": len, "configs": "en-demo_x*"}, "no config matches"),
         ({"model": len, "configs": "en_clean"}, "no data for LibriSpeech"),
         ({"model": len, "configs": "en_clean", "suite": "fast"}, "either configs or a suite"),
-        ({"model": len, "suite": "slow"}, "no subset 'slow'"),
+        ({"model": len, "suite": "slow"}, "no suite 'slow'"),
         ({"model": len, "configs": "en_clean", "data": "x", "corpus": {"en-demo": None}}, "either data"),
     ],
 )

@@ -1,0 +1,184 @@
+"""A matrix of real results: many recognisers x every perturbation config x human clips, transcript by transcript.
+
+    apt install asterisk-core-sounds-en asterisk-core-sounds-en-g722 ffmpeg
+    python benchmarks/matrix.py corpus --out matrix --digits DIGITS --ljspeech LJSPEECH
+    python benchmarks/matrix.py run --out matrix --models models.yaml [--clips 10] [--configs 101] [--until 17:30]
+    python benchmarks/matrix.py store --out matrix --to results/matrix-1.parquet
+
+`corpus` makes a plain-folder corpus of 61 short clips by 47 people and builds every config of it; results/README.md
+says where DIGITS and LJSPEECH come from. `run` runs every system of a model file, some configs by all systems before
+the next ones, so that what is finished at any moment is a matrix. `--clips` takes that many clips of each config, the
+next ones in turn, so that every clip is in as many configs as any other; with more of them a second run adds those that
+are missing. It can be interrupted and repeated. `store` writes what there is as one parquet file, without audio.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import hashlib
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+import numpy as np
+import soundfile
+
+from benchmarks.human import SOUNDS, prompts
+from srb.builders.corpora.demo import FOLDER as DEMO
+from srb.builders.scenarios import SCENARIOS
+from srb.cli.main import main as srb
+from srb.core.categories import AVERAGED
+from srb.core.names import parse
+from srb.models.config_sources import open_data
+from srb.models.model_file import read_models
+from srb.models.runner import RunOptions, run_configs
+
+GAP = 1920  # samples of exact silence after each digit of a string: 0.12 s
+DIGITS_A_CLIP = 3
+SPEAKERS = 44
+PROMPTS = 10
+PROMPT_S = (1.5, 2.6)
+READER = ("en-reader-01", "en-reader-04", "en-reader-05", "en-reader-07")
+LJ = ("LJ001-0002", "LJ001-0004", "LJ001-0008")
+TURN = 5  # clips by which the next config's begin later
+COLUMNS = ("file", "id", "text", "speaker", "gender", "age", "accent", "native", "licence")
+
+
+def digit_clips(folder: Path, out: Path) -> list[dict[str, str]]:
+    """The first three digits of one string each by all women and, by number, as many men as make 44 speakers.
+
+    A string is single digits with 0.12 s of zeros after each, so it is cut where the third run of zeros begins.
+    """
+    with open(folder / "manifest.csv", encoding="utf-8", newline="") as file:
+        strings = sorted(csv.DictReader(file), key=lambda row: row["id"])
+    speakers = {row["speaker"]: row["gender"] for row in strings}
+    chosen = sorted(speakers, key=lambda speaker: (speakers[speaker] != "female", speaker))[:SPEAKERS]
+    rows = []
+    for place, speaker in enumerate(chosen):
+        row = [row for row in strings if row["speaker"] == speaker][place % 4]
+        samples, rate = soundfile.read(folder / row["file"], dtype="int16")
+        edges = np.flatnonzero(np.diff(np.concatenate([[0], samples == 0, [0]]).astype(np.int8)))
+        gaps = [start for start, end in zip(edges[::2], edges[1::2], strict=True) if end - start >= GAP]
+        text = " ".join(row["text"].split()[:DIGITS_A_CLIP])
+        soundfile.write(out / row["file"], samples[: gaps[DIGITS_A_CLIP - 1]], rate, subtype="PCM_16")
+        rows.append({**row, "text": text, "speaker": f"digits-{speaker}"})
+    return rows
+
+
+def prompt_clips(out: Path) -> list[dict[str, str]]:
+    """Asterisk prompts of 4 to 12 words and 1.5 to 2.6 s, spread evenly over the list."""
+    texts = prompts(1_000)
+    seconds = {name: (SOUNDS / f"{name}.g722").stat().st_size / 8_000 for name in texts}
+    short = [name for name in sorted(texts) if PROMPT_S[0] <= seconds[name] <= PROMPT_S[1]]
+    rows = []
+    for name in short[:: len(short) // PROMPTS][:PROMPTS]:
+        clip = name.replace("/", "-")
+        source = ["-f", "g722", "-i", str(SOUNDS / f"{name}.g722")]
+        target = ["-ar", "16000", "-ac", "1", "-sample_fmt", "s16", str(out / f"prompt-{clip}.flac")]
+        subprocess.run(["ffmpeg", "-v", "error", "-y", *source, *target], check=True)
+        rows.append(
+            {"file": f"prompt-{clip}.flac", "id": f"prompt-{clip}", "text": texts[name], "speaker": "allison"}
+            | {"gender": "female", "licence": "CC-BY-SA-3.0"}
+        )
+    return rows
+
+
+def copied_clips(folder: Path, out: Path, names: tuple[str, ...]) -> list[dict[str, str]]:
+    """Some clips of a folder with a manifest, as they are."""
+    with open(folder / "manifest.csv", encoding="utf-8", newline="") as file:
+        rows = {Path(row["file"]).stem: row for row in csv.DictReader(file)}
+    for name in names:
+        (out / rows[name]["file"]).write_bytes((folder / rows[name]["file"]).read_bytes())
+    return [{**rows[name], "id": name} for name in names]
+
+
+def make_corpus(out: Path, digits: Path, ljspeech: Path) -> int:
+    """All clips with one manifest, as `--corpus en-matrix=FOLDER` reads them."""
+    out.mkdir(parents=True, exist_ok=True)
+    rows = [*digit_clips(digits, out), *prompt_clips(out), *copied_clips(DEMO, out, READER)]
+    rows += copied_clips(ljspeech, out, LJ)
+    with open(out / "manifest.csv", "w", encoding="utf-8", newline="") as file:
+        table = csv.DictWriter(file, COLUMNS, extrasaction="ignore")
+        table.writeheader()
+        table.writerows(rows)
+    return len(rows)
+
+
+def in_order(names: list[str]) -> list[str]:
+    """Configs in the order in which they are run: clean speech, then those of the average, severity 3 before others.
+
+    Each category has its turn, so that what is done when the time is over is spread over all of them.
+    """
+    severities = {0: 0, 3: 0, 2: 1, 4: 2, 1: 3, 5: 4}
+    seen: Counter[tuple[str, int]] = Counter()
+    places = {}
+    for name in names:
+        config = parse(name)
+        category, turn = SCENARIOS[config.scenario].category, severities[config.severity]
+        kind = 0 if category == "clean" else 1 if category in AVERAGED else 3 if category == "reject" else 2
+        places[name] = kind, turn, seen[category, turn]
+        seen[category, turn] += 1
+    return sorted(names, key=lambda name: places[name])
+
+
+@dataclass(frozen=True)
+class ClipsInTurn:
+    """Some clips of each config, the next ones in turn, and all of clean speech."""
+
+    clips: int
+    order: tuple[str, ...]  # of the configs
+    label: str = "matrix"
+
+    def choose(self, config: str, ids: Sequence[str]) -> set[str]:
+        ranked = sorted(ids, key=lambda clip: hashlib.sha256(clip.encode()).digest())
+        if parse(config).scenario == "clean" or self.clips >= len(ranked):
+            return set(ranked)
+        start = self.order.index(config) * TURN
+        return {ranked[place % len(ranked)] for place in range(start, start + self.clips)}
+
+
+def run_systems(args: argparse.Namespace) -> None:
+    """Some configs at a time by every system in turn, until a time of the day (UTC)."""
+    chosen = [entry for entry in read_models(f"@{args.models}") if not args.system or entry.name in args.system]
+    data = open_data(str(args.out / "srb"))
+    names = in_order(data.names())
+    suite = ClipsInTurn(args.clips, tuple(names))
+    for start in range(0, min(args.configs, len(names)), args.at_a_time):
+        configs = [data.config(name) for name in names[start : min(start + args.at_a_time, args.configs)]]
+        for entry in chosen:
+            if args.until and datetime.now(UTC).strftime("%H:%M") >= args.until:
+                return
+            folder = args.out / "runs" / entry.name
+            options = RunOptions(entry.parsed, folder, str(args.out / "srb"), entry.name, suite=suite)
+            run_configs(options, configs)
+            print(datetime.now(UTC).strftime("%H:%M"), entry.name, start + len(configs), flush=True)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=("corpus", "run", "store"))
+    parser.add_argument("--out", type=Path, default=Path("matrix"), metavar="DIR", help="where everything goes")
+    parser.add_argument("--digits", type=Path, metavar="DIR", help="the digit strings")
+    parser.add_argument("--ljspeech", type=Path, metavar="DIR", help="some clips of LJ Speech")
+    parser.add_argument("--models", default="models.yaml", metavar="FILE", help="the systems, as srb run --model @FILE")
+    parser.add_argument("--system", action="append", default=[], metavar="NAME", help="only these systems")
+    parser.add_argument("--until", default="", metavar="HH:MM", help="begin nothing after this time (UTC)")
+    parser.add_argument("--clips", type=int, default=61, metavar="N", help="of each config (default: all)")
+    parser.add_argument("--at-a-time", type=int, default=8, metavar="N", help="configs before the next system's turn")
+    parser.add_argument("--configs", type=int, default=1_000, metavar="N", help="only the first N, in their order")
+    args = parser.parse_args()
+    if args.what == "corpus":
+        print(make_corpus(args.out / "corpus", args.digits, args.ljspeech), "clips")
+        corpus = ["--corpus", f"en-matrix={args.out / 'corpus'}"]
+        return srb(["build", "en-matrix_*", *corpus, "--out", str(args.out / "srb")])
+    run_systems(args)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

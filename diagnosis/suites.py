@@ -1,0 +1,77 @@
+"""Suites: named parts of the benchmark that stand for the whole, `srb run --suite fast`.
+
+A suite is a versioned file, `data/<name>.json`: its configs by category, as scenario and severity, and how many clips
+it takes. Clips are chosen by their ids alone, so that everybody who has the same corpus takes the same ones, and a
+suite works with any corpus. To add a suite, add its file and its row here.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from importlib import resources
+from typing import Any
+
+from srb.core.errors import UserError, did_you_mean
+from srb.core.names import ConfigName, parse
+
+SUITES = {
+    "fast": "ten configs, all clips: ranks recognisers as the paper's Table 1 does",
+}
+
+
+@dataclass(frozen=True)
+class Suite:
+    """Some configs, and some clips of each.
+
+    `pool` clips are taken of the corpus, and clean speech is run on all of them; every other config has `clips` of the
+    pool, the next ones in turn. None: all there are.
+    """
+
+    name: str
+    about: dict[str, Any]
+
+    @property
+    def label(self) -> str:
+        """What run.json and results.json call it: the name and the version."""
+        return f"{self.name}-{self.about.get('version', 1)}"
+
+    @cached_property
+    def members(self) -> list[str]:
+        """Scenario and severity of every config but clean speech."""
+        return [member for members in self.about["configs"].values() for member in members]
+
+    def configs(self, corpora: Iterable[tuple[str, str]], *, tts: bool = True) -> list[str]:
+        """Its configs on some corpora, given as language and name, clean speech first; `tts` is false where nothing
+        speaks."""
+        prefixes = [str(ConfigName(language, "", corpus=corpus)) for language, corpus in corpora]
+        members = [member for member in ("clean", *self.members) if tts or member != "tts"]
+        return [f"{prefix}{member}" for prefix in prefixes for member in members]
+
+    def on_data(self, names: Sequence[str]) -> list[str]:
+        """Its configs on every corpus that built data has clean speech of."""
+        clean = [parse(name) for name in names if parse(name).scenario == "clean"]
+        return self.configs([(name.language, name.corpus) for name in clean], tts=any("_tts" in name for name in names))
+
+    def choose(self, config: str, ids: Sequence[str]) -> set[str]:
+        """The ids of the clips that it takes of a config."""
+        pool, clips = self.about.get("pool"), self.about.get("clips")
+        if pool is None:
+            return set(ids)
+        ranked = sorted(ids, key=lambda clip: hashlib.sha256(f"{self.label}/{clip}".encode()).digest())[:pool]
+        level = parse(config).level
+        if level == "clean" or level not in self.members or len(ranked) <= clips:
+            return set(ranked)
+        start = self.members.index(level) * clips
+        return {ranked[place % len(ranked)] for place in range(start, start + clips)}
+
+
+def load(name: str) -> Suite:
+    """A suite by its name."""
+    if name not in SUITES:
+        raise UserError(f"there is no suite '{name}'; {did_you_mean(name, SUITES)}")
+    text = resources.files("srb.diagnosis").joinpath(f"data/{name}.json").read_text("utf-8")
+    return Suite(name, json.loads(text))
