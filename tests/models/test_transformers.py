@@ -153,6 +153,7 @@ def utterances(human_speech) -> list[np.ndarray]:
     return [human_speech[int(start * RATE) : int(end * RATE)] for start, end in cuts]
 
 
+SEW_STEPS = {"conv_kernel": (10, 3, 3, 3, 3, 2, 2), "conv_stride": (5, 2, 2, 2, 2, 2, 2)}
 CTC = [
     ("Wav2Vec2", {"feat_extract_norm": "group"}, False),  # as wav2vec2-base
     ("Wav2Vec2", {"feat_extract_norm": "layer", "do_stable_layer_norm": True}, True),  # as wav2vec2-large-lv60
@@ -162,6 +163,8 @@ CTC = [
     ("UniSpeechSat", {"feat_extract_norm": "layer", "do_stable_layer_norm": True}, True),
     ("Wav2Vec2Conformer", {"feat_extract_norm": "layer"}, False),  # its convolutions see the padding
     ("Data2VecAudio", {}, False),  # its stack of positional convolutions lets padding in
+    ("SEW", {"feat_extract_norm": "layer", "squeeze_factor": 2, **SEW_STEPS}, False),  # it averages pairs of frames
+    ("SEWD", {"feat_extract_norm": "layer", "squeeze_factor": 2, **SEW_STEPS}, False),
 ]
 
 
