@@ -9,12 +9,13 @@ import numpy as np
 
 from srb.builders.banks import Banks
 from srb.builders.perturb.kenansville import kenansville
-from srb.builders.perturb.noise import add_noise, gaussian, snr_db
-from srb.builders.scenarios import BANKS, Scenario
+from srb.builders.perturb.noise import add_moving_noise, add_noise, gaussian, snr_db
+from srb.builders.scenarios import BANKS, Scenario, check_can_perturb
 from srb.core.audio import RATE, Samples
 from srb.core.errors import UserError
 from srb.core.seeding import clip_rng
 
+WITH_AN_SNR = (add_noise, add_moving_noise, gaussian, kenansville)
 FILE_CORPUS = "file"  # of a clip that belongs to no corpus
 
 
@@ -40,7 +41,7 @@ def perturb_clip(
     prepared: Any = None,
 ) -> Perturbed:
     """A clip (mono, 16 kHz) under a scenario, drawn from its own random stream: the same as in the dataset config."""
-    rng = clip_rng(corpus, clip_id, scenario.name, severity, seed)
+    rng = clip_rng(corpus, clip_id, scenario.stream, severity, seed)
     return apply(scenario, severity, samples, rng, banks, prepared)
 
 
@@ -57,13 +58,15 @@ def apply(
     `prepared` is what `scenario.prepare` gave for this clip, where the caller has it from another severity.
     """
     value = scenario.value(severity)
-    if scenario.function is None:
-        raise UserError(f"scenario '{scenario.name}' is made by {scenario.maker}, not by perturbing a clip")
+    check_can_perturb(scenario)
     samples = np.ascontiguousarray(samples, dtype=np.float32)
     if not np.isfinite(samples).all():
         raise UserError("the clip holds NaN or infinite samples; re-export it as 16-bit PCM")
     if not len(samples):  # no samples: every scenario leaves it empty
         return Perturbed(samples)
+    if scenario.parts:
+        return _chained(scenario, severity, samples, rng, banks)
+    assert scenario.function
     parameters = {scenario.parameter: value} if scenario.parameter else {}
     material: list[Any] = []
     if scenario.bank:
@@ -80,5 +83,18 @@ def apply(
         perturbed = np.zeros(1, np.float32)
     if np.may_share_memory(perturbed, samples):  # a transform that had nothing to do
         perturbed = perturbed.copy()
-    reached_snr_db = snr_db(samples, perturbed) if scenario.function in (add_noise, gaussian, kenansville) else None
+    reached_snr_db = snr_db(samples, perturbed) if scenario.function in WITH_AN_SNR else None
     return Perturbed(perturbed, parameters, reached_snr_db, clip_in_place(perturbed))
+
+
+def _chained(
+    scenario: Scenario, severity: float, samples: Samples, rng: np.random.Generator, banks: Banks
+) -> Perturbed:
+    """The steps of a chain: each has what the one before it made, clipped, and goes on drawing from one stream."""
+    made, clipped = samples, 0
+    drawn = []
+    for step, level in scenario.steps(severity):
+        perturbed = apply(step, level, made, rng, banks)
+        made, clipped = perturbed.samples, clipped + perturbed.clipped
+        drawn.append({"scenario": step.name, **({"severity": level} if level else {}), **perturbed.parameters})
+    return Perturbed(made, {"chain": drawn}, None, clipped)

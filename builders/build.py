@@ -26,7 +26,7 @@ from srb.builders.corpora import Corpus, Problem, Utterance
 from srb.builders.dataset_card import check_card_place, write_card
 from srb.builders.manifests import MANIFEST, read_manifest, shard_paths
 from srb.builders.plan import Job, Sources, clips
-from srb.builders.scenarios import SCENARIOS
+from srb.builders.scenarios import SCENARIOS, Scenario
 from srb.builders.shards import Clip, Shard, check, digest_path, is_whole, shard_name, split, write_shard
 from srb.core.engines import Engine
 from srb.core.errors import UserError
@@ -34,7 +34,7 @@ from srb.core.files import UNFINISHED, write_atomically
 from srb.core.folder_lock import locked_folder
 from srb.core.redact_paths import without_folders
 from srb.core.row_hashes import content_digest
-from srb.core.seeding import BENCHMARK_VERSION, secret_seed
+from srb.core.seeding import BENCHMARK_VERSION, later_version, secret_seed
 
 OnError = Literal["stop", "skip"]
 Progress = Callable[[str, int], Callable[[int], None]]  # (what, how many) -> advance by n
@@ -230,13 +230,19 @@ def config_inputs(job: Job, corpus: Corpus, clips: list[str | int], banks: Banks
         "software": _version("speech-robust-bench"),
         "config": str(job.name),
         "value": scenario.value(job.severity),
-        "transform": None if scenario.name in SCENARIOS else repr(scenario.function),
-        "bank": banks.describe(scenario.bank) if scenario.bank else None,
-        "recordings": banks.fingerprint(scenario.bank) if scenario.bank else None,
+        "transform": _own_transforms(scenario),
+        "bank": banks.describe(*scenario.banks),
+        "recordings": banks.fingerprint(*scenario.banks),
         "corpus": corpus.name,
         "clips": clips,
     }
-    return {**inputs, "seed": seed} if seed else inputs
+    return {**inputs, **later_version(scenario.edition), **({"seed": seed} if seed else {})}
+
+
+def _own_transforms(scenario: Scenario) -> str | None:
+    """The functions of a scenario that are the user's own; those of the table are known by its name and version."""
+    own = (row for row in (scenario, *scenario.parts) if row.name not in SCENARIOS and row.function)
+    return " + ".join(repr(row.function) for row in own) or None
 
 
 def fingerprint(inputs: dict[str, Any]) -> str:
@@ -305,6 +311,7 @@ def _finish(config: _Config, corpus: Corpus, shards: int, problems: list[Problem
         },
         "skipped": [str(problem).replace(f"{corpus.source}/", "") for problem in problems],
         "fingerprint": config.fingerprint,
+        **later_version(scenario.edition),
     }
     finish(config.partial, config.place, shards, {**about, "private": True} if private else about)
 

@@ -8,6 +8,10 @@
         severities: [10, 8, 6, 4]
 
 `$value` is replaced by the severity's value. A severity may also be a mapping, which is then laid over `parameters`.
+A chain of scenarios, of the table or from earlier in the file, needs no transform:
+
+      - name: kitchen
+        chain: [rir_sev1 + noise_snr15, rir_sev3 + noise_snr5 + bitcrush_sev2]
 """
 
 from __future__ import annotations
@@ -15,20 +19,21 @@ from __future__ import annotations
 import os
 import random
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from srb.builders.scenarios import SCENARIOS, Scenario
+from srb.builders.scenarios import SCENARIOS, Scenario, chain
 from srb.core.audio import Samples
 from srb.core.errors import UserError, did_you_mean
 from srb.core.install_hint import install_hint
 
 PLACEHOLDER = "$value"
-_KEYS = {"name", "transform", "parameters", "parameter", "severities", "help"}
+_KEYS = {"name", "transform", "parameters", "parameter", "severities", "chain", "help", "version"}
 
 
 @dataclass(frozen=True)
@@ -65,7 +70,7 @@ def load_table(path: str | os.PathLike | None) -> dict[str, Scenario]:
         return SCENARIOS
     table = dict(SCENARIOS)
     for number, row in enumerate(_rows(Path(path)), start=1):
-        scenario = _scenario(row, where=f"{path}, scenario {number}")
+        scenario = _scenario(row, table, where=f"{path}, scenario {number}")
         if scenario.name in table:
             raise UserError(f"{path}, scenario {number}: the name '{scenario.name}' is taken; choose another")
         table[scenario.name] = scenario
@@ -89,15 +94,37 @@ def _rows(path: Path) -> list[Any]:
     return rows
 
 
-def _scenario(row: Any, where: str) -> Scenario:
-    if not isinstance(row, dict) or not {"name", "transform", "severities"} <= row.keys():
-        raise UserError(f"{where}: needs `name`, `transform` and `severities`")
+def _scenario(row: Any, table: Mapping[str, Scenario], where: str) -> Scenario:
+    if not isinstance(row, dict) or not (
+        {"name", "transform", "severities"} <= row.keys() or {"name", "chain"} <= row.keys()
+    ):
+        raise UserError(f"{where}: needs `name`, `transform` and `severities`, or `name` and `chain`")
     if unknown := row.keys() - _KEYS:
         raise UserError(f"{where}: unknown key '{min(unknown)}'; the keys are {', '.join(sorted(_KEYS))}")
     if not re.fullmatch(r"[a-z0-9_]+", str(row["name"])) or re.search(r"_sev\d$", str(row["name"])):
         raise UserError(f"{where}: name '{row['name']}' may hold only a-z, 0-9 and _, and not end in _sevN")
-    if not isinstance(row["severities"], list) or not 0 < len(row["severities"]) <= 9:
-        raise UserError(f"{where}: `severities` is a list of one to nine values")
+    version = row.get("version", 1)
+    if isinstance(version, bool) or not isinstance(version, int) or version < 1:
+        raise UserError(f"{where}: `version` is a whole number from 1 on")
+    levels = row.get("chain", row.get("severities"))
+    if not isinstance(levels, list) or not 0 < len(levels) <= 9:
+        raise UserError(f"{where}: `{'chain' if 'chain' in row else 'severities'}` is a list of one to nine values")
+    scenario = _chain(row, table, where) if "chain" in row else _transformed(row, where)
+    return replace(scenario, category="custom", version=version)
+
+
+def _chain(row: dict[str, Any], table: Mapping[str, Scenario], where: str) -> Scenario:
+    if "transform" in row or "severities" in row:
+        raise UserError(f"{where}: a chain has no `transform` and no `severities`; its steps are under `chain`")
+    if not all(isinstance(steps, str) for steps in row["chain"]):
+        raise UserError(f"{where}: the steps of a chain are text, as in 'rir_sev1 + noise_snr15'")
+    try:
+        return chain(row["name"], row.get("help", "a chain"), "own", row["chain"], table)
+    except UserError as error:
+        raise UserError(f"{where}: {error}") from None
+
+
+def _transformed(row: dict[str, Any], where: str) -> Scenario:
     function = Audiomentation(_transform(str(row["transform"]), where), tuple((row.get("parameters") or {}).items()))
     for value in row["severities"]:
         try:

@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from srb.builders.corpora import RECORDED, Corpus, Utterance, open_corpus
-from srb.builders.scenarios import SCENARIOS, Scenario, find, perturbations
+from srb.builders.scenarios import SCENARIOS, Scenario, check_can_perturb, find, missing_packages, perturbations
 from srb.builders.tts import default_engine, speak_all
 from srb.core.errors import UserError, did_you_mean
 from srb.core.names import ConfigName, parse
@@ -68,6 +68,17 @@ def unspoken(patterns: Iterable[str], sources: Sources) -> list[str]:
     return [name for name in names if name not in patterns and any(fnmatchcase(name, each) for each in patterns)]
 
 
+def uninstalled(patterns: Iterable[str], sources: Sources, table: Mapping[str, Scenario] = SCENARIOS) -> list[str]:
+    """The scenarios that globs would match, but leave out: the packages that they need are not installed."""
+    patterns = list(patterns)
+    lacking = [row for row in table.values() if row.perturbs and missing_packages(row)]
+    names = {
+        row.name: [str(ConfigName(language, row.name, n, corpus)) for language, corpus in sources for n in row.levels]
+        for row in lacking
+    }
+    return [row for row, configs in names.items() if any(fnmatchcase(c, each) for c in configs for each in patterns)]
+
+
 def available(sources: Sources, table: Mapping[str, Scenario] = SCENARIOS) -> list[Job]:
     """Every config that globs range over: clean, perturbed and recorded ones of the corpora given."""
     jobs = []
@@ -92,6 +103,8 @@ def job_named(name: str, table: Mapping[str, Scenario] = SCENARIOS) -> Job:
     if scenario.graded and not parts.severity:
         raise UserError(f"'{name}' needs a severity: {name}_sev1 to {name}_sev{len(scenario.severities)}")
     scenario.value(parts.severity)
+    if scenario.perturbs:
+        check_can_perturb(scenario)
     return Job(parts, scenario)
 
 

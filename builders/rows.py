@@ -124,7 +124,7 @@ def reference(job: Job, utterance: Utterance) -> str:
 
 
 def _perturb(job: Job, utterance: Utterance, samples: Samples, banks: Banks, prepared: Any, seed: str) -> Perturbed:
-    if job.scenario.function is None:
+    if not job.scenario.perturbs:
         drawn = getattr(utterance.audio, "parameters", {})  # the voice of synthetic speech
         return Perturbed(np.clip(samples, -1, 1), drawn, clipped=int(np.count_nonzero(np.abs(samples) > 1)))
     return perturb_clip(

@@ -20,7 +20,8 @@ def as_record(row: Scenario) -> dict[str, Any]:
         "maker": row.maker,
         "parameter": row.parameter,
         "severities": dict(zip(row.levels, row.severities, strict=True)) if row.graded else {},
-        "bank": row.bank,
+        "bank": " + ".join(row.banks) or None,
+        "version": row.edition,
         "has_speech": row.has_speech,
         "source": row.source,
     }
@@ -50,7 +51,8 @@ def as_text(rows: Iterable[Scenario]) -> str:
         if chosen:
             lines += ["", f"{category.name}  {category.meaning}"]
         for row in chosen:
-            values = " ".join(str(value) for value in (row.parameter, *row.severities) if value is not None)
+            between = ", " if row.parts else " "
+            values = between.join(str(value) for value in (row.parameter, *row.severities) if value is not None)
             lines.append(f"  {row.name:<18}{row.help:<28} {values}".rstrip())
     configs = sum(len(row.levels) for row in rows)
     return "\n".join([*lines[1:], "", f"{len(rows)} scenarios, {configs} with their severities"])

@@ -8,27 +8,32 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import cache
+from importlib.util import find_spec
 from typing import Any, Literal
 
-from srb.builders.perturb import aequevox, codec, reject
+from srb.builders.perturb import aequevox, codec, reject, voip
 from srb.builders.perturb.chorus import chorus
 from srb.builders.perturb.echo import echo
 from srb.builders.perturb.gain import attenuate, gain
 from srb.builders.perturb.kenansville import kenansville
-from srb.builders.perturb.noise import add_noise, gaussian
+from srb.builders.perturb.level_control import agc
+from srb.builders.perturb.noise import add_moving_noise, add_noise, gaussian
 from srb.builders.perturb.packets import packet_loss
 from srb.builders.perturb.phaser import phaser
 from srb.builders.perturb.pitch import analyse, pitch
-from srb.builders.perturb.resample import resample, speed
+from srb.builders.perturb.resample import odd_rate, resample, speed
 from srb.builders.perturb.room import reverberate
 from srb.builders.perturb.shelves import bass, treble
 from srb.builders.perturb.sinc import highpass, lowpass
 from srb.builders.perturb.tempo import tempo
 from srb.builders.perturb.tremolo import tremolo
+from srb.builders.perturb.trim import trim_end, trim_start
 from srb.core.audio import Samples
 from srb.core.categories import CATEGORIES
 from srb.core.errors import UserError, did_you_mean
-from srb.core.names import parameter_word
+from srb.core.install_hint import install_hint
+from srb.core.names import parameter_word, parse
 
 Bank = Literal["noise", "noise_esc50", "noise_musan", "noise_wham", "music", "speech", "rir", "real_rir"]
 # What a recording drawn from each bank is called in a row's parameters.
@@ -60,9 +65,14 @@ VALUES: dict[str, tuple[float, float]] = {
     "level": (0.001, 1),
     "percent": (0, 50),
     "chunk_ms": (1, 1_000),
+    "rate_hz": (2_000, 192_000),
+    "cut_ms": (0, 10_000),
     "opus": (6, 128),
+    "lc3": (16, 128),
+    "agc": (0, 60),
     "chorus": (20, 90),  # SoX allows delays of 20 to 100 ms, and the second voice is 10 ms later
 }
+LINK = " + "  # between the steps of a chain
 Maker = Literal["perturbation", "recording", "speech synthesis", "attack"]
 
 
@@ -74,6 +84,12 @@ class Scenario:
     needs material from a bank names it, and its function takes the recording as a fifth argument. One that begins with
     work that is the same at every severity names it as `prepare`, and its function takes the result as a last argument.
     The other makers (recordings, speech synthesis, attacks) have no function here.
+
+    A chain has no function either: its severities are other scenarios in the order in which they are applied, written
+    as in config names (`rir_sev1 + noise_snr10 + telephone`), and `parts` holds their rows.
+
+    `version` is raised when what a row makes changes. It is part of the random stream and of all hashes only if it is
+    not the first, so that a changed scenario leaves the data and results of all others valid.
     """
 
     name: str
@@ -87,6 +103,46 @@ class Scenario:
     maker: Maker = "perturbation"
     has_speech: bool = True
     prepare: Callable[[Samples], Any] | None = None
+    version: int = 1
+    parts: tuple[Scenario, ...] = ()
+    package: str | None = None  # of an extra, without which it cannot be made
+
+    @property
+    def perturbs(self) -> bool:
+        """Whether it is made from a clean clip by this package: by a function, or by a chain of them."""
+        return self.function is not None or bool(self.parts)
+
+    @property
+    def banks(self) -> tuple[Bank, ...]:
+        """The banks that it, or a step of it, draws from."""
+        own = (self.bank,) if self.bank else ()
+        return tuple(dict.fromkeys((*own, *(bank for part in self.parts for bank in part.banks))))
+
+    @property
+    def packages(self) -> tuple[str, ...]:
+        """The optional packages that it, or a step of it, needs."""
+        own = (self.package,) if self.package else ()
+        return tuple(dict.fromkeys((*own, *(name for part in self.parts for name in part.packages))))
+
+    @property
+    def edition(self) -> str:
+        """Its version, and after it those of its steps that are not the first."""
+        later = (f"{part.name} {part.edition}" for part in self.parts if part.edition != "1")
+        return ", ".join((str(self.version), *later))
+
+    @property
+    def stream(self) -> str:
+        """What its random stream is named after."""
+        return self.name if self.version == 1 else f"{self.name} version {self.version}"
+
+    def steps(self, severity: float) -> list[tuple[Scenario, int]]:
+        """The scenarios of a chain at a severity, each with its own severity."""
+        rows = {part.name: part for part in self.parts}
+        names = [parse(f"en_{step}") for step in str(self.value(severity)).split(LINK)]
+        return [
+            (rows[n.scenario] if n.value is None else rows[n.scenario].at(n.value, n.parameter), n.severity)
+            for n in names
+        ]
 
     @property
     def graded(self) -> bool:
@@ -97,6 +153,11 @@ class Scenario:
     def stretches(self) -> bool:
         """Whether it makes the clip longer or shorter throughout, so that a word's place moves in proportion."""
         return self.function in (tempo, speed, aequevox.scale)
+
+    @property
+    def keeps_start(self) -> bool:
+        """Whether the clip still begins where it did."""
+        return self.function is not trim_start and all(part.keeps_start and not part.stretches for part in self.parts)
 
     @property
     def levels(self) -> tuple[int, ...]:
@@ -174,6 +235,20 @@ def _aeq(name: str, function: Callable[..., Any], parameter: str, *values: float
     return Scenario(f"aeq_{name}", "aequevox", what, "AequeVox Table 2", function, parameter, values)
 
 
+def chain(name: str, help: str, source: str, severities: Iterable[str], table: Mapping[str, Scenario]) -> Scenario:
+    """A scenario that is other scenarios of a table, one after the other; each is checked to be there."""
+    severities = tuple(severities)
+    parts: dict[str, Scenario] = {}
+    for step in (step for severity in severities for step in severity.split(LINK)):
+        named = parse(f"en_{step}")
+        row = find(named.scenario, table)
+        if not row.perturbs or not row.has_speech:
+            raise UserError(f"'{step}' cannot be a step of a chain: it does not change speech")
+        (row if named.value is None else row.at(named.value, named.parameter)).value(named.severity)
+        parts[row.name] = row
+    return Scenario(name, "chain", help, source, None, "chain", severities, parts=tuple(parts.values()))
+
+
 def _aeq_code(name: str, function: Callable[..., Any], *corners_hz: float) -> Scenario:
     what = "Butterworth, zero phase"
     return Scenario(f"aeq_{name}_zero_phase", "aequevox", what, "AequeVox' code", function, "corner_hz", corners_hz)
@@ -240,6 +315,34 @@ _ROWS = (
     Scenario(
         "packet_loss", "transmission", "20 ms packets lost", "Gilbert", packet_loss, "loss_percent", (5, 10, 20, 40)
     ),
+    Scenario(
+        *("opus_loss", "transmission", "Opus, lost packets concealed", "RFC 6716", voip.opus_loss),
+        *("loss_percent", (5, 10, 20, 40)),
+        package="av",
+    ),
+    Scenario(
+        *("opus_loss_fec", "transmission", "the same with Opus's FEC", "RFC 6716", voip.opus_loss_fec),
+        *("loss_percent", (5, 10, 20, 40)),
+        package="av",
+    ),
+    Scenario("amr", "codec", "AMR narrowband", "3GPP TS 26.071", voip.amr, "mode", tuple(voip.AMR_KBPS), package="av"),
+    Scenario("lc3", "codec", "LC3, Bluetooth LE", "Bluetooth LC3", voip.lc3, "kbps", (48, 32, 24, 16), package="lc3"),
+    Scenario(
+        *("noise_moving", "noise_other", "MS-SNSD, 10 dB up and down", "Aksenova", add_moving_noise),
+        *("snr_db", SNR_DB, "noise"),
+    ),
+    Scenario("agc", "capture", "level control, most gain", "ITU-T G.169", agc, "gain_db", (10, 20, 30, 40)),
+    Scenario(
+        "odd_rate",
+        "capture",
+        "to F Hz and back, linear",
+        "J. O. Smith",
+        odd_rate,
+        "rate_hz",
+        (44100, 22050, 11025, 5512),
+    ),
+    Scenario("trim_start", "capture", "beginning cut off", "Freeman 1989", trim_start, "cut_ms", (50, 100, 200, 400)),
+    Scenario("trim_end", "capture", "end cut off", "Freeman 1989", trim_end, "cut_ms", (50, 100, 200, 400)),
     Scenario("fast", "extreme", "SoX tempo F 30", "Aksenova", tempo, "factor", (2.25, 2.5, 2.75, 3.0)),
     Scenario("slow", "extreme", "SoX tempo F 30", "Aksenova", tempo, "factor", (0.45, 0.4, 0.35, 0.3)),
     Scenario("quiet", "extreme", "attenuation, then 16 bits", "Aksenova", attenuate, "loss_db", (20, 35, 50, 60)),
@@ -263,14 +366,42 @@ _ROWS = (
     _aeq_code("lp", aequevox.lowpass_zero_phase, 900, 800, 700, 600, 500),
 )
 
-SCENARIOS: dict[str, Scenario] = {row.name: row for row in _ROWS}
+# One after the other, each from mild to severe: a chain is nothing but its steps.
+_CHAINS = {
+    "street_call": (
+        "a room, noise, a telephone",
+        [f"rir_sev{n} + noise_sev{n} + telephone" for n in (1, 2, 3, 4)],
+    ),
+    "mobile_call": (
+        "noise, AGC, GSM, lost packets",
+        [f"noise_sev{n} + agc_sev{n} + gsm + packet_loss_sev{n}" for n in (1, 2, 3, 4)],
+    ),
+    "meeting_call": (
+        "a room, other talkers, Opus",
+        [f"rir_sev{n} + crosstalk_snr{25 - 5 * n} + opus_sev{n}" for n in (1, 2, 3, 4)],
+    ),
+    "hot_microphone": (
+        "overdriven, clipped, then AGC",
+        [f"gain_factor{factor} + agc_gain30" for factor in (5, 10, 20, 40)],
+    ),
+}
 
 
-def find(name: str, table: Mapping[str, Scenario] = SCENARIOS) -> Scenario:
+def find(name: str, table: Mapping[str, Scenario] | None = None) -> Scenario:
     """The scenario of that name; an unknown one is answered with the nearest."""
+    table = SCENARIOS if table is None else table
     if name not in table:
         raise UserError(f"unknown scenario '{name}'; {did_you_mean(name, table)} `srb ls` lists them all")
     return table[name]
+
+
+def _whole_table() -> dict[str, Scenario]:
+    table = {row.name: row for row in _ROWS}
+    chains = {name: chain(name, what, "Aksenova", steps, table) for name, (what, steps) in _CHAINS.items()}
+    return {**table, **chains}
+
+
+SCENARIOS: dict[str, Scenario] = _whole_table()
 
 
 def choose(names: Iterable[str], table: Mapping[str, Scenario] = SCENARIOS) -> list[Scenario]:
@@ -283,8 +414,26 @@ def choose(names: Iterable[str], table: Mapping[str, Scenario] = SCENARIOS) -> l
 
 
 def perturbations(table: Mapping[str, Scenario] = SCENARIOS) -> list[Scenario]:
-    """The scenarios that are made from a clean clip by a function of this package."""
-    return [scenario for scenario in table.values() if scenario.function]
+    """The scenarios that can be made here from a clean clip: all their packages are installed."""
+    return [row for row in table.values() if row.perturbs and not missing_packages(row)]
+
+
+def missing_packages(row: Scenario) -> list[str]:
+    """The optional packages that a scenario needs and that are not installed."""
+    return [name for name in row.packages if not _installed(name)]
+
+
+def check_can_perturb(scenario: Scenario) -> None:
+    """One clear error for a scenario that is made in another way, or that needs a package that is not there."""
+    if not scenario.perturbs:
+        raise UserError(f"scenario '{scenario.name}' is made by {scenario.maker}, not by perturbing a clip")
+    if missing := missing_packages(scenario):
+        raise UserError(f"scenario '{scenario.name}' needs {' and '.join(missing)}: {install_hint('codecs')}")
+
+
+@cache
+def _installed(package: str) -> bool:
+    return find_spec(package) is not None
 
 
 def attacks(table: Mapping[str, Scenario] = SCENARIOS) -> list[Scenario]:

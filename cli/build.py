@@ -31,9 +31,10 @@ def run(args: argparse.Namespace) -> None:
     from srb.builders.build import BuildOptions, build
     from srb.builders.corpora import parse_flags
     from srb.builders.custom import load_table
-    from srb.builders.plan import DEMO, available, plan, unspoken
+    from srb.builders.plan import DEMO, available, plan, uninstalled, unspoken
     from srb.core.engines import open_engine
     from srb.core.errors import UserError
+    from srb.core.install_hint import install_hint
     from srb.core.progress import tasks
     from srb.core.seeding import read_secret
 
@@ -47,6 +48,8 @@ def run(args: argparse.Namespace) -> None:
     jobs = available(given or DEMO, table) if args.all else plan(args.config, sources, table)
     for name in unspoken(["*"] if args.all else args.config, given or DEMO):
         print(f"not {name}, which needs a voice: srb build {name} --tts ENGINE (docs/corpora.md)", file=sys.stderr)
+    if left_out := uninstalled(["*"] if args.all else args.config, given or DEMO, table):
+        print(f"not {', '.join(left_out)}, which need more packages: {install_hint('codecs')}", file=sys.stderr)
     out = Path(args.out)
     secret = read_secret(Path(args.secret)) if args.secret else b""
     options = BuildOptions(args.limit, args.tts, args.on_error, args.overwrite, secret)

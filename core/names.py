@@ -15,8 +15,22 @@ from srb.core.errors import UserError
 # What a value in a name can be a value of: the parameters of the scenario table, without their units. They are listed
 # so that the end of a scenario's own name (`noise_esc50`) is never taken for one.
 PARAMETERS = (
-    *("chunk", "corner", "decay", "delay", "depth", "factor", "fraction", "gain", "kbps", "level", "loss", "percent"),
-    *("quality", "semitones", "snr"),
+    *(
+        "chunk",
+        "corner",
+        "cut",
+        "decay",
+        "delay",
+        "depth",
+        "factor",
+        "fraction",
+        "gain",
+        "kbps",
+        "level",
+        "loss",
+        "percent",
+    ),
+    *("quality", "rate", "semitones", "snr"),
 )
 _UNITS = ("_db", "_ms", "_hz", "_percent")
 _NUMBER = r"0|-?[1-9][0-9]*(?:\.[0-9]*[1-9])?|-?0\.[0-9]*[1-9]"  # each number in one way only

@@ -16,6 +16,7 @@ from srb.core.errors import UserError
 # Part of every stream: raise it only together with a new edition of the benchmark data.
 BENCHMARK_VERSION = "1"
 SECRET_BYTES = 16
+FIRST_VERSION = "1"  # of a scenario
 
 
 def clip_rng(corpus: str, clip_id: str, scenario: str, severity: float, seed: str = "") -> np.random.Generator:
@@ -24,6 +25,11 @@ def clip_rng(corpus: str, clip_id: str, scenario: str, severity: float, seed: st
     key = "\x1f".join((BENCHMARK_VERSION, corpus, clip_id, scenario, level, seed))
     digest = hashlib.blake2b(key.encode(), digest_size=16).digest()
     return np.random.Generator(np.random.SFC64(int.from_bytes(digest, "little")))
+
+
+def later_version(version: str) -> dict[str, str]:
+    """What a manifest or a record says of a scenario's version: nothing of the first, so that old files stay valid."""
+    return {} if version == FIRST_VERSION else {"scenario_version": version}
 
 
 def secret_seed(secret: bytes) -> str:

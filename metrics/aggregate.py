@@ -15,6 +15,7 @@ import numpy as np
 from srb.core.categories import ADVERSARIAL, AVERAGED
 from srb.core.errors import UserError
 from srb.core.names import parse
+from srb.core.seeding import FIRST_VERSION
 from srb.metrics.bootstrap import interval, rates, weights
 from srb.metrics.degradation import degradation, positions
 from srb.metrics.difficulty import Table, load
@@ -34,6 +35,7 @@ class ConfigCounts:
     counts: Counts
     source: str | None = None
     speakers: Sequence[str | None] | None = None
+    scenario_version: str = FIRST_VERSION
 
     @property
     def paired(self) -> bool:

@@ -54,7 +54,7 @@ def compare(
 ) -> list[Comparison]:
     """Compare two recognisers on the configs that both have; configs that only one has are named in `missing`."""
     first, second = ({_shared_name(c.config): c for c in run if c.category != REJECT} for run in (a, b))
-    both = [name for name in first if name in second]
+    both = [n for n in first if n in second and first[n].scenario_version == second[n].scenario_version]
     if not both:
         raise UserError("the two runs have no config in common; run both on the same configs")
     for name in both:
@@ -109,7 +109,7 @@ def _shared_name(config: str) -> str:
 
 
 def _renamed(counts: ConfigCounts, name: str) -> ConfigCounts:
-    return ConfigCounts(name, counts.category, counts.ids, counts.counts, counts.source, counts.speakers)
+    return replace(counts, config=name)
 
 
 def _same_clips(a: ConfigCounts, b: ConfigCounts) -> None:

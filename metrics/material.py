@@ -20,7 +20,7 @@ def is_stand_in(bank: str | None) -> bool:
     >>> is_stand_in("built-in bank (synthesised)"), is_stand_in("MS-SNSD"), is_stand_in(None)
     (True, False, False)
     """
-    return bool(bank) and str(bank).startswith(STAND_IN)
+    return any(name.startswith(STAND_IN) for name in str(bank or "").split(" + "))
 
 
 def stand_ins(configs: Mapping[str, Mapping[str, Any]], language: str) -> list[str]:

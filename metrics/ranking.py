@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 
 from srb.core.categories import ADVERSARIAL, AVERAGED
+from srb.core.seeding import FIRST_VERSION
 
 RULE = "srb-rank-1"
 CLEAN_CEILING = 50.0  # points of WER on clean speech; the worst recogniser of the paper's Table 1 has 25.7
@@ -176,6 +177,12 @@ def belongs(entry: Mapping[str, Any], language: str) -> bool:
     return language in (entry["language"], f"{entry['language']} {entry['corpus']}")
 
 
+def versioned(config: str, entry: Mapping[str, Any]) -> str:
+    """What a config is shared under: its name, and the version of its scenario where that is not the first."""
+    version = entry.get("scenario_version", FIRST_VERSION)
+    return config if version == FIRST_VERSION else f"{config} (version {version})"
+
+
 def candidate_of(result: Mapping[str, Any], language: str) -> Candidate:
     """A recogniser's entry in the ranking, from its `results.json`."""
     entries = {c: e for c, e in result["configs"].items() if belongs(e, language)}
@@ -183,7 +190,7 @@ def candidate_of(result: Mapping[str, Any], language: str) -> Candidate:
     known = [entry["wer"]["value"] for entry in clean if entry["wer"]]
     clips = sum(entry["utterances"] for entry in clean)
     rows = [
-        ConfigRow(c, e["category"], e["wer"]["value"], e["clean_wer"], e["difficulty"])
+        ConfigRow(versioned(c, e), e["category"], e["wer"]["value"], e["clean_wer"], e["difficulty"])
         for c, e in entries.items()
         if e["wer"]
     ]

@@ -37,6 +37,7 @@ SLICES = ("gender", "accent", "age")
 LIBRARIES = ("speech-robust-bench", "numpy", "rapidfuzz")
 RUN_KEYS = ("spec", "adapter", "target", "asked", "revision", "options", "data", "versions", "machine", "updated")
 CONFIG_KEYS = ("language", "corpus", "scenario", "severity", "category", "source", "bank", "benchmark_version")
+VERSION = "scenario_version"  # only of a scenario that has changed since its first version
 HASHES = ("content_sha256", "rows_sha256")
 Json = dict[str, Any]
 
@@ -210,6 +211,7 @@ def _about(predictions: Predictions, hashes: Mapping[str, str]) -> Json:
     derived = {"language": name.language, "corpus": name.corpus, "scenario": name.scenario, "severity": name.severity}
     return {
         **{key: entry.get(key, derived.get(key)) for key in CONFIG_KEYS},
+        **({VERSION: entry[VERSION]} if VERSION in entry else {}),
         "rows": len(predictions.lines),
         "of": entry.get("of"),
         "failed": predictions.failed,

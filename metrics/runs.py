@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from srb.core.errors import UserError
 from srb.core.names import parse
+from srb.core.seeding import FIRST_VERSION
 from srb.metrics.aggregate import ConfigCounts
 from srb.metrics.scenario_facts import RECORDINGS
 from srb.metrics.scoring import align
@@ -59,7 +60,8 @@ class Predictions:
         source = self.entry.get("source")
         if name.scenario != "clean" and (source is None or category in RECORDINGS):
             source = source or f"{name.language}_clean"
-        return ConfigCounts(self.config, category, self.column("id"), counts, source, self.column("speaker"))
+        version = str(self.entry.get("scenario_version", FIRST_VERSION))
+        return ConfigCounts(self.config, category, self.column("id"), counts, source, self.column("speaker"), version)
 
 
 @dataclass(frozen=True)

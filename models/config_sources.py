@@ -32,6 +32,7 @@ from srb.core.language_codes import is_language_code
 from srb.core.names import parse
 from srb.core.row_hashes import transcripts_digest
 from srb.core.secrets import mask_secrets
+from srb.core.seeding import FIRST_VERSION, later_version
 from srb.models import authors_data
 from srb.models.interface import Clip
 
@@ -168,6 +169,7 @@ class Config:
             "content_sha256": self.manifest.get("content_sha256"),
             "rows_sha256": transcripts_digest((row.id, row.text) for row in self.rows),
             "fingerprint": self.manifest.get("fingerprint"),
+            **later_version(str(self.manifest.get("scenario_version", FIRST_VERSION))),
         }
 
     def content_sha256(self, known: Mapping[str, Any], changed: bool) -> str | None:

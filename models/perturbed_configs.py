@@ -31,7 +31,7 @@ from srb.core.engines import Processes
 from srb.core.errors import UserError
 from srb.core.names import ConfigName
 from srb.core.row_hashes import content_digest, transcripts_digest
-from srb.core.seeding import BENCHMARK_VERSION
+from srb.core.seeding import BENCHMARK_VERSION, later_version
 from srb.models.config_sources import ClipRow, Config
 from srb.models.interface import Clip, cores
 
@@ -203,11 +203,12 @@ class PerturbedConfig(Config):
             "severity": self.job.severity,
             "category": scenario.category,
             "source": None if scenario.name == "clean" else str(name.clean),
-            "bank": self.origin.banks.describe(scenario.bank) if scenario.bank else None,
+            "bank": self.origin.banks.describe(*scenario.banks),
             "benchmark_version": BENCHMARK_VERSION,
             "content_sha256": None,
             "rows_sha256": transcripts_digest((row.id, row.text) for row in self.rows),
             "fingerprint": self.clips.fingerprint(self.job, self.origin.banks),
+            **later_version(scenario.edition),
         }
 
     def content_sha256(self, known: Mapping[str, Any], changed: bool) -> str | None:

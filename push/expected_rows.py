@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from srb.builders.manifests import MANIFEST
 from srb.core.errors import UserError
+from srb.core.seeding import FIRST_VERSION, later_version
 
 if TYPE_CHECKING:
     from srb.models.config_sources import Config
@@ -41,6 +42,7 @@ class Expected:
     category: str
     source: str | None
     bank: str | None = None
+    scenario_version: str = FIRST_VERSION
 
 
 def people_digest(lines: Iterable[Mapping[str, Any]]) -> str:
@@ -70,13 +72,19 @@ def expected_of(config: Config) -> Expected:
         rows=len(config.rows),
         rows_sha256=about["rows_sha256"],
         people_sha256=people_digest(people),
+        scenario_version=manifest.get("scenario_version", FIRST_VERSION),
         **{key: about[key] for key in ("language", "corpus", "scenario", "severity", "category", "source", "bank")},
     )
 
 
 def to_json(configs: Mapping[str, Expected]) -> str:
     """The file's text."""
-    return json.dumps({"schema": 1, "configs": {c: asdict(e) for c, e in sorted(configs.items())}}, indent=1) + "\n"
+    return json.dumps({"schema": 1, "configs": {c: _entry(e) for c, e in sorted(configs.items())}}, indent=1) + "\n"
+
+
+def _entry(expected: Expected) -> dict[str, Any]:
+    entry = asdict(expected)
+    return {**entry, **later_version(entry.pop("scenario_version"))}
 
 
 def from_json(text: str | bytes) -> dict[str, Expected]:

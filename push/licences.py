@@ -72,6 +72,11 @@ class Terms:
         return [licence for licence in self.licences if _has("SA", licence)]
 
 
+def bank_names(manifest: Mapping[str, Any]) -> list[str]:
+    """The banks that a config was made with: none, one, or, of a chain, several."""
+    return str(manifest["bank"]).split(" + ") if manifest.get("bank") else []
+
+
 def terms(manifest: Mapping[str, Any], rows: Iterable[str] = (), banks: Mapping[str, str] | None = None) -> Terms:
     """The terms of a config: of its corpus, of its rows where they have their own, and of its bank."""
     corpus = manifest["corpus"]
@@ -79,7 +84,7 @@ def terms(manifest: Mapping[str, Any], rows: Iterable[str] = (), banks: Mapping[
     known = {*(part.strip() for part in str(corpus["licence"]).split(" AND ")), str(corpus["licence"])}
     for licence in sorted(set(rows) - known):
         sources[f"some clips of {corpus['title']}" if not is_unknown(licence) else str(corpus["title"])] = licence
-    if bank := manifest.get("bank"):
+    for bank in bank_names(manifest):
         sources[bank] = {**BANKS, **(banks or {})}.get(bank, "unknown")
     return Terms(manifest["config"], sources, not corpus.get("derivatives_allowed", False))
 

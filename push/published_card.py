@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from srb.builders.dataset_card import TITLE, make_card
-from srb.push.licences import Terms, hub_licence
+from srb.push.licences import Terms, bank_names, hub_licence
 
 FRAMEWORK = "speech-robust-bench"  # what makes the scores: `srb score`
 Manifest = dict[str, Any]
@@ -41,7 +41,7 @@ def _attribution(manifests: Sequence[Manifest], terms: Mapping[str, Terms]) -> s
         note = f" {corpus['note']}" if corpus.get("note") else ""
         lines.append(f"- **{corpus['title']}**, {corpus['licence']}, <{corpus['url']}>: {corpus['citation']}{note}")
     banks = {name: licence for each in terms.values() for name, licence in each.sources.items()}
-    for name in sorted({manifest["bank"] for manifest in manifests if manifest.get("bank")}):
+    for name in sorted({bank for manifest in manifests for bank in bank_names(manifest)}):
         lines.append(f"- **{name}** (noises, music or rooms), {banks[name]}")
     lines.append("")
     lines.append(

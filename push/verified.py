@@ -21,6 +21,7 @@ import numpy as np
 
 from srb.core.errors import UserError
 from srb.core.files import write_atomically
+from srb.core.seeding import FIRST_VERSION, later_version
 from srb.metrics import aggregate, results
 from srb.metrics.aggregate import MEASURES
 from srb.metrics.integrity import digest
@@ -135,6 +136,7 @@ def compact(result: Json, facts: Json, predictions_url: str | None) -> Json:
         "configs": {
             config: {
                 **{key: entry[key] for key in ("language", "corpus", "scenario", "severity", "category")},
+                **later_version(entry.get("scenario_version", FIRST_VERSION)),
                 **measures(entry),
                 "clean_wer": entry["clean_wer"],
                 "difficulty": entry["difficulty"],

@@ -18,7 +18,7 @@ from typing import Any
 
 from srb.core.errors import UserError
 from srb.core.row_hashes import transcripts_digest
-from srb.core.seeding import BENCHMARK_VERSION
+from srb.core.seeding import BENCHMARK_VERSION, FIRST_VERSION, later_version
 from srb.metrics import results
 from srb.metrics.runs import Run
 from srb.push import adversarial, parquet_predictions, submission, untrusted_json
@@ -242,6 +242,7 @@ def _entry(path: Path, lines: list[Json], expected: Expected) -> Json:
 
     keys = ("language", "corpus", "scenario", "severity", "category", "source", "bank", "benchmark_version")
     about = {key: getattr(expected, key) for key in (*keys, "content_sha256", "rows_sha256")}
+    about |= later_version(expected.scenario_version)
     config: Any = SimpleNamespace(about=about, rows=lines)
     record = record_of(config, (json.dumps(line).encode() for line in lines))
     return {**record, "sha256": submission.file_facts(path)["sha256"]}
@@ -254,7 +255,9 @@ def _check_run(verdict: Verdict, about: Json, entries: Mapping[str, Json]) -> No
         return
     for config, entry in entries.items():
         theirs = claimed[config] if isinstance(claimed[config], dict) else {}
-        for key, value in entry.items():
+        version = {"scenario_version": FIRST_VERSION}
+        theirs = {**version, **theirs}
+        for key, value in {**version, **entry}.items():
             if not close(theirs.get(key), value, TIME_TOLERANCE):
                 what = "this benchmark has" if key.endswith(("version", "content_sha256")) else "it is"
                 verdict.refuse(

@@ -210,7 +210,7 @@ class RandomPerturb(_Transform):
     ) -> None:
         super().__init__(p, seed, audio_column, noise_dir, rir_dir, file)
         names = [scenarios] if isinstance(scenarios, str) else list(scenarios)
-        rows = [row for row in choose(names, load_table(file)) if row.function and (names or row.has_speech)]
+        rows = [row for row in choose(names, load_table(file)) if row.perturbs and (names or row.has_speech)]
         if not rows:
             raise UserError(f"none of {', '.join(names)} is a scenario that perturbs clips")
         self.scenarios = tuple(row.name for row in rows)

@@ -9,7 +9,7 @@ from typing import Any
 from srb.builders.apply import FILE_CORPUS, perturb_clip
 from srb.builders.banks import Banks
 from srb.builders.custom import load_table
-from srb.builders.scenarios import Scenario, find
+from srb.builders.scenarios import Scenario, check_can_perturb, find
 from srb.core.audio import RATE, encode_flac, from_pcm16, to_pcm16
 from srb.core.errors import UserError
 from srb.core.sample_arrays import like, mono_at_benchmark_rate
@@ -96,8 +96,7 @@ def check_scenario(name: str, severity: Any, file: Folder = None, value: float |
     if isinstance(severity, bool) or not isinstance(severity, int | float):
         raise UserError(f"a severity is a number, 1 for the mildest, not {severity!r}")
     scenario = find(name, load_table(file))
-    if scenario.function is None:
-        raise UserError(f"scenario '{name}' is made by {scenario.maker}, not by perturbing a clip")
+    check_can_perturb(scenario)
     return scenario.chosen(severity, value)
 
 

@@ -27,12 +27,15 @@ class Banks:
             self._open[kind] = open_bank(kind, self.rir_dir if kind in ROOMS else self.noise_dir)
         return self._open[kind]
 
-    def describe(self, kind: str) -> str:
-        """Where a bank's recordings come from."""
-        return self.get(kind).title
+    def describe(self, *kinds: str) -> str | None:
+        """Where the recordings of some banks come from, each source once; None without a bank."""
+        return " + ".join(dict.fromkeys(self.get(kind).title for kind in kinds)) or None
 
-    def fingerprint(self, kind: str) -> str | None:
-        """Hash of a bank's recordings as the file system tells of them, None for the built-in bank."""
+    def fingerprint(self, *kinds: str) -> str | None:
+        """Hash of the recordings of some banks as the file system tells of them, None for built-in banks alone."""
+        return " + ".join(filter(None, map(self._fingerprint, kinds))) or None
+
+    def _fingerprint(self, kind: str) -> str | None:
         bank = self.get(kind)
         if not isinstance(bank, FolderBank | FolderRooms):
             return None

@@ -38,20 +38,20 @@ def telephone(samples: Samples, rate: int, value: None, rng: np.random.Generator
     low_hz, high_hz = TELEPHONE_BAND_HZ
     narrow = butterworth(convert_rate(samples, rate, TELEPHONE_RATE), TELEPHONE_RATE, low_hz, "highpass", order=4)
     line = _round_trip(butterworth(narrow, TELEPHONE_RATE, high_hz, "lowpass", order=4), TELEPHONE_RATE, "WAV", "ULAW")
-    return _to_length(convert_rate(line, TELEPHONE_RATE, rate), len(samples))
+    return fit_length(convert_rate(line, TELEPHONE_RATE, rate), len(samples))
 
 
 def gsm(samples: Samples, rate: int, value: None, rng: np.random.Generator) -> Samples:
     """A mobile call: 8 kHz through the GSM 06.10 full-rate codec, 13 kbit/s."""
     call = _round_trip(convert_rate(samples, rate, TELEPHONE_RATE), TELEPHONE_RATE, "WAV", "GSM610")
-    return _to_length(convert_rate(call, TELEPHONE_RATE, rate), len(samples))
+    return fit_length(convert_rate(call, TELEPHONE_RATE, rate), len(samples))
 
 
 def mp3(samples: Samples, rate: int, kbps: int, rng: np.random.Generator) -> Samples:
     """MP3 at a constant bit rate."""
     level = _level(kbps, *(MPEG2_KBPS if rate <= MPEG2_MAX_RATE else MPEG1_KBPS))
     coded = _decode(_encode(samples, rate, "MP3", "MPEG_LAYER_III", level, "CONSTANT"))
-    return _to_length(coded[MP3_DELAY:] if len(coded) > len(samples) else coded, len(samples))
+    return fit_length(coded[MP3_DELAY:] if len(coded) > len(samples) else coded, len(samples))
 
 
 def opus(samples: Samples, rate: int, kbps: int, rng: np.random.Generator) -> Samples:
@@ -69,7 +69,7 @@ def _level(kbps: float, lowest: float, highest: float) -> float:
 
 
 def _round_trip(samples: Samples, rate: int, container: str, codec: str, level: float | None = None) -> Samples:
-    return _to_length(_decode(_encode(samples, rate, container, codec, level)), len(samples))
+    return fit_length(_decode(_encode(samples, rate, container, codec, level)), len(samples))
 
 
 def _encode(
@@ -89,5 +89,6 @@ def _decode(coded: bytes) -> Samples:
     return soundfile.read(io.BytesIO(coded), dtype="float32")[0]
 
 
-def _to_length(samples: Samples, length: int) -> Samples:
+def fit_length(samples: Samples, length: int) -> Samples:
+    """The clip cut to a length, or with silence up to it."""
     return np.pad(samples[:length], (0, max(0, length - len(samples))))

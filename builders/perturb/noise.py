@@ -6,10 +6,15 @@ no SNR: the clip then comes back as it was.
 
 from __future__ import annotations
 
+import math
+from functools import lru_cache
+
 import numpy as np
 
 from srb.builders.recording import Recording
 from srb.core.audio import Samples
+
+SWELL_S, SWELL_DB = 4.0, 10.0  # a car that passes: how long a period of moving noise is, and how far it swings
 
 
 def gaussian(samples: Samples, rate: int, snr_db: float, rng: np.random.Generator) -> Samples:
@@ -20,6 +25,23 @@ def gaussian(samples: Samples, rate: int, snr_db: float, rng: np.random.Generato
 def add_noise(samples: Samples, rate: int, snr_db: float, rng: np.random.Generator, noise: Recording) -> Samples:
     """A noise recording at an SNR."""
     return mix(samples, noise.samples, snr_db)
+
+
+def add_moving_noise(samples: Samples, rate: int, snr_db: float, rng: np.random.Generator, noise: Recording) -> Samples:
+    """A noise recording that comes and goes, 10 dB up and down in 4 s, at an SNR over the whole utterance."""
+    swell = _swell(rate)
+    begin = int(rng.integers(len(swell)))
+    gains = to_length(np.concatenate((swell[begin:], swell[:begin])), len(samples))
+    return mix(samples, to_length(noise.samples, len(samples)) * gains if len(noise.samples) else noise.samples, snr_db)
+
+
+@lru_cache(maxsize=2)
+def _swell(rate: int) -> Samples:
+    """One period of the gain, a sine in dB."""
+    count = round(SWELL_S * rate)
+    # The C library's functions: NumPy's own differ in the last bit between processors.
+    gains_db = (SWELL_DB * math.sin(2 * math.pi * index / count) for index in range(count))
+    return np.array([10 ** (gain / 20) for gain in gains_db], dtype=np.float32)
 
 
 def mix(samples: Samples, noise: Samples, snr_db: float) -> Samples:

@@ -1,7 +1,7 @@
 """Windowed-sinc resampling as torchaudio defines it (`functional.resample`, Hann, width 6, roll-off 0.99).
 
 `speed` is torchaudio's `Speed` (pitch moves with speed); `resample` goes down to a fraction of the rate and back, so
-that what lies above the lower Nyquist frequency is lost (SRB, Appendix A).
+that what lies above the lower Nyquist frequency is lost (SRB, Appendix A). `odd_rate` is the worst way to convert.
 """
 
 from __future__ import annotations
@@ -27,6 +27,19 @@ def resample(samples: Samples, rate: int, fraction: float, rng: np.random.Genera
     """Down to `fraction` of the rate and back, at the clip's own length."""
     low_rate = int(rate * fraction)
     return sinc_resample(sinc_resample(samples, rate, low_rate), low_rate, rate)[: len(samples)]
+
+
+def odd_rate(samples: Samples, rate: int, rate_hz: float, rng: np.random.Generator) -> Samples:
+    """To another rate and back by straight lines between samples, as cheap converters do: images and aliases stay."""
+    away, back = (int(rate), round(rate_hz)), (round(rate_hz), int(rate))
+    there = _interpolated(samples, *away, -(-len(samples) * away[1] // away[0]))
+    return _interpolated(there, *back, len(samples))
+
+
+def _interpolated(samples: Samples, source_rate: int, rate: int, length: int) -> Samples:
+    places, rest = np.divmod(np.arange(length, dtype=np.int64) * source_rate, rate)
+    left, right = (samples[np.minimum(index, len(samples) - 1)] for index in (places, places + 1))
+    return left + (right - left) * (rest / rate).astype(np.float32)
 
 
 def sinc_resample(samples: Samples, source_rate: int, rate: int) -> Samples:

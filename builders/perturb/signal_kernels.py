@@ -216,3 +216,23 @@ def multiply_spectra(spectrum, other):
         re, im = spectrum[2 * i], spectrum[2 * i + 1]
         spectrum[2 * i] = re * other[2 * i] - im * other[2 * i + 1]
         spectrum[2 * i + 1] = re * other[2 * i + 1] + im * other[2 * i]
+
+
+@compiled(
+    types.void(_clip_out, _clip_in, types.int64, types.float64, types.float64, types.float64, types.float64),
+    error_model="numpy",
+)
+def control_level(out, samples, size, target, most, fall, rise):
+    """Gain control by frames: towards the gain that makes the RMS the target, at most `most`, on straight lines."""
+    gain = 1.0
+    for begin in range(0, len(samples), size):
+        end = min(begin + size, len(samples))
+        energy = 0.0
+        for index in range(begin, end):
+            energy += float(samples[index]) * float(samples[index])
+        level = np.sqrt(energy / (end - begin))
+        wanted = min(most, target / level) if level > 0 else most
+        change = (wanted - gain) * (fall if wanted < gain else rise)
+        for index in range(begin, end):
+            out[index] = samples[index] * (gain + change * ((index - begin + 1) / size))
+        gain += change

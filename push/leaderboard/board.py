@@ -21,7 +21,7 @@ import numpy as np
 from srb.core.categories import ADVERSARIAL, AVERAGED
 from srb.core.errors import UserError
 from srb.metrics.bootstrap import holm, interval, p_value
-from srb.metrics.ranking import Candidate, ConfigRow, Standing, rank
+from srb.metrics.ranking import Candidate, ConfigRow, Standing, rank, versioned
 from srb.push.leaderboard import files
 
 Json = dict[str, Any]
@@ -84,7 +84,7 @@ class Entry:
         clean = [entry for entry in configs.values() if entry["scenario"] == "clean"]
         clips = sum(entry["utterances"] for entry in clean)
         rows = [
-            ConfigRow(c, e["category"], e["wer"][0], e.get("clean_wer"), e.get("difficulty"))
+            ConfigRow(versioned(c, e), e["category"], e["wer"][0], e.get("clean_wer"), e.get("difficulty"))
             for c, e in configs.items()
             if "wer" in e
         ]

@@ -1,0 +1,103 @@
+"""Rows that came after the first edition of the data, and what a new version of a row changes: itself and its chains.
+
+The hashes are those of `srb build 'en-demo_*' --limit 2`, as in test_content_version_1.py.
+"""
+
+import importlib.metadata
+import json
+import platform
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import pytest
+import soundfile
+import soxr
+
+from srb.builders.banks import Banks
+from srb.builders.build import config_inputs, fingerprint
+from srb.builders.plan import DEMO, Job, clips, job_named, plan
+from srb.builders.rows import make_row
+from srb.builders.scenarios import SCENARIOS, chain, missing_packages, perturbations
+from srb.core.names import parse
+from srb.core.row_hashes import content_digest
+
+DATA = Path(__file__).parent / "data"
+PINNED = json.loads((DATA / "content_later_rows.json").read_text())
+FIRST = json.loads((DATA / "content_version_1.json").read_text())["content_sha256"]
+CLIPS = 2
+
+
+@cache
+def loaded():
+    corpus, utterances = clips(("en", "demo", None), DEMO, CLIPS)
+    return corpus, [(utterance, utterance.load()) for utterance in utterances]
+
+
+def content(job: Job) -> str:
+    return content_digest(make_row(job, clip, samples, Banks())["sha256"] for clip, samples in loaded()[1])
+
+
+def libraries() -> dict[str, str]:
+    """What the bytes of a codec depend on."""
+    known = {"libsndfile": soundfile.__libsndfile_version__, "libsoxr": soxr.__libsoxr_version__}
+    known["machine"] = platform.machine()
+    for package in ("av", "lc3py"):
+        try:
+            known[package] = importlib.metadata.version(package)
+        except importlib.metadata.PackageNotFoundError:
+            known[package] = ""
+    return known
+
+
+def of_a_library(config: str) -> bool:
+    row = SCENARIOS[parse(config).scenario]
+    return any(part.category == "codec" or part.packages for part in (row, *row.parts))
+
+
+def test_every_row_is_pinned_in_one_of_the_two_files():
+    here = {str(job.name) for job in plan(["en-demo_*"], DEMO)}
+    missing = {c for c in PINNED["content_sha256"] if missing_packages(SCENARIOS[parse(c).scenario])}
+    assert here == {c for c in FIRST if c.startswith("en-")} | set(PINNED["content_sha256"]) - missing
+    assert not set(FIRST) & set(PINNED["content_sha256"])
+
+
+def test_the_content_is_what_it_was():
+    pinned = {c: digest for c, digest in PINNED["content_sha256"].items() if not of_a_library(c)}
+    assert len(pinned) >= 24
+    assert {c for c, digest in pinned.items() if content(job_named(c)) != digest} == set()
+
+
+def test_the_content_of_codecs_is_what_it_was():
+    if libraries() != PINNED["libraries"]:
+        pytest.skip(f"pinned with {PINNED['libraries']}, this is {libraries()}")
+    pinned = {c: digest for c, digest in PINNED["content_sha256"].items() if of_a_library(c)}
+    assert {c for c, digest in pinned.items() if content(job_named(c)) != digest} == set()
+
+
+def test_a_new_version_of_a_row_leaves_all_others_as_they_are():
+    """`noise` in version 2: its own data changes, that of its chains too, and no other fingerprint or hash."""
+    table = {**SCENARIOS, "noise": replace(SCENARIOS["noise"], version=2)}
+    for row in SCENARIOS.values():
+        if row.parts:
+            table[row.name] = chain(row.name, row.help, row.source, row.severities, table)
+    corpus, _ = loaded()
+
+    def inputs(job: Job) -> str:
+        return fingerprint(config_inputs(job, corpus, ["clips", CLIPS], Banks(), seed=""))
+
+    jobs = [(str(job.name), job, job_named(str(job.name), table)) for job in plan(["en-demo_*"], DEMO)]
+    changed = {parse(name).scenario for name, before, after in jobs if inputs(before) != inputs(after)}
+    assert changed == {"noise", "street_call", "mobile_call"}
+    assert content(job_named("en-demo_noise_sev3", table)) != FIRST["en-demo_noise_sev3"]
+    for name in ("en-demo_noise_musan_sev3", "en-demo_gaussian_sev1"):
+        assert content(job_named(name, table)) == FIRST[name]
+    assert table["street_call"].edition == "1, noise 2"
+
+
+def test_the_first_version_is_written_nowhere():
+    corpus, _ = loaded()
+    for row in perturbations():
+        job = job_named(f"en-demo_{row.name}{'_sev1' if row.graded else ''}")
+        assert "scenario_version" not in config_inputs(job, corpus, [], Banks(), seed="")
+        assert (row.edition, row.stream) == ("1", row.name)
