@@ -51,8 +51,8 @@ def as_text(rows: Iterable[Scenario]) -> str:
         if chosen:
             lines += ["", f"{category.name}  {category.meaning}"]
         for row in chosen:
-            between = ", " if row.parts else " "
-            values = between.join(str(value) for value in (row.parameter, *row.severities) if value is not None)
-            lines.append(f"  {row.name:<18}{row.help:<28} {values}".rstrip())
+            values = () if row.parts else (value for value in (row.parameter, *row.severities) if value is not None)
+            lines.append(f"  {row.name:<18}{row.help:<28} {' '.join(map(str, values))}".rstrip())
+            lines += [f"    {number}: {steps}" for number, steps in enumerate(row.severities, 1)] if row.parts else []
     configs = sum(len(row.levels) for row in rows)
     return "\n".join([*lines[1:], "", f"{len(rows)} scenarios, {configs} with their severities"])

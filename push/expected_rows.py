@@ -84,7 +84,8 @@ def to_json(configs: Mapping[str, Expected]) -> str:
 
 def _entry(expected: Expected) -> dict[str, Any]:
     entry = asdict(expected)
-    return {**entry, **later_version(entry.pop("scenario_version"))}
+    version = entry.pop("scenario_version")
+    return {**entry, **later_version(version)}
 
 
 def from_json(text: str | bytes) -> dict[str, Expected]:

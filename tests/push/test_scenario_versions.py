@@ -1,0 +1,78 @@
+"""A scenario in a later version, from the manifest to the ranking: told, checked, and never set beside the first."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+from built_data import make_built
+from fake_runs import make_run
+from test_verify_hostile import edit
+
+from srb.metrics import results
+from srb.metrics.compare import compare
+from srb.metrics.ranking import candidate_of, shared_configs
+from srb.metrics.runs import open_run
+from srb.push import expected_rows, submission
+from srb.push.verify import verify
+
+CONFIGS = ["en_clean", "en_noise_sev1", "en_noise_sev3"]
+LATER = "en_noise_sev3"
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    return make_built(tmp_path_factory.mktemp("data") / "srb", CONFIGS, clips=30)
+
+
+def with_later_version(data):
+    path = data / LATER / "_manifest.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "scenario_version": "2"}))
+    return data
+
+
+def sent(folder, data):
+    run = make_run(folder / "run", data, "m", 0.2, 0)
+    return submission.make(run, folder / "sent", {"owner": "acme", "name": "m"})
+
+
+def test_the_version_goes_from_the_manifest_to_results_and_verification(tmp_path):
+    data = with_later_version(make_built(tmp_path / "srb", CONFIGS, clips=30))
+    known = expected_rows.load(str(data))
+    assert {config: entry.scenario_version for config, entry in known.items()} == {
+        **dict.fromkeys(CONFIGS, "1"),
+        LATER: "2",
+    }
+    text = expected_rows.to_json(known)
+    assert text.count("scenario_version") == 1
+    assert expected_rows.from_json(text) == known
+    folder = sent(tmp_path, data)
+    verdict = verify(folder, known)
+    assert verdict.accepted, verdict.reasons
+    entries = verdict.results["configs"]
+    assert [entry.get("scenario_version") for entry in entries.values()] == [None, None, "2"]
+    edit(folder, "run.json", lambda run: run["configs"][LATER].pop("scenario_version"))
+    assert f"run.json: {LATER}.scenario_version says 1, this benchmark has 2" in verify(folder, known).reasons
+
+
+def test_results_of_the_first_version_are_refused_by_a_later_one_and_the_other_way(data, tmp_path):
+    folder, known = sent(tmp_path, data), expected_rows.load(str(data))
+    assert verify(folder, known).accepted
+    later = {**known, LATER: replace(known[LATER], scenario_version="2")}
+    assert any("scenario_version says 1, this benchmark has 2" in reason for reason in verify(folder, later).reasons)
+
+
+def test_configs_of_two_versions_are_not_set_side_by_side(data, tmp_path):
+    first = make_run(tmp_path / "a", data, "a", 0.2, 0)
+    second = make_run(tmp_path / "b", data, "b", 0.3, 1)
+    path = second / "run.json"
+    about = json.loads(path.read_text())
+    about["configs"][LATER]["scenario_version"] = "2"
+    path.write_text(json.dumps(about))
+    runs = [open_run(folder) for folder in (first, second)]
+    candidates = [candidate_of(results.results(run), "en") for run in runs]
+    assert shared_configs(candidates) == {"en_clean", "en_noise_sev1"}
+    rows = {row.name: row for row in compare(*(run.counts() for run in runs), replicates=50)}
+    assert rows["noise_env"].configs == 1
+    assert rows["noise_env"].missing == (LATER,)
