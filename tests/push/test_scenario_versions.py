@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from built_data import make_built
 from fake_runs import make_run
-from test_verify_hostile import edit
+from test_verify_hostile import edit, seal
 
 from srb.metrics import results
 from srb.metrics.compare import compare
@@ -53,6 +53,7 @@ def test_the_version_goes_from_the_manifest_to_results_and_verification(tmp_path
     entries = verdict.results["configs"]
     assert [entry.get("scenario_version") for entry in entries.values()] == [None, None, "2"]
     edit(folder, "run.json", lambda run: run["configs"][LATER].pop("scenario_version"))
+    seal(folder)
     assert f"run.json: {LATER}.scenario_version says 1, this benchmark has 2" in verify(folder, known).reasons
 
 
