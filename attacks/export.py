@@ -23,8 +23,9 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
-from srb.attacks.clips import AttackClip, batches, clips_of, snr_db, window_clips
+from srb.attacks.clips import AttackClip, batches, clips_of, snr_db, to_float, window_clips
 from srb.attacks.gradient_loop import Attack, Attacked
+from srb.attacks.masking import above_threshold
 from srb.builders.build import finish
 from srb.builders.dataset_card import write_card
 from srb.builders.manifests import MANIFEST, read_manifest
@@ -205,6 +206,7 @@ class _Export:
             **({self.scenario.parameter: self.scenario.value(self.attack.severity)} if self.scenario.parameter else {}),
             **{key: value for key, value in self.attack.describe().items() if value is not None and key != "severity"},
             **attacked.facts,
+            "above_threshold": round(above_threshold(attacked.clip.samples, to_float(attacked.pcm)), 4),
         }
         return {
             **row,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -21,11 +22,18 @@ def is_adversarial(config: str) -> bool:
 
 
 def of_lines(lines: Sequence[Mapping[str, Any]], normaliser: str) -> dict[str, float]:
-    """The success rates of one config's predictions; targeted ones where every line has its `target`."""
+    """The success rates of one config's predictions, targeted ones where every line has its `target`.
+
+    With the mean SNR reached (`snr_db`) and the mean share above the masking threshold (`above_threshold`, in %).
+    """
     references, predictions = ([str(line.get(key) or "") for line in lines] for key in ("text", "pred_text"))
     targets = [line["target"] for line in lines if line.get("target")]
     targeted = bool(lines) and len(targets) == len(lines)
     rates = success_rates(references, predictions, targets if targeted else None, normaliser=normaliser)
+    heard = [line["above_threshold"] for line in lines if line.get("above_threshold") is not None]
+    reached = [line["snr_db"] for line in lines if line.get("snr_db") is not None]
+    rates |= {"snr_db": statistics.fmean(reached)} if reached else {}
+    rates |= {"above_threshold": 100 * statistics.fmean(heard)} if heard else {}
     return {name: round(value, 4) for name, value in rates.items()}
 
 
@@ -44,14 +52,15 @@ class AttackRow:
 
     def cells(self) -> list[str]:
         """The row as text, in the order of HEADS."""
-        rates = [self.rates.get(name) for name in ("uasr", "uasr_char", "tasr", "tasr_char", "exact")]
+        rates = [self.rates.get(name) for name in RATES]
         numbers = [f"{value:.1f}" if value is not None else "" for value in (self.wer, self.noise_wer, *rates)]
         bound = f"{self.snr_db:g}" if self.snr_db is not None else ""
         return [self.attack, bound, str(self.clips), *numbers]
 
 
+RATES = ("snr_db", "above_threshold", "uasr", "uasr_char", "tasr", "tasr_char", "exact")
 HEADS = (
-    *("attack\n", "bound\ndB", "clips\n", "WER\n%", "noise\nWER %"),
+    *("attack\n", "bound\ndB", "clips\n", "WER\n%", "noise\nWER %", "SNR\ndB", "heard\n%"),
     *("UASR\nwords", "UASR\nchars", "TASR\nwords", "TASR\nchars", "exact\n%"),
 )
 

@@ -48,6 +48,7 @@ COLUMNS = {
     "accent": ("accent", "accents"),
     "duration": ("duration",),
 }
+ATTACK_FACTS = ("target", "snr_db", "above_threshold")  # of a row of an adversarial config, told to its prediction
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +64,7 @@ class ClipRow:
     gender: str | None
     age: str | None
     accent: str | None
-    target: str | None = None  # what a targeted attack wants to be written
+    attack: Mapping[str, Any] = field(default_factory=dict)  # of an adversarial config: ATTACK_FACTS, as far as known
 
 
 @dataclass(frozen=True)
@@ -139,17 +140,20 @@ class Config:
             durations,
             languages,
             *(column(name) for name in ("speaker", "gender", "age", "accent")),
-            self._targets() or [None] * count,
+            self._attack_facts() or [{}] * count,
             strict=True,
         )
         return [ClipRow(*values) for values in fields]
 
-    def _targets(self) -> list[str | None]:
-        """The targets of an adversarial config's rows, empty for other configs."""
-        if not parse(self.name).model or "parameters" not in _schema(self.files[0]).names:
+    def _attack_facts(self) -> list[dict[str, Any]]:
+        """What an attack says of each row: its target, the SNR reached, the share that is heard. Else empty."""
+        needed = ["parameters", "snr_db"]
+        if not parse(self.name).model or not set(needed) <= set(_schema(self.files[0]).names):
             return []
-        texts = [text for group in self.groups for text in group.read(["parameters"]).column(0).to_pylist()]
-        return [json.loads(text or "{}").get("target") for text in texts]
+        tables = [group.read(needed).to_pydict() for group in self.groups]
+        rows = [pair for table in tables for pair in zip(table["parameters"], table["snr_db"], strict=True)]
+        known = [{**json.loads(text or "{}"), "snr_db": None if snr is None else round(snr, 2)} for text, snr in rows]
+        return [{key: facts[key] for key in ATTACK_FACTS if key in facts} for facts in known]
 
     @cached_property
     def about(self) -> dict[str, Any]:

@@ -226,6 +226,9 @@ LINE = {
     "accent": text(LONGEST["accent"], null=True),
     "language": text(LONGEST["language"], null=True),
     "loudness_dbfs": number(-200, 10, null=True),
+    "target": text(LONGEST["text"]),
+    "snr_db": number(-200, 400, null=True),
+    "above_threshold": number(0, 1),
     "error": text(2_000),
 }
 LINE_NEEDS = ("id", "audio_filepath", "duration", "time", "text", "pred_text")

@@ -13,6 +13,7 @@ from srb.metrics.ranking import Standing, order
 from srb.metrics.results import Json, check_comparable, load
 from srb.metrics.runs import open_run
 from srb.models.config_sources import ConfigSource
+from srb.report.attacked_clips import AttackedClip, attacked_clips
 from srb.report.metadata import About
 from srb.report.word_study import Study, study
 
@@ -29,6 +30,7 @@ class Model:
     studies: Mapping[str, Study]
     about: About = field(default_factory=About)
     cards: Mapping[str, Json] = field(default_factory=dict)
+    attacked: Sequence[AttackedClip] = ()
 
     def rows(self, language: str) -> Json | None:
         """Its tables of one language."""
@@ -95,7 +97,8 @@ def gather(
     for index, i in enumerate(order):
         about = meta.get(names[i]) or meta.get(results[i]["model"]) or About()
         studies, cards = _look(folders[i], results[i], max(embed, 6))
-        models.append(Model(index, names[i], results[i], studies, about, cards))
+        attacked = attacked_clips(folders[i], results[i], data, embed) if data and embed else []
+        models.append(Model(index, names[i], results[i], studies, about, cards, attacked))
         advance()
     return Report(models, _audio(models, data, embed) if data and embed else {}, population or {})
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 
 import jiwer
@@ -12,8 +13,11 @@ pytest.importorskip("torch")
 
 from tone_config import one_thread, tone_data  # noqa: F401
 
+from srb.attacks.clips import clips_of
 from srb.cli.main import main
+from srb.core.audio import read
 from srb.metrics.attack_success import attack_rows
+from srb.models.config_sources import open_data
 
 
 @pytest.fixture
@@ -34,13 +38,19 @@ def lines_of(run, config: str) -> list[dict]:
     return [json.loads(line) for line in (run / f"{config}.jsonl").read_text().splitlines()]
 
 
-def test_success_rates_are_in_the_results(run) -> None:
+def test_success_rates_are_in_the_results(run, tone_data) -> None:  # noqa: F811
     configs = json.loads((run / "results.json").read_text())["configs"]
     lines = lines_of(run, "en-tones_pgd_sev4-toy")
     by_hand = 100 * np.mean([min(jiwer.wer(line["text"], line["pred_text"]), 1) for line in lines])
     assert configs["en-tones_pgd_sev4-toy"]["attack"]["uasr"] == pytest.approx(by_hand, abs=1e-3)
     assert "tasr" not in configs["en-tones_pgd_sev4-toy"]["attack"]
     assert "attack" not in configs["en-tones_clean"]
+    rows = open_data(str(tone_data)).config("en-tones_pgd_sev4-toy")
+    clips = [(clip.samples, clip.id) for clip in clips_of(rows)]
+    clean = {clip.id: clip.samples for clip in clips_of(open_data(str(tone_data)).config("en-tones_clean"))}
+    by_hand = [10 * np.log10(np.sum(clean[i] ** 2) / np.sum((x - clean[i]) ** 2)) for x, i in clips]
+    assert configs["en-tones_pgd_sev4-toy"]["attack"]["snr_db"] == pytest.approx(np.mean(by_hand), abs=0.02)
+    assert 0 < configs["en-tones_pgd_sev4-toy"]["attack"]["above_threshold"] <= 100
     lines = lines_of(run, "en-tones_cw-toy")
     assert {line["target"] for line in lines} == {"ba", "ab cd"}
     to_target = [jiwer.cer(line["target"], line["pred_text"]) for line in lines]
@@ -63,6 +73,28 @@ def test_the_table_and_the_report_show_them(run, tmp_path, capsys, monkeypatch) 
     section = section[: section.index("</section>")]
     assert "TASR words" in section
     assert "success of pgd over SNR" in section
+
+
+def test_the_report_shows_transfer_and_plays_what_was_added(run, tone_data, tmp_path) -> None:  # noqa: F811
+    where = ["--data", str(tone_data), "--out", str(run.parent), "--name", "other", "--quiet"]
+    assert main(["run", "--model", "python:small:Seq2Seq", "en-tones_clean", "en-tones_pgd_sev*", *where]) == 0
+    page = tmp_path / "page.html"
+    words = ["report", str(run), str(run.parent / "other"), "--data", str(tone_data), "--out", str(page)]
+    assert main([*words, "--embed-audio", "2"]) == 0
+    section = page.read_text().partition('id="attacks"')[2].partition("</section>")[0]
+    matrix = section[section.index("<h3>Transfer") : section.index("<h3>Attacked clips")]
+    rows = attack_rows(json.loads((run.parent / "other" / "results.json").read_text()))
+    for row in rows:
+        assert f"other on clips made for toy: WER {row.wer:.1f}, UASR {row.rates['uasr']:.1f}" in matrix
+    assert matrix.count("outline") == 2  # toy under its own attack, at two SNRs
+    clip = section[section.index("<h3>Attacked clips") :]
+    assert clip.count("<article") == 4  # two configs of each model
+    assert clip.count("<audio") == clip.count("data:image/png") == 12
+    flac = [part.partition('"')[0] for part in clip.split("data:audio/flac;base64,")[1:4]]
+    before, after, added = (read(base64.b64decode(text)) for text in flac)
+    change = after - before
+    assert np.corrcoef(added, change)[0, 1] > 0.999
+    assert np.abs(added).max() == pytest.approx(0.5, abs=1e-3)
 
 
 def test_white_noise_at_the_same_snr_stands_beside_an_attack() -> None:
