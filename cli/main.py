@@ -19,6 +19,7 @@ COMMANDS = {
     "check": "hash built configs again: are they still what they were built as?",
     "perturb": "apply a scenario to one audio file, or all scenarios with a page to look at and listen to",
     "quality": "add DNSMOS and PESQ columns to built configs",
+    "probe": "train a small head above a frozen encoder, and see which layers and encoders matter",
     "run": "run a recogniser over dataset configs and keep its transcripts",
     "attack": "make the adversarial configs of one model",
     "score": "score the transcripts of a run: WER, WERD, NWERD with intervals, per config, category and overall",
@@ -37,7 +38,7 @@ COMMANDS = {
     "metrics": "install the metrics for evaluate.load by name, or export one as a Space",
 }
 # The commands that take up what an earlier, interrupted one has finished; the others are done in seconds.
-RESUMING = {"demo", "build", "quality", "run", "attack", "push"}
+RESUMING = {"demo", "build", "quality", "probe", "run", "attack", "push"}
 
 
 def main(argv: Sequence[str] | None = None) -> int:

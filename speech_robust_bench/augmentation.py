@@ -9,7 +9,6 @@ otherwise. So it is the same in every worker, with any number of them, in any or
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,22 +16,12 @@ import numpy as np
 from speech_robust_bench.one_clip import Folder, check_scenario, open_banks
 from srb.builders.apply import FILE_CORPUS, Perturbed, perturb_clip
 from srb.builders.custom import load_table
-from srb.builders.scenarios import Scenario, choose, find
+from srb.builders.random_scenarios import Draw, RandomScenarios, draw_for_clip
+from srb.builders.scenarios import Scenario, find
 from srb.core.audio import RATE, from_pcm16, read, resample, to_pcm16
 from srb.core.errors import UserError
 from srb.core.sample_arrays import channels_of, check_rate, like
-from srb.core.seeding import clip_rng, content_id
-
-
-@dataclass(frozen=True)
-class Draw:
-    """What was drawn for one clip; None for the scenario leaves the clip as it is."""
-
-    corpus: str
-    clip_id: str
-    seed: str
-    scenario: Scenario | None
-    severity: float = 0
+from srb.core.seeding import content_id
 
 
 class _Transform:
@@ -144,11 +133,8 @@ class _Transform:
         )
 
     def _drawn(self, corpus: str, clip_id: str) -> Draw:
-        seed = f"{self.seed}\x1e{self.epoch}" if self.epoch else str(self.seed)
-        rng = clip_rng(corpus, clip_id, type(self).__name__, 0, seed)
-        if rng.random() >= self.p:
-            return Draw(corpus, clip_id, seed, None)
-        return Draw(corpus, clip_id, seed, *self.choose(rng))
+        how = {"p": self.p, "seed": self.seed, "epoch": self.epoch, "stream": type(self).__name__}
+        return draw_for_clip(self.choose, corpus, clip_id, **how)
 
 
 class Perturb(_Transform):
@@ -210,24 +196,13 @@ class RandomPerturb(_Transform):
     ) -> None:
         super().__init__(p, seed, audio_column, noise_dir, rir_dir, file)
         names = [scenarios] if isinstance(scenarios, str) else list(scenarios)
-        rows = [row for row in choose(names, load_table(file)) if row.perturbs and (names or row.has_speech)]
-        if not rows:
-            raise UserError(f"none of {', '.join(names)} is a scenario that perturbs clips")
-        self.scenarios = tuple(row.name for row in rows)
-        low, high = severity
-        if not 1 <= low <= high:
-            raise UserError(f"severity={severity}: give the least and the greatest, 1 or more, as in (1, 4)")
-        self.severity = low, high
+        chosen = RandomScenarios.named(names, severity, load_table(file))
+        self.scenarios = tuple(row.name for row in chosen.rows)
+        self.severity = chosen.severity
 
     def choose(self, rng: np.random.Generator) -> tuple[Scenario, float]:
-        scenario = find(self.scenarios[int(rng.integers(len(self.scenarios)))], load_table(self._folders[2]))
-        if not scenario.graded:
-            return scenario, 0
-        low, high = (min(max(bound, 1), scenario.levels[-1]) for bound in self.severity)
-        if scenario.continuous:
-            return scenario, round(float(rng.uniform(low, high)), 3)
-        levels = [level for level in scenario.levels if low <= level <= high] or [round(low)]
-        return scenario, levels[int(rng.integers(len(levels)))]
+        table = load_table(self._folders[2])
+        return RandomScenarios(tuple(table[name] for name in self.scenarios), self.severity).choose(rng)
 
     def __repr__(self) -> str:
         named = ", ".join(self.scenarios[:3]) + (f" and {len(self.scenarios) - 3} more" if self.scenarios[3:] else "")

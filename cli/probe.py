@@ -1,0 +1,189 @@
+"""`srb probe train | layers | rank`: what is a frozen encoder worth for recognition?"""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+from srb.cli.options import add_bank_options
+
+if TYPE_CHECKING:
+    from srb.models.probe.probe_file import ProbeFile
+
+EPILOG = """examples:
+  srb probe train --upstream hf:facebook/hubert-base-ls960 --corpus en=LibriSpeech/train-clean-100 \\
+      --dev en=LibriSpeech/dev-clean --out probes/hubert
+  srb run --model probe:probes/hubert 'en_*' --corpus en=LibriSpeech
+A training that was interrupted goes on from its last checkpoint when the same command is given again."""
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    what = parser.add_subparsers(dest="what", metavar="WHAT", required=True)
+    _train_arguments(what.add_parser("train", help="train a head above a frozen encoder"))
+    layers = what.add_parser("layers", help="show how much each layer of the encoder counts")
+    rank = what.add_parser("rank", help="say whether encoders keep their ranks with other heads and less data")
+    for command in (layers, rank):
+        command.add_argument("probes", nargs="+", metavar="PROBE", help="folders that `srb probe train` made")
+        command.add_argument("--json", action="store_true", help="for programs")
+    layers.add_argument("--out", metavar="FILE", help="draw the weights into an SVG file")
+
+
+def _train_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.epilog, parser.formatter_class = EPILOG, argparse.RawDescriptionHelpFormatter
+    parser.add_argument(
+        "--upstream",
+        required=True,
+        metavar="U",
+        help="hf:ID or hf:FOLDER, random:ID (its architecture with random weights), or fbank",
+    )
+    parser.add_argument("--revision", default="", help="the commit of the upstream on the Hub")
+    corpus = {"action": "append", "default": [], "metavar": "LANG[-NAME]=PATH"}
+    parser.add_argument(
+        "--corpus", required=True, help="what to learn from, as in en=LibriSpeech/train-clean-100", **corpus
+    )
+    parser.add_argument("--dev", help="what to choose the best weights by (default: a tenth of the clips)", **corpus)
+    parser.add_argument("--out", required=True, metavar="FOLDER", help="where the probe goes")
+    parser.add_argument("--hours", type=float, metavar="H", help="learn from a random H hours of the corpus")
+    head = parser.add_argument_group("head")
+    head.add_argument(
+        "--head",
+        default="medium",
+        metavar="SIZE",
+        help="linear, or a BLSTM: small has 1 layer, medium 2, large 4 (default: medium, as in the paper)",
+    )
+    head.add_argument("--units", type=int, default=1024, metavar="N", help="units a direction (default: 1024)")
+    head.add_argument("--normalise", action="store_true", help="normalise each layer first, for large encoders")
+    schedule = parser.add_argument_group("schedule (the defaults are s3prl's for OOD-ASR)")
+    schedule.add_argument("--steps", type=int, default=500_000, metavar="N", help="at most (default: 500000)")
+    schedule.add_argument("--batch-size", type=int, default=16, metavar="N", help="clips a step (default: 16)")
+    schedule.add_argument("--lr", type=float, default=1e-4, help="learning rate of Adam (default: 0.0001)")
+    schedule.add_argument("--warmup", type=int, default=0, metavar="N", help="steps of linear warm-up (default: 0)")
+    schedule.add_argument("--no-spec-augment", action="store_true", help="do not mask frames in training")
+    schedule.add_argument("--eval-every", type=int, default=2_000, metavar="N", help="steps (default: 2000)")
+    schedule.add_argument(
+        "--patience",
+        type=int,
+        default=10,
+        metavar="N",
+        help="stop after N tests without a better dev WER (default: 10)",
+    )
+    schedule.add_argument("--save-every", type=int, default=200, metavar="N", help="steps (default: 200)")
+    schedule.add_argument("--seed", type=int, default=0, help="of weights, order and masks (default: 0)")
+    augment = parser.add_argument_group("training on perturbed speech")
+    augment.add_argument(
+        "--train-augment",
+        nargs="*",
+        metavar="SCENARIO",
+        help="scenarios or categories to draw from for training clips; none of them for all",
+    )
+    augment.add_argument(
+        "--held-out", nargs="*", default=[], metavar="SCENARIO", help="but not these: they are for the test"
+    )
+    augment.add_argument("--augment-p", type=float, default=0.5, metavar="P", help="share of clips (default: 0.5)")
+    add_bank_options(augment)
+    parser.add_argument("--cache-features", metavar="DIR", help="keep the encoder's hidden states on the disk (large)")
+    parser.add_argument("--device", default="cpu", help="cpu, cuda, cuda:1 (default: cpu)")
+    parser.add_argument("--quiet", action="store_true", help="no progress bar")
+
+
+def run(args: argparse.Namespace) -> int:
+    return {"train": _train, "layers": _layers, "rank": _rank}[args.what](args)
+
+
+def _train(args: argparse.Namespace) -> int:
+    from srb.builders.banks import Banks
+    from srb.builders.corpora import parse_flags
+    from srb.core.install_hint import install_hint
+    from srb.core.progress import tasks
+    from srb.models.interface import need
+
+    need("torch", "probe", install_hint("models"))
+    from srb.models.probe.train_probe import train_probe
+    from srb.models.probe.training import HeadSettings, Schedule
+
+    schedule = Schedule(
+        steps=args.steps,
+        batch_size=args.batch_size,
+        lr=args.lr,
+        warmup=args.warmup,
+        spec_augment=not args.no_spec_augment,
+        eval_every=args.eval_every,
+        patience=args.patience,
+        seed=args.seed,
+    )
+    with tasks(args.quiet) as show:
+        probe = train_probe(
+            args.upstream,
+            parse_flags(args.corpus),
+            args.out,
+            dev=parse_flags(args.dev) or None,
+            hours=args.hours,
+            head=HeadSettings(args.head, args.units, args.normalise),
+            schedule=schedule,
+            augment=args.train_augment,
+            held_out=args.held_out,
+            augment_p=args.augment_p,
+            banks=Banks(args.noise_dir, args.rir_dir),
+            cache=args.cache_features,
+            device=args.device,
+            revision=args.revision,
+            save_every=args.save_every,
+            progress=show,
+        )
+    best, data = probe.best, probe.data
+    print(
+        f"{args.out}: dev WER {best['dev_wer']:.2f} at step {best['step']}, learned from {data['hours']:.2f} h "
+        f"({data['clips']} clips); use it as probe:{args.out}"
+    )
+    return 0
+
+
+def _probes(args: argparse.Namespace) -> list[ProbeFile]:
+    from srb.models.probe.probe_file import read_probe
+
+    return [read_probe(folder) for folder in args.probes]
+
+
+def _layers(args: argparse.Namespace) -> int:
+    import json
+    from pathlib import Path
+
+    from srb.core.escape import for_terminal
+    from srb.core.files import write_atomically
+    from srb.models.probe.layer_chart import layer_chart
+
+    rows = [(probe.folder.name, [float(weight) for weight in probe.layer_weights]) for probe in _probes(args)]
+    if args.out:
+        write_atomically(Path(args.out), layer_chart(rows))
+    if args.json:
+        print(json.dumps(dict(rows), indent=1))
+        return 0
+    for name, weights in rows:
+        print(for_terminal(name))
+        for layer, weight in enumerate(weights):
+            print(f"  layer {layer:>2}  {weight:.4f}  {'#' * round(40 * weight / max(weights))}")
+    return 0
+
+
+def _rank(args: argparse.Namespace) -> int:
+    import json
+
+    from srb.core.escape import for_terminal
+    from srb.models.probe.upstream_ranks import rank_upstreams
+
+    ranks = rank_upstreams(_probes(args))
+    first, *_ = ranks.settings
+    if args.json:
+        rows = [
+            {**setting._asdict(), "wer": ranks.wer[setting], "spearman": ranks.correlation(first, setting)}
+            for setting in ranks.settings
+        ]
+        print(json.dumps({"language": ranks.language, "settings": rows}, indent=1))
+        return 0
+    for setting in ranks.settings:
+        rho = ranks.correlation(first, setting)
+        same = "the reference" if setting == first else "-" if rho is None else f"Spearman {rho:.3f}"
+        print(f"{setting}  ({same})")
+        for name, wer in sorted(ranks.wer[setting].items(), key=lambda item: item[1]):
+            print(f"  {wer:6.2f}  {for_terminal(name)}")
+    return 0

@@ -1,0 +1,87 @@
+"""A trained probe as a folder: `probe.json` says what it is and how it was trained, `head.safetensors` its weights."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from srb.core.errors import UserError
+from srb.core.files import replacing, write_atomically
+
+RECORD, WEIGHTS = "probe.json", "head.safetensors"
+FORMAT = 1
+LARGEST_RECORD = 10_000_000  # bytes
+
+
+@dataclass(frozen=True)
+class ProbeFile:
+    """What `probe.json` holds."""
+
+    folder: Path
+    about: dict[str, Any]
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return self.about[name]
+        except KeyError:
+            raise AttributeError(name) from None
+
+    @property
+    def dev_wer(self) -> float:
+        """The best word error rate on the dev set, in percent (of characters where words are not written apart)."""
+        return float(self.about["best"]["dev_wer"])
+
+
+FIELDS = {
+    "upstream": {"spec", "revision", "layers", "width", "stride"},
+    "head": {"size", "units", "normalise"},
+    "data": {"corpora", "hours", "dev_digest"},
+    "best": {"step", "dev_wer"},
+}
+
+
+def read_probe(folder: str | Path) -> ProbeFile:
+    """The record of a trained probe; a folder that is none, or whose training has not ended, is a UserError."""
+    folder = Path(folder)
+    path = folder / RECORD
+    if not path.is_file():
+        begun = (folder / "checkpoint.pt").is_file()
+        way_out = "run the same `srb probe train` again to finish it" if begun else "`srb probe train` makes one"
+        raise UserError(f"{folder}: {'its training has not ended' if begun else 'is no trained probe'}; {way_out}")
+    if path.stat().st_size > LARGEST_RECORD:
+        raise UserError(f"{path}: is too large to be a probe's record")
+    try:
+        about = json.loads(path.read_text(encoding="utf-8"))
+        fits = about["format"] == FORMAT and all(fields <= set(about[name]) for name, fields in FIELDS.items())
+        fits = fits and isinstance(about["letters"], str) and isinstance(about["layer_weights"], list)
+    except (ValueError, KeyError, TypeError):
+        fits = False
+    if not fits:
+        raise UserError(f"{path}: is not a probe's record of format {FORMAT}; train the probe again")
+    return ProbeFile(folder, about)
+
+
+def write_record(folder: Path, about: dict[str, Any]) -> None:
+    """Write `probe.json`: from here on the folder is a probe."""
+    write_atomically(folder / RECORD, json.dumps({"format": FORMAT, **about}, indent=1, ensure_ascii=False) + "\n")
+
+
+def write_weights(folder: Path, state: dict[str, Any]) -> None:
+    """Write the trained weights, which do not include the encoder's."""
+    from safetensors.torch import save_file
+
+    with replacing(folder / WEIGHTS) as part:
+        save_file({name: value.detach().cpu().contiguous() for name, value in state.items()}, part)
+
+
+def read_weights(folder: Path) -> dict[str, Any]:
+    """The trained weights."""
+    from safetensors import SafetensorError
+    from safetensors.torch import load_file
+
+    try:
+        return load_file(folder / WEIGHTS)
+    except (OSError, SafetensorError) as error:
+        raise UserError(f"{folder / WEIGHTS}: cannot be read ({error})") from None

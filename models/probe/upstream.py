@@ -1,0 +1,130 @@
+"""Frozen encoders: the hidden states of any transformers speech encoder, of one with random weights, or filter banks.
+
+An upstream is named `hf:<id or folder>`, `random:<id or folder>` (the same architecture, weights drawn anew: what is
+learned above it owes nothing to pre-training) or `fbank` (the paper's baseline). Of a model with a decoder, such as
+Whisper or Moonshine, only the encoder is used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from srb.core.audio import RATE
+from srb.core.errors import UserError
+from srb.models.adapters.hf import INSTALL, _first_line, _revision
+from srb.models.interface import Clip, need
+from srb.models.probe.filter_bank import FilterBank, Waveform
+
+EXAMPLES = "hf:facebook/hubert-base-ls960, random:facebook/hubert-base-ls960 or fbank"
+WHISPER_STRIDE = 320  # samples: a mel frame every 160, and a convolution of stride 2
+SHORTEST = 1600  # samples: below, the first convolutions have nothing to give
+
+
+@dataclass
+class Upstream:
+    """A frozen encoder and what prepares its input."""
+
+    spec: str
+    revision: str | None
+    encoder: nn.Module
+    extractor: Any
+    layers: int = 0
+    width: int = 0
+    stride: int = 0  # samples between two frames
+
+    def __post_init__(self) -> None:
+        self.encoder.eval().requires_grad_(False)
+        probe_tone = np.sin(np.arange(2 * RATE) * 0.2).astype(np.float32)
+        with torch.no_grad():
+            (states,) = self.states([probe_tone])
+        self.layers, frames, self.width = states.shape
+        self.stride = round(2 * RATE / frames)
+
+    @property
+    def fixed_window(self) -> bool:
+        """Whether every clip is padded to the same length, as Whisper's are to 30 s."""
+        return type(self.extractor).__name__ == "WhisperFeatureExtractor"
+
+    @property
+    def longest_s(self) -> float:
+        """The longest clip that it takes whole."""
+        return self.extractor.n_samples / RATE if self.fixed_window else 30.0
+
+    def inputs(self, clips: Sequence[Clip]) -> dict[str, Tensor]:
+        """What the encoder is given for some clips at 16 kHz."""
+        padded = [np.pad(clip, (0, max(0, SHORTEST - len(clip)))) for clip in clips]
+        how = {} if self.fixed_window else {"padding": True}
+        prepared = self.extractor(padded, sampling_rate=RATE, return_tensors="pt", **how)
+        known = {name: value for name, value in prepared.items() if isinstance(value, Tensor)}
+        where = next(self.encoder.buffers(), next(self.encoder.parameters(), torch.zeros(0)))
+        return {name: value.to(where.device) for name, value in known.items()}
+
+    def frames(self, lengths: Sequence[int], most: int) -> list[int]:
+        """How many frames each clip has of the `most` that the encoder gave."""
+        long_enough = [max(length, SHORTEST) for length in lengths]
+        if self.fixed_window:
+            return [min(-(-length // WHISPER_STRIDE), most) for length in long_enough]
+        count = getattr(self.encoder, "_get_feat_extract_output_lengths", None)
+        if count is None:  # it does not tell: such clips come one by one, or all of one length
+            return [most] * len(long_enough)
+        return [min(int(count(torch.tensor(length))), most) for length in long_enough]
+
+    def hidden_states(self, inputs: dict[str, Tensor]) -> Tensor:
+        """(clip, layer, frame, width), differentiable in the inputs."""
+        output = self.encoder(**inputs, output_hidden_states=True)
+        return torch.stack(list(output.hidden_states), 1)
+
+    def states(self, clips: Sequence[Clip]) -> list[Tensor]:
+        """Per clip (layer, frame, width); the clips share a batch."""
+        states = self.hidden_states(self.inputs(clips))
+        counts = self.frames([len(clip) for clip in clips], states.shape[2])
+        return [each[:, :count] for each, count in zip(states, counts, strict=True)]
+
+
+def open_upstream(spec: str, device: str = "cpu", revision: str = "", seed: int = 0) -> Upstream:
+    """The upstream that a spec names; `seed` draws the weights of `random:`, `revision` is a commit on the Hub."""
+    kind, _, target = spec.partition(":")
+    if kind == "fbank" and not target:
+        return Upstream(spec, None, FilterBank().to(device), Waveform())
+    if kind not in ("hf", "random") or not target:
+        raise UserError(f"no upstream '{spec}'; write {EXAMPLES}")
+    transformers = need("transformers", "probe", INSTALL)
+    transformers.logging.set_verbosity_error()
+    transformers.utils.logging.disable_progress_bar()
+    where = {"revision": revision} if revision else {}
+    try:
+        config = transformers.AutoConfig.from_pretrained(target, **where)
+        extractor = transformers.AutoFeatureExtractor.from_pretrained(target, **where)
+        if kind == "hf":
+            model = transformers.AutoModel.from_pretrained(target, dtype=torch.float32, **where)
+        else:
+            with torch.random.fork_rng(devices=[]):
+                torch.manual_seed(seed)
+                model = transformers.AutoModel.from_config(config)
+    except (OSError, ValueError, ImportError) as error:
+        if isinstance(error, UserError):
+            raise
+        raise UserError(f"{spec}: {_first_line(error)}") from None
+    if getattr(extractor, "sampling_rate", None) != RATE:
+        raise UserError(f"{spec}: is not an encoder of speech at {RATE} Hz")
+    encoder = model.get_encoder() if config.is_encoder_decoder else model
+    config.apply_spec_augment = False  # of wav2vec 2.0's own training
+    named = _revision(target, config) if kind == "hf" else f"seed {seed}"
+    try:
+        return Upstream(spec, named, encoder.to(device), extractor)
+    except (AttributeError, TypeError, ValueError, RuntimeError) as error:
+        raise UserError(f"{spec}: gives no hidden states for speech ({_first_line(error)})") from None
+
+
+def upstream_name(spec: str) -> str:
+    """What tables call it: `hf:facebook/hubert-base-ls960` -> `hubert-base-ls960`."""
+    kind, _, target = spec.partition(":")
+    last = Path(target).name
+    return last if kind == "hf" else f"{kind}-{last}" if last else kind
