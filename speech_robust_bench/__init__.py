@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from speech_robust_bench.evaluation import evaluate, read_run, score
     from speech_robust_bench.lazy_dataset import load
     from speech_robust_bench.one_clip import PerturbedClip, perturb
+    from speech_robust_bench.probes import train_probe
     from speech_robust_bench.run_results import Results, Score
     from speech_robust_bench.scenario_table import ScenarioTable, scenarios
 
@@ -40,6 +41,7 @@ _MODULES = {
     "read_run": "evaluation",
     "scenarios": "scenario_table",
     "score": "evaluation",
+    "train_probe": "probes",
 }
 __all__ = [
     "Perturb",
@@ -55,6 +57,7 @@ __all__ = [
     "read_run",
     "scenarios",
     "score",
+    "train_probe",
 ]
 
 

@@ -19,7 +19,12 @@ class CtcView(TransformersView):
     def losses(self, waves: Tensor, batch: AttackBatch) -> Tensor:
         logits, frames = self.logits(waves, batch)
         tokens = [torch.tensor(self.tokens(text)) for text in batch.texts]
-        return losses.ctc(logits, frames, tokens, self.model.config.pad_token_id)
+        return losses.ctc(logits, frames, tokens, self.blank)
+
+    @property
+    def blank(self) -> int:
+        """The token that is no letter."""
+        return self.model.config.pad_token_id
 
     def logits(self, waves: Tensor, batch: AttackBatch) -> tuple[Tensor, Tensor]:
         """(clip, frame, letter), and how many frames each clip has."""
@@ -50,4 +55,8 @@ class CtcView(TransformersView):
         with torch.no_grad():
             logits, frames = self.logits(waves, batch)
         best = logits.argmax(-1)
-        return [self.processor.decode(row[:count].tolist()) for row, count in zip(best, frames, strict=True)]
+        return [self.decode(row[:count].tolist()) for row, count in zip(best, frames, strict=True)]
+
+    def decode(self, numbers: list[int]) -> str:
+        """The text of the best letter of every frame."""
+        return self.processor.decode(numbers)

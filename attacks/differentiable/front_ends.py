@@ -111,6 +111,7 @@ def parakeet(extractor: Any, waves: Tensor, lengths: Tensor) -> dict[str, Tensor
 FRONT_ENDS: dict[str, FrontEnd] = {
     "Wav2Vec2FeatureExtractor": waveform,
     "SpeechT5FeatureExtractor": waveform,
+    "Waveform": waveform,  # filter banks, which are a part of the model
     "WhisperFeatureExtractor": whisper,
     "ParakeetFeatureExtractor": parakeet,
     "Qwen3ASRFeatureExtractor": qwen3_asr,

@@ -9,6 +9,7 @@ from srb.attacks.differentiable.audio_language_model import AudioLanguageModelVi
 from srb.attacks.differentiable.base import View
 from srb.attacks.differentiable.ctc import CtcView
 from srb.attacks.differentiable.encoder_decoder import Seq2SeqView
+from srb.attacks.differentiable.probe import ProbeView
 from srb.attacks.differentiable.python_model import ModuleView
 from srb.attacks.differentiable.transducer import TransducerView
 from srb.attacks.differentiable.whisper import WhisperView
@@ -16,8 +17,9 @@ from srb.core.errors import UserError
 from srb.models.adapters import hf, python
 from srb.models.adapters.smooth import Smooth
 from srb.models.interface import Recogniser
+from srb.models.probe.recogniser import Probe
 
-WITH_GRADIENTS = "hf: (transformers), python: (an object with a `losses` method) and smooth: over either"
+WITH_GRADIENTS = "hf: (transformers), probe:, python: (an object with a `losses` method) and smooth: over either"
 
 VIEWS: tuple[tuple[type, type[View]], ...] = (
     (hf.Whisper, WhisperView),
@@ -25,6 +27,7 @@ VIEWS: tuple[tuple[type, type[View]], ...] = (
     (hf.Transducer, TransducerView),
     (hf.Seq2Seq, Seq2SeqView),
     (hf.AudioLanguageModel, AudioLanguageModelView),
+    (Probe, ProbeView),
 )
 
 

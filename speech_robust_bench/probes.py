@@ -1,0 +1,79 @@
+"""`srb.train_probe`: what a frozen encoder is worth for recognition, as `srb probe train` finds out."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from srb.builders.banks import Banks
+from srb.builders.corpora import as_sources
+from srb.core.install_hint import install_hint
+from srb.core.progress import tasks
+from srb.models.interface import need
+
+Corpora = Mapping[str, str | os.PathLike | None]
+
+
+def train_probe(
+    upstream: str,
+    corpus: Corpora,
+    out: str | os.PathLike,
+    *,
+    dev: Corpora | None = None,
+    hours: float | None = None,
+    head: str = "medium",
+    units: int = 1024,
+    normalise: bool = False,
+    augment: Sequence[str] | None = None,
+    held_out: Sequence[str] = (),
+    augment_p: float = 0.5,
+    noise_dir: str | os.PathLike | None = None,
+    rir_dir: str | os.PathLike | None = None,
+    cache: str | os.PathLike | None = None,
+    device: str = "cpu",
+    save_every: int = 200,
+    progress: bool = True,
+    **schedule: Any,
+) -> dict[str, Any]:
+    """Train a small head above a frozen encoder; the folder is then a recogniser, `srb.evaluate("probe:FOLDER", ...)`.
+
+    It goes on from its last checkpoint when it is called again with the same arguments.
+
+    Args:
+        upstream: `hf:<id or folder>`, `random:<id or folder>` or `fbank`.
+        corpus, dev: {"en": "LibriSpeech/train-clean-100"}; without `dev` a tenth of the clips is kept for it.
+        out: the probe's folder.
+        hours: learn from a random part of the corpus.
+        head, units, normalise: `linear`, `small`, `medium` or `large`; its width; normalise each layer first.
+        augment, held_out, augment_p: scenarios or categories that training clips are put under, but not those held out.
+        noise_dir, rir_dir: where their noises and rooms come from.
+        cache: a folder to keep the encoder's hidden states in.
+        schedule: `steps`, `batch_size`, `lr`, `warmup`, `spec_augment`, `eval_every`, `patience`, `seed`.
+
+    Returns:
+        What `probe.json` holds: `best` with the dev WER, `layer_weights`, `evaluations` and every setting.
+    """
+    need("torch", "probe", install_hint("models"))
+    from srb.models.probe.train_probe import train_probe as train
+    from srb.models.probe.training import HeadSettings, Schedule
+
+    with tasks(not progress) as show:
+        probe = train(
+            upstream,
+            as_sources(corpus),
+            os.fspath(out),
+            dev=as_sources(dev) or None,
+            hours=hours,
+            head=HeadSettings(head, units, normalise),
+            schedule=Schedule(**schedule),
+            augment=augment,
+            held_out=held_out,
+            augment_p=augment_p,
+            banks=Banks(*(folder and os.path.abspath(folder) for folder in (noise_dir, rir_dir))),
+            cache=os.fspath(cache) if cache else None,
+            device=device,
+            save_every=save_every,
+            progress=show,
+        )
+    return dict(probe.about)
