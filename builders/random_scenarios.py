@@ -1,7 +1,7 @@
 """Scenarios drawn at random for training: which one a clip gets, and how severe, from its name, the seed and the epoch.
 
-The draw depends on nothing else, so it is the same in every worker and after every interruption. `srb.RandomPerturb` and
-`srb probe train --train-augment` draw here.
+The draw depends on nothing else, so it is the same in every worker and after every interruption. `srb.RandomPerturb`
+and `srb probe train --train-augment` draw here.
 """
 
 from __future__ import annotations
