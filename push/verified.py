@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from importlib import metadata
 from pathlib import Path
@@ -31,6 +31,7 @@ from srb.push.leaderboard.files import SCHEMA
 from srb.push.verify import Verdict
 
 Json = dict[str, Any]
+OTHER_NORMALISERS = ("srb-numbers-1", "open-asr-1")
 
 
 def write(verdict: Verdict, out: Path, predictions_url: str | None = None) -> Path:
@@ -47,6 +48,7 @@ def write(verdict: Verdict, out: Path, predictions_url: str | None = None) -> Pa
     content = compact(verdict.results, verdict.facts, predictions_url)
     content["draws_sha256"] = hashlib.sha256(draws.getvalue()).hexdigest()
     content["error_digests"] = verdict.error_digests
+    content["by_normaliser"] = _by_normaliser(verdict)
     others = {files.name_of(entry): entry.get("error_digests", {}) for entry in _entries(out, path)}
     content["flags"] = [*verdict.flags, *copies(verdict.error_digests, files.name_of(content), others)]
     before = _previous(path)
@@ -153,6 +155,37 @@ def compact(result: Json, facts: Json, predictions_url: str | None) -> Json:
 def _triple(score: Json) -> list[float | None]:
     """[value, low, high], in hundredths: what a table or a chart can show."""
     return [round(value, 2) for value in (score["value"], *(score["interval"] or ()))]
+
+
+def _by_normaliser(verdict: Verdict) -> dict[str, Json]:
+    """Clean WER and average NWERD in each language by the other normalisers, where they and their packages apply.
+
+    A model that writes "8 4 7" for "eight four seven" looks different by each: the difference says how it writes.
+    """
+    assert verdict.run is not None
+    speech = [p for p in map(verdict.run.read, verdict.run.configs) if p.entry.get("category") != results.REJECT]
+    by_normaliser: dict[str, Json] = {}
+    for normaliser in OTHER_NORMALISERS:
+        with suppress(UserError):  # a package that is not there, or a language that it does not know
+            counts = [predictions.count(normaliser) for predictions in speech]
+            own = results.own_scores(verdict.run, aggregate.score(counts, replicates=0, floor=results.Options().floor))
+            by_normaliser[normaliser] = {
+                language: {
+                    "clean": _mean_wer(summary.clean.values()),
+                    "nwerd": _rounded(summary.overall.values.get("nwerd")),
+                }
+                for language, summary in aggregate.summarise(own).items()
+            }
+    return by_normaliser
+
+
+def _mean_wer(rows: Iterable[aggregate.Mean]) -> float | None:
+    values = [row.values["wer"] for row in rows if "wer" in row.values]
+    return _rounded(sum(values) / len(values)) if values else None
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(value, 2)
 
 
 def _draws(verdict: Verdict) -> dict[str, np.ndarray]:

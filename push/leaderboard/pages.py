@@ -166,6 +166,7 @@ def model(entry: Entry, language: str) -> Html:
         tag("h3", f"Language: {language}"),
         [tag("p", f"Flagged: {flag}", class_="flag") for flag in entry.content.get("flags", [])],
         tag("div", cards, class_="facts"),
+        _normalisers(entry, language),
         tag("h3", "Scenario by severity"),
         tag("p", "WERD: points of word error rate lost against clean speech.", class_="lead"),
         _heat_map(scores),
@@ -175,6 +176,24 @@ def model(entry: Entry, language: str) -> Html:
         _reproduce(entry),
         class_="one",
     )
+
+
+def _normalisers(entry: Entry, language: str) -> Html | None:
+    """What other ways of comparing texts give: how much of the score is how the model writes."""
+    others = [
+        (name, rows[language]) for name, rows in entry.content.get("by_normaliser", {}).items() if language in rows
+    ]
+    if not others:
+        return None
+    overall = entry.overall(language)
+    own = {"clean": entry.clean(language), "nwerd": overall[0] if overall else None}
+    body = [
+        tag("tr", tag("th", name, scope="row"), tag("td", fixed(row["clean"])), tag("td", fixed(row["nwerd"])))
+        for name, row in [(entry.content["scoring"]["normaliser"], own), *others]
+    ]
+    heads = [tag("th", text, scope="col") for text in ("normaliser", "clean WER", "average NWERD")]
+    table = tag("table", tag("thead", tag("tr", heads)), tag("tbody", body))
+    return join([tag("h3", "By other normalisers"), tag("div", table, class_="scroll")])
 
 
 def _interval(score: Score | None) -> str:

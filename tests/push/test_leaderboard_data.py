@@ -63,6 +63,17 @@ def test_significance_is_that_of_srb_compare(verified, tmp_path):
     assert ours["overall"].better() == "acme/good"
 
 
+def test_a_models_page_shows_other_normalisers(verified, tmp_path):
+    pytest.importorskip("kaldialign")
+    entry = board.load(verified).find("acme/poor")
+    runs = open_run(tmp_path / "runs" / "poor")
+    clean = runs.read("en_clean").count("open-asr-1").counts.rate
+    assert entry.content["by_normaliser"]["open-asr-1"]["en"]["clean"] == pytest.approx(clean, abs=0.01)
+    page = str(pages.model(entry, "en"))
+    for normaliser in ("srb-paper-1", "srb-numbers-1", "open-asr-1"):
+        assert f">{normaliser}</th>" in page
+
+
 def test_an_edited_file_is_left_out(verified):
     path = verified / "acme--poor.json"
     path.write_text(path.read_text().replace('"failed": 0', '"failed": 1'))
