@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from srb.cli.options import add_bank_options
 
@@ -37,7 +37,7 @@ def _train_arguments(parser: argparse.ArgumentParser) -> None:
         help="hf:ID or hf:FOLDER, random:ID (its architecture with random weights), or fbank",
     )
     parser.add_argument("--revision", default="", help="the commit of the upstream on the Hub")
-    corpus = {"action": "append", "default": [], "metavar": "LANG[-NAME]=PATH"}
+    corpus: dict[str, Any] = {"action": "append", "default": [], "metavar": "LANG[-NAME]=PATH"}
     parser.add_argument(
         "--corpus", required=True, help="what to learn from, as in en=LibriSpeech/train-clean-100", **corpus
     )

@@ -44,7 +44,7 @@ class Suite:
         """Scenario and severity of every config but clean speech."""
         return [member for members in self.about["configs"].values() for member in members]
 
-    def configs(self, corpora: Iterable[tuple[str, str]], *, tts: bool = True) -> list[str]:
+    def configs(self, corpora: Iterable[tuple[str, str | None]], *, tts: bool = True) -> list[str]:
         """Its configs on some corpora, given as language and name, clean speech first; `tts` is false where nothing
         speaks."""
         prefixes = [str(ConfigName(language, "", corpus=corpus)) for language, corpus in corpora]
@@ -58,9 +58,9 @@ class Suite:
 
     def choose(self, config: str, ids: Sequence[str]) -> set[str]:
         """The ids of the clips that it takes of a config."""
-        pool, clips = self.about.get("pool"), self.about.get("clips")
-        if pool is None:
+        if "pool" not in self.about:
             return set(ids)
+        pool, clips = self.about["pool"], self.about["clips"]
         ranked = sorted(ids, key=lambda clip: hashlib.sha256(f"{self.label}/{clip}".encode()).digest())[:pool]
         level = parse(config).level
         if level == "clean" or level not in self.members or len(ranked) <= clips:

@@ -186,7 +186,10 @@ class PerturbedConfig(Config):
                 reference(self.job, item),
                 clip.seconds,
                 item.language or self.job.name.language,
-                *(value or None for value in (item.speaker, item.gender, item.age, item.accent)),
+                item.speaker or None,
+                item.gender or None,
+                item.age or None,
+                item.accent or None,
             )
             for position, clip in enumerate(self.clips.clips)
             for item in (clip.utterance,)

@@ -39,7 +39,7 @@ class AttackedClip:
 def attacked_clips(folder: str | Path, results: Json, data: ConfigSource, most: int) -> list[AttackedClip]:
     """The most damaged clip of each adversarial config of a run whose audio is at hand, at most `most`."""
     run, there = open_run(folder), set(data.names())
-    shown = []
+    shown: list[AttackedClip] = []
     for config in run.configs:
         entry = results["configs"].get(config, {})
         source = entry.get("source")

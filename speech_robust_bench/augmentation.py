@@ -133,8 +133,9 @@ class _Transform:
         )
 
     def _drawn(self, corpus: str, clip_id: str) -> Draw:
-        how = {"p": self.p, "seed": self.seed, "epoch": self.epoch, "stream": type(self).__name__}
-        return draw_for_clip(self.choose, corpus, clip_id, **how)
+        return draw_for_clip(
+            self.choose, corpus, clip_id, p=self.p, seed=self.seed, epoch=self.epoch, stream=type(self).__name__
+        )
 
 
 class Perturb(_Transform):

@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from srb.builders.banks import Banks
+from speech_robust_bench.one_clip import open_banks
 from srb.builders.corpora import as_sources
 from srb.core.install_hint import install_hint
 from srb.core.progress import tasks
@@ -70,7 +70,7 @@ def train_probe(
             augment=augment,
             held_out=held_out,
             augment_p=augment_p,
-            banks=Banks(*(folder and os.path.abspath(folder) for folder in (noise_dir, rir_dir))),
+            banks=open_banks(noise_dir, rir_dir),
             cache=os.fspath(cache) if cache else None,
             device=device,
             save_every=save_every,

@@ -34,7 +34,7 @@ class TransformersView(View):
         self.pads_safely = self.recogniser.pads_safely  # type: ignore[attr-defined]
         self.longest_s = self.recogniser.chunk_s  # type: ignore[attr-defined]
         self.extractor = extractor_of(self.processor)
-        self.tokenizer = getattr(self.processor, "tokenizer", None)
+        self.tokenizer: Any = getattr(self.processor, "tokenizer", None)
         self.front_end = front_end(self.extractor)
         if self.front_end is None:
             raise UserError(

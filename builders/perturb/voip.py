@@ -124,7 +124,13 @@ def _libopus() -> Any:
     library.opus_decoder_create.argtypes = [ctypes.c_int32, ctypes.c_int, ctypes.POINTER(ctypes.c_int)]
     library.opus_decoder_destroy.argtypes = [ctypes.c_void_p]
     library.opus_decoder_destroy.restype = None
-    arguments = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int32, ctypes.POINTER(ctypes.c_float), ctypes.c_int]
+    arguments: list[Any] = [
+        ctypes.c_void_p,
+        ctypes.c_char_p,
+        ctypes.c_int32,
+        ctypes.POINTER(ctypes.c_float),
+        ctypes.c_int,
+    ]
     library.opus_decode_float.argtypes = [*arguments, ctypes.c_int]
     return library
 
