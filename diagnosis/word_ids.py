@@ -126,6 +126,8 @@ def align(reference: Coded, hypothesis: Coded) -> Alignment:
     """Align each transcript with its reference; the counts are those of `srb.metrics.scoring.align`."""
     from srb.diagnosis import word_alignment_kernel
 
+    if len(reference) != len(hypothesis):  # compiled code would read and write beyond the shorter one
+        raise ValueError(f"{len(reference)} references and {len(hypothesis)} transcripts cannot be aligned")
     counts = np.zeros((len(reference), 4), dtype=np.int64)
     partner = np.full(len(reference.words), -1, dtype=np.int64)
     inserted = np.zeros(len(hypothesis.words), dtype=bool)

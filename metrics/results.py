@@ -13,7 +13,7 @@ import json
 import math
 import platform
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -23,10 +23,12 @@ import numpy as np
 from srb.core.categories import AVERAGED, REJECT
 from srb.core.errors import UserError
 from srb.core.files import write_atomically
+from srb.core.json_shapes import read_object
 from srb.core.names import ConfigName, parse
 from srb.metrics import aggregate, attack_success, bootstrap, difficulty, integrity
 from srb.metrics.aggregate import MEASURES, ConfigCounts, ConfigScore, Mean
 from srb.metrics.groups import log2_ratio, split
+from srb.metrics.results_shape import RESULTS
 from srb.metrics.runs import Predictions, Run, open_run
 from srb.metrics.scoring import Counts, normalise, versions
 from srb.metrics.stream_measures import measure_lines
@@ -83,11 +85,8 @@ def load(folder: str | Path, options: Options | None = None, *, allow_changed: b
 def _read_results(path: Path) -> Json:
     """What a results.json holds; nothing if it is torn or something else, for then it can be made again."""
     try:
-        known = json.loads(path.read_text("utf-8")) if path.is_file() else {}
-        whole = isinstance(known, dict) and all(isinstance(known.get(key, {}), dict) for key in ("configs", "reject"))
-        names = {field.name for field in fields(Options)}
-        return known if whole and set(known.get("options", names)) == names else {}
-    except (ValueError, RecursionError, TypeError):
+        return read_object(path, RESULTS) if path.is_file() else {}
+    except UserError:
         return {}
 
 

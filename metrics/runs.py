@@ -7,14 +7,15 @@ counts.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from srb.core.errors import UserError
 from srb.core.names import parse
+from srb.core.run_files import parse_line, read_run_json
 from srb.core.seeding import FIRST_VERSION
 from srb.metrics.aggregate import ConfigCounts
 from srb.metrics.scenario_facts import RECORDINGS
@@ -80,15 +81,14 @@ class Run:
         try:
             with open(path, encoding="utf-8") as file:
                 for number, text in enumerate(file, 1):
-                    line = json.loads(text)
-                    if not isinstance(line.get("id"), str) or not isinstance(line.get("text"), str):
-                        raise ValueError(f"line {number} has no id or no text")
-                    lines.append(line)
+                    lines.append(_parsed(text, number))
         except OSError as error:
             raise UserError(f"cannot read {path}: {error.strerror}") from None
         except ValueError as error:
             raise UserError(f"{path}: {error}; run the config again with `srb run`") from None
         lines.sort(key=lambda line: line["id"])
+        if twice := next((a["id"] for a, b in pairwise(lines) if a["id"] == b["id"]), None):
+            raise self._twice(config, twice)
         return Predictions(config, self.about.get("configs", {}).get(config, {}), lines)
 
     def table(self, config: str, columns: Sequence[str]) -> pa.Table:
@@ -103,19 +103,38 @@ class Run:
             table = json.read_json(path, json.ReadOptions(use_threads=False), how)
         except (OSError, pa.ArrowInvalid):
             table = None
-        if table is None or table["id"].null_count:  # something is odd: the other reader knows what to do or to say
+        needed = [name for name in ("id", "text") if name in columns]
+        if table is None or any(table[name].null_count for name in needed):  # odd: the other reader knows what to say
             lines = self.read(config)
             try:
                 table = pa.table({name: pa.array(lines.column(name), pa.string()) for name in columns})
             except (ValueError, pa.ArrowTypeError) as error:
                 raise UserError(f"{path}: {error}; run the config again with `srb run`") from None
         ids = table["id"]
-        in_order = compute.all(compute.less_equal(ids[:-1], ids[1:])).as_py()
-        return table if in_order else table.sort_by("id")
+        in_order = compute.all(compute.less(ids[:-1], ids[1:])).as_py()
+        if in_order is not False:  # null for a single row
+            return table
+        table = table.sort_by("id")
+        ids = table["id"]
+        same = compute.index(compute.equal(ids[:-1], ids[1:]), True).as_py()
+        if same >= 0:
+            raise self._twice(config, ids[same].as_py())
+        return table
+
+    def _twice(self, config: str, clip: str) -> UserError:
+        path = self.folder / f"{config}.jsonl"
+        return UserError(f"{path}: has '{clip}' twice; run the config again with `srb run`")
 
     def counts(self, configs: Iterable[str] | None = None, **how: Any) -> list[ConfigCounts]:
         """The counts of some configs, of all if none is named; `how` goes to `Predictions.count`."""
         return [self.read(config).count(**how) for config in (self.configs if configs is None else configs)]
+
+
+def _parsed(text: str, number: int) -> dict[str, Any]:
+    try:
+        return parse_line(text)
+    except ValueError as error:
+        raise ValueError(f"line {number} {error}") from None
 
 
 def open_run(folder: str | Path) -> Run:
@@ -124,10 +143,7 @@ def open_run(folder: str | Path) -> Run:
     path = folder / "run.json"
     if not path.is_file():
         raise UserError(f"{folder} is not a run folder, it has no run.json; make one with `srb run`")
-    try:
-        about = json.loads(path.read_text("utf-8"))
-    except ValueError as error:
-        raise UserError(f"{path}: {error}") from None
+    about = read_run_json(path)
     configs = tuple(sorted(file.stem for file in folder.glob("*.jsonl")))
     if not configs:
         raise UserError(f"{folder} has no finished config, no *.jsonl; make one with `srb run`")

@@ -19,6 +19,7 @@ import numpy as np
 
 from srb.core.files import write_atomically
 from srb.core.folder_lock import locked
+from srb.core.run_files import parse_line
 from srb.models.config_sources import ClipRow
 from srb.models.interface import Clip
 from srb.models.transcriber import Transcription
@@ -105,14 +106,14 @@ def first_error(path: Path) -> str | None:
 
 
 def read_lines(path: Path) -> tuple[dict[str, bytes], int]:
-    """The whole lines of a predictions file by id, and their bytes; the torn end of a killed run is left out."""
+    """The lines of a predictions file by id, and their bytes, up to one that is none: the torn end of a killed run."""
     lines: dict[str, bytes] = {}
     whole = 0
     if path.is_file():
         for line in path.read_bytes().split(b"\n")[:-1]:
             try:
-                lines[json.loads(line)["id"]] = line
-            except (ValueError, KeyError, TypeError):
+                lines[parse_line(line)["id"]] = line
+            except ValueError:
                 break
             whole += len(line) + 1
     return lines, whole

@@ -17,6 +17,7 @@ import numpy as np
 from srb.core.errors import UserError
 from srb.core.files import write_atomically
 from srb.core.folder_lock import locked
+from srb.core.run_files import read_run_json
 from srb.models.config_sources import Config
 from srb.models.interface import PERFORMANCE_OPTIONS, Recogniser, Spec
 
@@ -41,8 +42,7 @@ IF_USED = {
 def record_of(config: Config, lines: Iterable[bytes]) -> dict[str, Any]:
     """A config's entry in run.json: what it is, and how fast and how well it went."""
     rows = [json.loads(line) for line in lines]
-    seconds = np.array([row["time"] for row in rows], dtype=float)
-    durations = np.array([row["duration"] for row in rows], dtype=float)
+    seconds, durations = (np.array([row.get(key) or 0 for row in rows], float) for key in ("time", "duration"))
     transcribed = np.array([row.get("error") is None for row in rows], dtype=bool)
     timed = transcribed & (durations > 0)
     factors = seconds[timed] / durations[timed]
@@ -68,7 +68,7 @@ class RunFile:
         self.path = folder / "run.json"
 
     def read(self) -> dict[str, Any]:
-        return json.loads(self.path.read_text(encoding="utf-8")) if self.path.is_file() else {}
+        return read_run_json(self.path) if self.path.is_file() else {}
 
     def update(self, change: Callable[[dict[str, Any]], None]) -> None:
         """Read, change and rename into place, while no other process does."""

@@ -172,12 +172,12 @@ def test_a_torn_last_line_is_cut_off(tones: Path, out: Path) -> None:
 
 def test_lines_after_a_torn_one_survive_the_next_kill(tmp_path: Path) -> None:
     part = tmp_path / "en_clean.jsonl.part"
-    part.write_bytes(b'{"id": "a"}\n{"id": "b", "pre')
+    part.write_bytes(b'{"id": "a", "text": ""}\n{"id": "b", "pre')
     with PredictionsFile(tmp_path, "en_clean") as predictions:
-        predictions.add([{"id": "c"}])  # and then the process dies: nothing is finished
+        predictions.add([{"id": "c", "text": ""}])  # and then the process dies: nothing is finished
     with PredictionsFile(tmp_path, "en_clean") as predictions:
         assert list(predictions.lines) == ["a", "c"]
-    assert part.read_bytes() == b'{"id": "a"}\n{"id": "c"}\n'
+    assert part.read_bytes() == b'{"id": "a", "text": ""}\n{"id": "c", "text": ""}\n'
 
 
 def test_other_options_in_the_same_folder_are_refused(tones: Path, out: Path, capsys) -> None:

@@ -1,0 +1,83 @@
+"""What a `results.json` must look like (docs/formats.md) to be taken as it is; one that does not is scored anew."""
+
+from __future__ import annotations
+
+from srb.core.json_shapes import (
+    anything,
+    dict_of,
+    fixed_list,
+    integer,
+    list_of,
+    maybe,
+    nullable,
+    number,
+    object_of,
+    text,
+    truth,
+)
+
+MEASURES = ("wer", "werd", "nwerd")
+SCORE = object_of(value=nullable(number), interval=nullable(fixed_list(nullable(number), nullable(number))))
+SCORES = dict.fromkeys(MEASURES, nullable(SCORE))
+ROW = object_of(**SCORES, members=list_of(text), missing=dict_of(text))
+GROUPS = dict_of(
+    object_of(wer=nullable(number), **dict.fromkeys(("utterances", "words", "speakers"), integer)),
+)
+SLICES = object_of(
+    speakers=integer,
+    lwerr=maybe(SCORE),
+    **dict.fromkeys(("gender", "accent", "age"), maybe(GROUPS)),
+)
+INVENTED = dict.fromkeys(("clips", "clips_with_words", "words"), integer) | {
+    "minutes": number,
+    "words_per_minute": nullable(number),
+}
+LANGUAGE = object_of(
+    **dict.fromkeys(("clean", "categories", "scenarios", "severities", "corpora"), dict_of(ROW)),
+    **dict.fromkeys(("overall", "median", "adversarial"), ROW),
+    missing=dict_of(list_of(text)),
+    slices=dict_of(dict_of(SLICES)),
+    hallucination=object_of(insertions_per_word=nullable(number), reject=nullable(object_of(**INVENTED))),
+)
+ORIGIN = {
+    **dict.fromkeys(("language", "corpus", "scenario", "category"), text),
+    **dict.fromkeys(("source", "bank", "benchmark_version", "content_sha256", "rows_sha256"), nullable(text)),
+    **dict.fromkeys(("rows", "failed", "severity"), integer),
+    "of": nullable(integer),
+    "failed_ids": list_of(text),
+    "rtf": nullable(number),
+    "rtf_quantiles": nullable(dict_of(number)),
+    "predictions_sha256": text,
+}
+CONFIG = object_of(
+    **ORIGIN,
+    **SCORES,
+    **dict.fromkeys(("clean_wer", "difficulty", "insertions_per_word"), nullable(number)),
+    **dict.fromkeys(("utterances", "hits", "substitutions", "deletions", "insertions", "empty"), integer),
+    why=dict_of(text),
+    unit=text,
+    slices=SLICES,
+    attack=maybe(dict_of(number)),
+    streaming=maybe(dict_of(anything)),
+)
+RESULTS = object_of(
+    schema=integer,
+    model=text,
+    run=dict_of(anything),
+    software=dict_of(text),
+    options=object_of(
+        **dict.fromkeys(("normaliser", "difficulty"), text),
+        **dict.fromkeys(("floor", "by_speaker"), truth),
+        **dict.fromkeys(("replicates", "seed"), integer),
+        unit=nullable(text),
+        level=number,
+    ),
+    scoring=object_of(normaliser=text, difficulty=object_of(name=text, sha256=text)),
+    failed=integer,
+    unfinished=list_of(text),
+    speed=object_of(audio_s=number, seconds=number, rtf=nullable(number)),
+    languages=dict_of(LANGUAGE),
+    configs=dict_of(CONFIG),
+    reject=dict_of(object_of(**ORIGIN, **INVENTED)),
+    sha256=maybe(text),
+)

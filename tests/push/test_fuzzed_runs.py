@@ -1,0 +1,115 @@
+"""Run folders mutated at random, under every command that reads one: it succeeds or says one line, never a traceback.
+
+`SRB_FUZZ=1000` tries that many instead of the few that a test run can afford.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import random
+import shutil
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from built_data import make_built
+from fake_runs import make_run
+from test_verify_fuzz import change_bytes, change_lines, change_value
+
+from srb.cli.main import main
+from srb.metrics.integrity import digest
+from srb.metrics.results import score_run
+
+TRIES = int(os.environ.get("SRB_FUZZ", "45"))
+CONFIGS = ["en_clean", "en_noise_sev3"]
+RESUME = ["run", "--model", "python:test_fuzzed_runs:says_yes", "--data", "{data}", "--out", "{runs}", "--name", "a"]
+COMMANDS = [
+    ["score", "{runs}/a", "--replicates", "10"],
+    ["score", "{runs}/a", "--replicates", "10", "--allow-changed"],
+    ["table", "{runs}/a", "{runs}/b"],
+    ["table", "{runs}/a", "{runs}/b", "--csv", "--allow-changed"],
+    ["table", "{runs}/a", "--streaming"],
+    ["table", "{runs}/a", "--adversarial"],
+    ["compare", "{runs}/a", "{runs}/b", "--replicates", "10"],
+    ["report", "{runs}/a", "{runs}/b", "--out", "{runs}/report.html"],
+    ["fairness", "{runs}/a", "--replicates", "10"],
+    ["diagnose", "{runs}/a"],
+    ["stability", "{runs}/a", "{runs}/b", "{runs}/c", "--trials", "5"],
+    ["submit", "{runs}/a", "--owner", "me", "--data", "{data}", "--out", "{runs}/sent", "--dry-run"],
+    ["export", "every-eval-ever", "{runs}/a", "--model-id", "me/a", "--organisation", "me", "--out", "{runs}/export"],
+    [*RESUME, "--quiet"],
+    [*RESUME, "--quiet", "--retry-failed"],
+]
+
+
+def says_yes(clips, rate, language):
+    return ["yes"] * len(clips)
+
+
+@pytest.fixture(scope="module")
+def original(tmp_path_factory) -> Path:
+    """Built data and three runs on it, the first as this recogniser left it, with its results."""
+    base = tmp_path_factory.mktemp("fuzz")
+    data = make_built(base / "srb", CONFIGS, clips=6)
+    for seed, model in enumerate("bc"):
+        make_run(base / "runs" / model, data, model, seed=seed)
+    assert main([word.format(data=data, runs=base / "runs") for word in [*RESUME, "--quiet"]]) == 0
+    live = base / "runs" / "a" / f"{CONFIGS[1]}.jsonl"
+    stream = {"events": [[0.5, 0.4, "yes", "final"]], "chunks": 5, "late_chunks": 0, "busy_s": 0.1}
+    lines = [json.loads(line) | {"stream": stream, "words": [["the", 0.1, 0.2]]} for line in live.open()]
+    live.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    seal(live.parent)
+    score_run(live.parent)
+    return base
+
+
+def seal(folder: Path) -> None:
+    """Put the right hashes in, so that what lies behind the comparison of hashes is reached."""
+    with suppress(ValueError, KeyError, TypeError, AttributeError, OSError):
+        about = json.loads((folder / "run.json").read_text())
+        for config in CONFIGS:
+            about["configs"][config]["sha256"] = hashlib.sha256((folder / f"{config}.jsonl").read_bytes()).hexdigest()
+        (folder / "run.json").write_text(json.dumps(about))
+    with suppress(ValueError, KeyError, TypeError, AttributeError, OSError):
+        results = json.loads((folder / "results.json").read_text())
+        for config in CONFIGS:
+            data = (folder / f"{config}.jsonl").read_bytes()
+            results["configs"][config]["predictions_sha256"] = hashlib.sha256(data).hexdigest()
+        results["sha256"] = digest(results)
+        (folder / "results.json").write_text(json.dumps(results))
+
+
+def mutate(folder: Path, rng: random.Random) -> str:
+    """Change one file of a run folder, perhaps as it is while the run is under way; what was changed."""
+    if rng.random() < 0.3:
+        path = folder / f"{rng.choice(CONFIGS)}.jsonl"
+        path.rename(path.with_suffix(".jsonl.part"))
+    path = rng.choice(sorted(path for path in folder.iterdir() if path.is_file() and not path.name.startswith(".")))
+    change = rng.choice([change_bytes, change_value, change_value, change_value, change_lines])
+    if path.name.endswith(".part"):  # the lines of a part are changed as those of a whole file
+        whole = path.rename(path.with_name("part.jsonl"))
+        change(whole, rng)
+        whole.rename(path)
+    else:
+        change(path, rng)
+    if rng.random() < 0.6:
+        seal(folder)
+    return f"{path.name} by {change.__name__}"
+
+
+def test_no_mutated_run_gives_a_traceback(original, tmp_path, capsys):
+    for seed in range(TRIES):
+        rng = random.Random(seed)
+        runs = shutil.copytree(original / "runs", tmp_path / str(seed))
+        what = mutate(runs / "a", rng)
+        words = [word.format(data=original / "srb", runs=runs) for word in COMMANDS[seed % len(COMMANDS)]]
+        try:
+            code = main(words)
+        except Exception as error:
+            pytest.fail(f"seed {seed}, {what}, srb {' '.join(words)}: {type(error).__name__}: {error}")
+        said = capsys.readouterr().err.strip().splitlines()
+        assert code in (0, 1, 2)
+        assert code != 2 or len([line for line in said if line.startswith("srb ")]) == 1, (seed, words, said)
+        shutil.rmtree(runs)
