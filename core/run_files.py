@@ -21,7 +21,17 @@ from srb.core.json_shapes import (
     text,
 )
 
-_TEXTS = ("language", "corpus", "scenario", "category", "source", "bank", "benchmark_version")
+_TEXTS = (
+    "language",
+    "corpus",
+    "scenario",
+    "category",
+    "source",
+    "bank",
+    "benchmark_version",
+    "suite",
+    "scenario_version",
+)
 _HASHES = ("content_sha256", "rows_sha256", "fingerprint", "sha256")
 CONFIG = object_of(
     **dict.fromkeys((*_TEXTS, *_HASHES), maybe(text)),

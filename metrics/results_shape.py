@@ -48,6 +48,7 @@ ORIGIN = {
     "rtf": nullable(number),
     "rtf_quantiles": nullable(dict_of(number)),
     "predictions_sha256": text,
+    "scenario_version": maybe(text),
 }
 CONFIG = object_of(
     **ORIGIN,
@@ -74,6 +75,7 @@ RESULTS = object_of(
     ),
     scoring=object_of(normaliser=text, difficulty=object_of(name=text, sha256=text)),
     failed=integer,
+    suite=nullable(text),
     unfinished=list_of(text),
     speed=object_of(audio_s=number, seconds=number, rtf=nullable(number)),
     languages=dict_of(LANGUAGE),
