@@ -24,8 +24,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import soundfile
 
 from benchmarks.human import SOUNDS, prompts
@@ -34,6 +37,7 @@ from srb.builders.scenarios import SCENARIOS
 from srb.cli.main import main as srb
 from srb.core.categories import AVERAGED
 from srb.core.names import parse
+from srb.metrics.runs import open_run
 from srb.models.config_sources import open_data
 from srb.models.model_file import read_models
 from srb.models.runner import RunOptions, run_configs
@@ -45,6 +49,7 @@ PROMPTS = 10
 PROMPT_S = (1.5, 2.6)
 READER = ("en-reader-01", "en-reader-04", "en-reader-05", "en-reader-07")
 LJ = ("LJ001-0002", "LJ001-0004", "LJ001-0008")
+NORMALISER = "srb-numbers-1"
 TURN = 5  # clips by which the next config's begin later
 COLUMNS = ("file", "id", "text", "speaker", "gender", "age", "accent", "native", "licence")
 
@@ -159,6 +164,39 @@ def run_systems(args: argparse.Namespace) -> None:
             print(datetime.now(UTC).strftime("%H:%M"), entry.name, start + len(configs), flush=True)
 
 
+def store(out: Path, to: Path) -> int:
+    """Every transcript with its error counts, as one parquet file; how many rows it has."""
+    rows: list[dict[str, Any]] = []
+    for folder in sorted((out / "runs").iterdir()):
+        run = open_run(folder)
+        for name in run.configs:
+            predictions = run.read(name)
+            counts = predictions.count(NORMALISER).counts
+            config = parse(name)
+            for place, line in enumerate(predictions.lines):
+                rows.append(
+                    {
+                        "system": run.model,
+                        "config": config.level,
+                        "category": predictions.entry["category"],
+                        "clip": line["id"],
+                        **{key: line[key] for key in ("speaker", "gender", "age", "accent")},
+                        "reference": line["text"],
+                        "transcript": line["pred_text"],
+                        "words": int(counts.lengths[place]),
+                        "errors": int(counts.errors[place]),
+                        **{key: int(getattr(counts, key)[place]) for key in counts.totals()},
+                        "audio_s": line["duration"],
+                        "compute_s": line["time"],
+                    }
+                )
+    about = {"normaliser": NORMALISER, "command": "benchmarks/matrix.py store"}
+    table = pa.Table.from_pylist(rows).replace_schema_metadata(about)
+    to.parent.mkdir(parents=True, exist_ok=True)
+    pq.write_table(table, to, compression="zstd")
+    return len(rows)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=("corpus", "run", "store"))
@@ -171,12 +209,16 @@ def main() -> int:
     parser.add_argument("--clips", type=int, default=61, metavar="N", help="of each config (default: all)")
     parser.add_argument("--at-a-time", type=int, default=8, metavar="N", help="configs before the next system's turn")
     parser.add_argument("--configs", type=int, default=1_000, metavar="N", help="only the first N, in their order")
+    parser.add_argument("--to", type=Path, default=Path("results/matrix-1.parquet"), metavar="FILE", help="of store")
     args = parser.parse_args()
     if args.what == "corpus":
         print(make_corpus(args.out / "corpus", args.digits, args.ljspeech), "clips")
         corpus = ["--corpus", f"en-matrix={args.out / 'corpus'}"]
         return srb(["build", "en-matrix_*", *corpus, "--out", str(args.out / "srb")])
-    run_systems(args)
+    if args.what == "store":
+        print(store(args.out, args.to), "transcripts")
+    else:
+        run_systems(args)
     return 0
 
 

@@ -23,6 +23,7 @@ EPILOG = """examples:
   srb run --model moonshine 'en-demo_*' --corpus en-demo
   srb run --model moonshine 'en_*' --corpus en=LibriSpeech --noise-dir noises/
   srb run --model hf:openai/whisper-tiny.en?dtype=float16 --device cuda en_clean 'en_noise_sev*'
+  srb run --model moonshine 'en_*' --corpus en=LibriSpeech --until 1.0
   srb run --model moonshine --suite fast --corpus en=LibriSpeech --tts espeak
   srb run --model python:mymodule:transcribe --data mshah1/speech_robust_bench_public en_gaussian_sev2 --limit 100
 With --corpus the clips are perturbed while the model works, and no audio is stored; with --data they were built before.
@@ -52,6 +53,12 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help="run the model in an environment that has REQ",
     )
     parser.add_argument("--limit", type=_positive, metavar="N", help="only the first N clips of each config")
+    parser.add_argument(
+        "--until",
+        type=_width,
+        metavar="POINTS",
+        help="go on, where it helps most, until the interval of the average NWERD is narrower than that",
+    )
     parser.add_argument("--batch-size", type=_positive, metavar="N", help="clips at a time (default: the adapter's)")
     parser.add_argument("--batch-seconds", type=float, metavar="S", help="at most S seconds of padded audio at a time")
     parser.add_argument("--device", help="where the model runs, for adapters that have the choice: cpu, cuda, cuda:1")
@@ -80,6 +87,12 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def _positive(text: str) -> int:
     if (value := int(text)) < 1:
         raise argparse.ArgumentTypeError("must be 1 or more")
+    return value
+
+
+def _width(text: str) -> float:
+    if not (value := float(text)) > 0:
+        raise argparse.ArgumentTypeError("must be more than 0")
     return value
 
 
@@ -168,7 +181,11 @@ def _run_one(args: argparse.Namespace) -> int:
         configs = _opened(perturbed, names, args.quiet) if perturbed else [data.config(name) for name in names]
         cost = estimated_cost(options, configs)
         check_cost(cost, args.yes)
-        if args.engine == "ray":
+        if args.until:
+            from srb.models.adaptive_run import run_until
+
+            records = run_until(options, configs, args.until, lambda line: None if args.quiet else print(line))
+        elif args.engine == "ray":
             from srb.models.ray_run import run_on_ray
 
             records = run_on_ray(options, names, args.workers, args.quiet)
@@ -188,6 +205,8 @@ def _suite(args: argparse.Namespace) -> Suite | None:
 
     if args.suite and args.configs:
         raise UserError("say either configs or --suite")
+    if args.until and (args.suite or args.engine == "ray" or args.stream):
+        raise UserError("--until chooses the clips itself, on one machine: not with --suite, --engine ray or --stream")
     return load(args.suite) if args.suite else None
 
 

@@ -130,7 +130,7 @@ def results(run: Run, options: Options = Options()) -> Json:
             "normaliser": versions(options.normaliser)["normaliser"],
             "difficulty": {"name": table.name, "sha256": hashlib.sha256(table.to_csv().encode()).hexdigest()},
         },
-        "suite": _suite(predictions.entry for predictions in read.values()),
+        "suite": _suite(read.values()),
         "failed": sum(predictions.failed for predictions in read.values()),
         "unfinished": sorted(set(run.about.get("configs", {})) - set(run.configs)),
         "speed": _speed(read.values()),
@@ -155,9 +155,12 @@ def results(run: Run, options: Options = Options()) -> Json:
     }
 
 
-def _suite(entries: Iterable[Mapping[str, Any]]) -> str | None:
-    """The suite whose clips these are; none where a config has others, or all of its clips."""
-    labels = {entry.get("suite") for entry in entries}
+def _suite(configs: Iterable[Predictions]) -> str | None:
+    """The suite whose clips these are; none where a config has others, or all of its clips.
+
+    Clean speech is whole where the corpus has no more clips than the suite takes.
+    """
+    labels = {predictions.entry.get("suite") for predictions in configs if not predictions.clean}
     return labels.pop() if len(labels) == 1 else None
 
 

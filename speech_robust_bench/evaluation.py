@@ -27,6 +27,7 @@ def evaluate(
     corpus: Corpora = None,
     data: str | os.PathLike | None = None,
     limit: int | None = None,
+    until: float | None = None,
     out: str | os.PathLike | None = None,
     name: str | None = None,
     batch_size: int | None = None,
@@ -48,6 +49,8 @@ def evaluate(
         corpus: where corpora are, {"en": "LibriSpeech", "en-mine": FOLDER}; the demo corpus is built in.
         data: a built folder or a Hub dataset to read instead of perturbing.
         limit: only the first clips of each corpus.
+        until: go on, with more clips where they help most, until the interval of the average NWERD is narrower than
+            so many points.
         out: the run folder to write, or to go on with if it is there; without it a temporary one, which `Results.save`
             keeps.
         name: what to call the model.
@@ -57,9 +60,12 @@ def evaluate(
         progress: show a progress bar where there is a terminal.
     """
     from srb.diagnosis.suites import load as load_suite
+    from srb.models.adaptive_run import run_until
     from srb.models.interface import check_spec, parse_spec
     from srb.models.runner import RunOptions, run_with_progress
 
+    if suite and until:
+        raise UserError("say either a suite or until, which chooses the clips itself")
     if isinstance(model, str):
         spec, recogniser = parse_spec(model), None
         check_spec(spec)
@@ -84,7 +90,10 @@ def evaluate(
             recogniser=recogniser,
             suite=chosen,
         )
-        run_with_progress(options, opened, quiet=not progress)
+        if until:
+            run_until(options, opened, until, print if progress else lambda line: None)
+        else:
+            run_with_progress(options, opened, quiet=not progress)
     return Results(folder, _kept=kept)
 
 

@@ -1,0 +1,114 @@
+"""Does stopping when the interval is narrow move the average? `srb run --until` simulated on the matrix, many times.
+
+    python benchmarks/until.py [--matrix results/matrix-1.parquet] [--trials 400] [--widths 8 4 2]
+
+Each system's cells of the matrix are a population: a config's next clip is drawn from the cells measured for it, with
+replacement, and its clean transcript with it. A trial begins with a few clips of every config, adds more where
+`srb.models.adaptive_run` says, and stops when the interval of the average is narrow enough; intervals are by the normal
+approximation here, since a bootstrap in every round of thousands of trials takes too long. Against the average over the
+whole population: the mean error (the bias, with its standard error), how often the interval holds the truth, and how
+many clips equal shares would have taken for the same width.
+"""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from srb.core.categories import AVERAGED
+from srb.models.adaptive_run import FIRST, grow, shares
+
+ROOT = Path(__file__).parent.parent
+Z = 1.96
+MOST = 20_000  # clips of a config
+
+
+@dataclass(frozen=True)
+class Cells:
+    """A config's clips: errors, words and errors on clean speech."""
+
+    config: str
+    category: str
+    clips: np.ndarray  # (clips, 3)
+
+    def score(self, drawn: np.ndarray) -> tuple[float, float]:
+        """WERD of some clips and its variance, by the delta method for a ratio."""
+        errors, words, clean = self.clips[drawn].T
+        rate = (errors - clean).sum() / words.sum()
+        residuals = (errors - clean) - rate * words
+        count = len(drawn)
+        return 100 * rate, 1e4 * residuals.var(ddof=1) / count / words.mean() ** 2
+
+
+def trial(
+    cells: list[Cells], share: dict[str, float], width: float, rng: np.random.Generator, *, equal: bool = False
+) -> tuple[float, bool, int]:
+    """The average that is reached, whether its interval holds the truth, and the clips that it took."""
+    weight = np.array([share[c.config] for c in cells])
+    order = [rng.integers(0, len(c.clips), MOST) for c in cells]
+    sizes, there = dict.fromkeys(share, FIRST), dict.fromkeys(share, MOST)
+    while True:
+        scored = [c.score(drawn[: sizes[c.config]]) for c, drawn in zip(cells, order, strict=True)]
+        values, variances = np.array(scored).T
+        value, half = float(weight @ values), Z * float(np.sqrt(weight**2 @ variances))
+        if 2 * half < width:
+            return value, abs(value - average(cells, share)) <= half, sum(sizes.values())
+        grow(sizes, dict.fromkeys(share, 1.0) if equal else share, there)
+
+
+def average(cells: list[Cells], share: dict[str, float]) -> float:
+    """The average NWERD over the whole population."""
+    return sum(share[c.config] * 100 * (c.clips[:, 0] - c.clips[:, 2]).sum() / c.clips[:, 1].sum() for c in cells)
+
+
+def read_cells(path: Path, least: int = FIRST) -> dict[str, list[Cells]]:
+    """The systems of a matrix, each with the configs of the average that have enough clips."""
+    import pyarrow.parquet as pq
+
+    rows = pq.read_table(path).to_pylist()
+    clean = {(row["system"], row["clip"]): row["errors"] for row in rows if row["config"] == "clean"}
+    found: dict[tuple[str, str, str], list[tuple[int, int, int]]] = {}
+    for row in rows:
+        if row["category"] in AVERAGED:
+            key = row["system"], row["config"], row["category"]
+            found.setdefault(key, []).append((row["errors"], row["words"], clean[row["system"], row["clip"]]))
+    systems: dict[str, list[Cells]] = {}
+    for (system, config, category), clips in found.items():
+        if len(clips) >= least:
+            cells = Cells(f"en_{config}", category, np.array(clips, float))
+            systems.setdefault(system, []).append(cells)
+    return systems
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--matrix", type=Path, default=ROOT / "results/matrix-1.parquet")
+    parser.add_argument("--trials", type=int, default=400)
+    parser.add_argument("--widths", type=float, nargs="+", default=[8.0, 4.0, 2.0])
+    args = parser.parse_args()
+    print(
+        "| system | configs | average | width | bias | held | clips | equal shares |\n|---|---|---|---|---|---|---|---|"
+    )
+    for system, cells in read_cells(args.matrix).items():
+        if len(cells) < 20:
+            continue
+        share = shares({c.config: c.category for c in cells})
+        truth = average(cells, share)
+        for width in args.widths:
+            rng = np.random.default_rng(0)
+            reached = np.array([trial(cells, share, width, rng) for _ in range(args.trials)], float)
+            equal = np.mean([trial(cells, share, width, rng, equal=True)[2] for _ in range(max(5, args.trials // 20))])
+            off = reached[:, 0] - truth
+            error = off.std(ddof=1) / np.sqrt(len(off))
+            print(
+                f"| {system} | {len(cells)} | {truth:.1f} | {width:g} | {off.mean():+.2f} ± {error:.2f} "
+                f"| {100 * reached[:, 1].mean():.0f} % | {reached[:, 2].mean():.0f} | {equal:.0f} |",
+                flush=True,
+            )
+
+
+if __name__ == "__main__":
+    main()
