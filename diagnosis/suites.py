@@ -44,6 +44,11 @@ class Suite:
         """Scenario and severity of every config but clean speech."""
         return [member for members in self.about["configs"].values() for member in members]
 
+    @property
+    def takes_clips(self) -> bool:
+        """Whether it is of some clips only."""
+        return self.about.get("pool") is not None
+
     def configs(self, corpora: Iterable[tuple[str, str | None]], *, tts: bool = True) -> list[str]:
         """Its configs on some corpora, given as language and name, clean speech first; `tts` is false where nothing
         speaks."""
@@ -58,7 +63,7 @@ class Suite:
 
     def choose(self, config: str, ids: Sequence[str]) -> set[str]:
         """The ids of the clips that it takes of a config."""
-        if "pool" not in self.about:
+        if not self.takes_clips:
             return set(ids)
         pool, clips = self.about["pool"], self.about["clips"]
         ranked = sorted(ids, key=lambda clip: hashlib.sha256(f"{self.label}/{clip}".encode()).digest())[:pool]

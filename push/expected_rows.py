@@ -2,7 +2,8 @@
 
 For every config: its rows, hours and hashes. `rows_sha256` is over ids and transcripts, as `srb run` records it, and
 `people_sha256` over what else a score depends on and a recogniser does not decide: duration, speaker, gender, age,
-accent and language of each clip. So a submission can be checked by anyone, with one small file.
+accent and language of each clip. So a submission can be checked by anyone, with one small file. The same is kept of the
+clips that each suite takes.
 """
 
 from __future__ import annotations
@@ -11,16 +12,18 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from srb.builders.manifests import MANIFEST
 from srb.core.errors import UserError
+from srb.core.names import parse
+from srb.core.row_hashes import transcripts_digest
 from srb.core.seeding import FIRST_VERSION, later_version
 
 if TYPE_CHECKING:
-    from srb.models.config_sources import Config
+    from srb.models.config_sources import ClipRow, Config
 
 NAME = "benchmark.json"
 PEOPLE = ("duration", "speaker", "gender", "age", "accent", "language")
@@ -43,6 +46,10 @@ class Expected:
     source: str | None
     bank: str | None = None
     scenario_version: str = FIRST_VERSION
+    suites: dict[str, dict[str, Any]] = field(default_factory=dict)  # rows and hashes of the clips that each takes
+    suite: str | None = None  # whose clips these are, of a whole config with `of` clips
+    of: int | None = None
+    of_sha256: str | None = None  # over ids and transcripts of the whole config
 
 
 def people_digest(lines: Iterable[Mapping[str, Any]]) -> str:
@@ -64,17 +71,44 @@ def of_config(folder: Path) -> Expected:
 
 def expected_of(config: Config) -> Expected:
     """What predictions of an opened config must agree with."""
+    from srb.diagnosis.suites import SUITES
+    from srb.diagnosis.suites import load as load_suite
+
     about, manifest = config.about, config.manifest
-    people = ({key: getattr(row, key) for key in PEOPLE} for row in config.rows)
+    level, ids = parse(config.name).level, [row.id for row in config.rows]
+    suites = {}
+    for suite in map(load_suite, SUITES):
+        if suite.takes_clips and level in ("clean", *suite.members):
+            chosen = suite.choose(config.name, ids)
+            suites[suite.label] = _hashes(row for row in config.rows if row.id in chosen)
     return Expected(
         benchmark_version=manifest["benchmark_version"],
         content_sha256=manifest["content_sha256"],
-        rows=len(config.rows),
-        rows_sha256=about["rows_sha256"],
-        people_sha256=people_digest(people),
+        **_hashes(config.rows),
+        suites=suites,
         scenario_version=manifest.get("scenario_version", FIRST_VERSION),
         **{key: about[key] for key in ("language", "corpus", "scenario", "severity", "category", "source", "bank")},
     )
+
+
+def _hashes(rows: Iterable[ClipRow]) -> dict[str, Any]:
+    listed = list(rows)
+    return {
+        "rows": len(listed),
+        "rows_sha256": transcripts_digest((row.id, row.text) for row in listed),
+        "people_sha256": people_digest({key: getattr(row, key) for key in PEOPLE} for row in listed),
+    }
+
+
+def of_suite(benchmark: Mapping[str, Expected], label: str) -> dict[str, Expected]:
+    """What predictions of a suite must agree with: its configs, and its clips of them. None if it is not known."""
+    return {
+        config: replace(
+            expected, **expected.suites[label], suite=label, of=expected.rows, of_sha256=expected.rows_sha256
+        )
+        for config, expected in benchmark.items()
+        if label in expected.suites
+    }
 
 
 def to_json(configs: Mapping[str, Expected]) -> str:

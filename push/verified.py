@@ -122,6 +122,7 @@ def compact(result: Json, facts: Json, predictions_url: str | None) -> Json:
         "scoring": result["scoring"],
         "revision": result["run"].get("revision"),
         "rerun": None,
+        "suite": result["suite"],
         "failed": result["failed"],
         "rtf": result["speed"]["rtf"],
         "languages": {

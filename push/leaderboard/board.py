@@ -60,6 +60,11 @@ class Entry:
     def draws(self) -> dict[str, np.ndarray]:
         return files.read_draws(self.path, self.content)
 
+    @property
+    def suite(self) -> str | None:
+        """The suite that it was run on, `lite-1`; None for the whole benchmark."""
+        return self.content.get("suite")
+
     def clean(self, language: str) -> float | None:
         """WER on clean speech: the mean over the language's clean configs."""
         rows = self.content["languages"][language]["clean"].values()
@@ -132,14 +137,19 @@ class Board:
 
     @cached_property
     def _standings(self) -> dict[str, list[Standing]]:
-        """For each language, all of its models in order; flagged ones are not ranked."""
+        """For each language, all of its models in order.
+
+        Flagged ones are not ranked, and neither are those of a suite beside those of the whole benchmark: places are by
+        the configs that all have. Where nobody ran the whole, those of the commonest suite are ranked.
+        """
         ordered = {}
         for language in self.languages:
             own = [entry for entry in self.entries if language in entry.content["languages"]]
-            flagged = [entry for entry in own if entry.content.get("flags")]
-            standings = rank([entry.candidate(language) for entry in own if entry not in flagged])
-            reasons = [Standing(entry.name, None, why=f"flagged: {entry.content['flags'][0]}") for entry in flagged]
-            ordered[language] = [*standings, *reasons]
+            counted = Counter(entry.suite for entry in own)
+            suite = None if counted[None] else max(counted, key=lambda label: (counted[label], label), default=None)
+            why = {entry.name: _unranked(entry, suite) for entry in own}
+            standings = rank([entry.candidate(language) for entry in own if not why[entry.name]])
+            ordered[language] = [*standings, *(Standing(name, None, why=why[name]) for name in why if why[name])]
         return ordered
 
     def rows(self, language: str, categories: Sequence[str] = (), size: str = "all", text: str = "") -> list[Row]:
@@ -174,6 +184,15 @@ class Board:
         ranked.sort(key=lambda row: (row.score[0] if row.score else 0.0, row.entry.name))
         others = [replace(row, place=None) for row in rows if row not in ranked]
         return [*(replace(row, place=place) for place, row in enumerate(ranked, 1)), *others]
+
+
+def _unranked(entry: Entry, suite: str | None) -> str:
+    """Why a model is not ranked among those of a suite, or of the whole benchmark; empty if it is."""
+    if entry.content.get("flags"):
+        return f"flagged: {entry.content['flags'][0]}"
+    if entry.suite != suite:
+        return f"suite {entry.suite}: a part of the configs and clips" if entry.suite else "the whole benchmark"
+    return ""
 
 
 def mean_score(cells: Iterable[Score | None]) -> Score | None:

@@ -12,6 +12,7 @@ from srb.push.leaderboard.board import published as paper_rows
 from srb.report.charts import Point, Scale, Series, fixed, legend_mark, line_chart, spanning
 from srb.report.html import Html, join, tag
 
+SUITE_NOTE = "a suite: a part of the configs and clips, with wider intervals"
 HUB = "https://huggingface.co/"
 
 
@@ -71,7 +72,13 @@ def ranking(rows: Sequence[Row], chosen: Sequence[str] = ()) -> Html:
         tag(
             "tr",
             tag("td", row.place or "–", data_sort=row.place or ""),
-            tag("th", _model_link(row.entry), tag("small", row.why, class_="why") if row.why else None, scope="row"),
+            tag(
+                "th",
+                _model_link(row.entry),
+                tag("small", f" {row.entry.suite}", class_="suite", title=SUITE_NOTE) if row.entry.suite else None,
+                tag("small", row.why, class_="why") if row.why else None,
+                scope="row",
+            ),
             _cell(row.score, _is(row.score, best[0]), spread=True),
             _cell(row.median),
             _cell([row.nwer] if row.nwer is not None else None),
@@ -153,6 +160,7 @@ def model(entry: Entry, language: str) -> Html:
         ("Average NWERD", _interval(overall)),
         ("Median NWERD", _interval(entry.median(language))),
         ("Checked", checked(entry)),
+        *([("Suite", entry.suite)] if entry.suite else []),
         ("WER on clean speech", fixed(clean)),
         ("Size", _size(entry.params_m)),
         ("Speed", f"{1 / entry.content['rtf']:.0f} x real time" if entry.content["rtf"] else "–"),
