@@ -38,6 +38,7 @@ from srb.attacks.universal import Perturbation
 from srb.builders.perturb.noise import to_length
 
 BROKEN_WER = 1.0
+FEW_STEPS = 20  # in all
 
 
 @dataclass(frozen=True)
@@ -72,6 +73,10 @@ class Auto:
     def stages(self, has_margin: bool) -> list[Stage]:
         """How the gradient calls are shared out."""
         other = "margin" if has_margin else "own"
+        if self.steps < FEW_STEPS:  # restarts would leave every start too few
+            first = max(1, round(0.65 * self.steps))
+            rest = self.steps - first
+            return [Stage("own", "random", first), *([Stage(other, "worst", rest)] if rest else [])]
         third, tenth = max(1, round(0.35 * self.steps)), max(1, round(0.1 * self.steps))
         again = "universal" if self.perturbation else "random"
         stages = [Stage("own", "random", third), Stage(other, "worst", third), Stage("own", again, tenth)]

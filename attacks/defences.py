@@ -17,6 +17,7 @@ from torch import Tensor
 from srb.attacks.clips import AttackBatch, AttackClip
 from srb.attacks.differentiable.base import View
 from srb.attacks.standard import EOT_DRAWS
+from srb.models.adapters.smooth import ENHANCERS, noise
 
 DRAWS = EOT_DRAWS
 Transform = Callable[[Tensor, AttackBatch], Tensor]
@@ -35,14 +36,14 @@ def straight_through(function: Callable[[np.ndarray], np.ndarray]) -> Transform:
     return apply
 
 
-def white_noise(sigma: float) -> Transform:
-    """White noise of a deviation, drawn from each clip's own stream."""
+def random_noise(sigma: float, kind: str = "white") -> Transform:
+    """The noise of a defence, drawn from each clip's own stream."""
 
     def apply(waves: Tensor, batch: AttackBatch) -> Tensor:
-        noise = np.zeros(waves.shape, np.float32)
-        for row, length, rng in zip(noise, batch.lengths.tolist(), batch.rngs, strict=True):
-            row[:length] = sigma * rng.standard_normal(length, np.float32)
-        return waves + torch.from_numpy(noise).to(waves)
+        added = np.zeros(waves.shape, np.float32)
+        for row, length, rng in zip(added, batch.lengths.tolist(), batch.rngs, strict=True):
+            row[:length] = noise(kind, sigma, length, rng)
+        return waves + torch.from_numpy(added).to(waves)
 
     return apply
 
@@ -58,12 +59,12 @@ class Defended(View):
     @classmethod
     def around(cls, smooth: Any, inner: View, eot: int | None) -> View:
         """The view of a smoothed recogniser; `eot=0` is the naive attacker's, who knows nothing of the defence."""
-        from srb.models.adapters.smooth import ENHANCERS
-
-        steps = [white_noise(smooth.sigma)]
+        steps = [random_noise(smooth.sigma, smooth.noise)] if smooth.sigma else []
         if smooth.enhance != "none":
             steps.append(straight_through(lambda samples: ENHANCERS[smooth.enhance](samples, smooth.sigma)))
         draws = DRAWS if eot is None else eot
+        if not smooth.sigma:  # nothing random to average over
+            draws = min(draws, 1)
         return cls(smooth, inner=inner, transforms=steps if draws else [], draws=max(1, draws))
 
     def __post_init__(self) -> None:

@@ -55,9 +55,9 @@ class Results:
         self.path, self.known = path, {tuple(key): value for key, value in map(json.loads, lines)}
 
     def of(self, key: tuple, attack: Attack, view: View, clips: list[AttackClip]) -> np.ndarray:
-        """(clip, 2): success and gradient calls, attacking the clips that are not known yet a few at a time."""
+        """(clip, 2): success and gradient calls. Clips that are not known yet are attacked, one by one if kept."""
         left = [clip for clip in clips if (*key, clip.id) not in self.known]
-        for batch in batches(left, 4 if self.path else len(clips), view.pads_safely):
+        for batch in batches(left, 1 if self.path else len(clips), view.pads_safely):
             for attacked in attack.run(view, batch):
                 self._keep((*key, attacked.clip.id), [attacked.facts["success"], attacked.facts["steps"]])
         return np.array([self.known[(*key, clip.id)] for clip in clips])

@@ -22,6 +22,7 @@ COMMANDS = {
     "probe": "train a small head above a frozen encoder, and see which layers and encoders matter",
     "run": "run a recogniser over dataset configs and keep its transcripts",
     "attack": "make the adversarial configs of one model",
+    "certify": "the radius in which a smoothed recogniser provably keeps its transcript",
     "score": "score the transcripts of a run: WER, WERD, NWERD with intervals, per config, category and overall",
     "table": "print the paper's Table 1 for any number of runs",
     "report": "write one page about any number of runs, to look at and to listen to",
@@ -38,7 +39,7 @@ COMMANDS = {
     "metrics": "install the metrics for evaluate.load by name, or export one as a Space",
 }
 # The commands that take up what an earlier, interrupted one has finished; the others are done in seconds.
-RESUMING = {"demo", "build", "quality", "probe", "run", "attack", "push"}
+RESUMING = {"demo", "build", "quality", "probe", "run", "attack", "certify", "push"}
 
 
 def main(argv: Sequence[str] | None = None) -> int:

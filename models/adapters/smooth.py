@@ -1,66 +1,146 @@
-"""Randomised smoothing around any recogniser: `smooth:<model>?sigma=0.01&n=8`.
+"""Randomised smoothing and other defences around any recogniser: `smooth:<model>?sigma=0.01&n=8`.
 
-Transcribe the clip `n` times under white noise of deviation `sigma`, enhance each if asked to, and let ROVER vote over
-the transcripts (Olivier and Raj 2021; Olivier, chapter 7). The noise is a function of the clip's samples, so a clip
-gives the same text in any batch, and an attacker who moves one sample meets other noise.
+Transcribe the clip `n` times under noise of deviation `sigma`, clean each copy if asked to, and vote (Olivier and Raj
+2021; Olivier, chapter 7). The noise is a function of the clip's samples, so a clip gives the same text in any batch,
+and an attacker who moves one sample meets other noise. `sigma=0&n=1` leaves the cleaning alone: MP3 or coarse
+quantisation, the older defences that smoothing is compared with.
 """
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from srb.builders.perturb.codec import mp3
+from srb.core.audio import RATE
 from srb.core.errors import UserError, did_you_mean
 from srb.core.seeding import clip_rng, content_id
 from srb.models.enhance import a_priori_snr
+from srb.models.hf.ctc import Ctc
 from srb.models.interface import Clip, Described, Recogniser, open_model
 from srb.models.rover import rover
 
-ENHANCERS = {"none": lambda samples, sigma: samples, "asnr": a_priori_snr}
+MP3_KBPS = 32  # the finest of the `mp3` scenario
+LEVELS = 256  # amplitudes that quantisation keeps, of the 65,536 of 16 bits (Yang et al. 2019)
+
+
+def _quantised(samples: Clip, sigma: float) -> Clip:
+    return (np.round(samples * (LEVELS / 2)) / (LEVELS / 2)).astype(np.float32)
+
+
+# (noisy samples, the noise's deviation) -> cleaner samples; none of them has a useful derivative
+ENHANCERS: dict[str, Callable[[Clip, float], Clip]] = {
+    "none": lambda samples, sigma: samples,
+    "asnr": a_priori_snr,
+    "mp3": lambda samples, sigma: mp3(samples, RATE, MP3_KBPS, np.random.default_rng(0)),
+    "quantise": _quantised,
+}
+
+
+def _majority(texts: Sequence[str]) -> str:
+    return Counter(texts).most_common(1)[0][0]
+
+
+VOTES: dict[str, Callable[[Sequence[str]], str] | None] = {"rover": rover, "majority": _majority, "logits": None}
+NOISES = ("white", "mad")
+
+
+def noise(kind: str, sigma: float, size: int, rng: np.random.Generator) -> Clip:
+    """White Gaussian noise, or half the difference of two neighbours of it, which has no low frequencies.
+
+    The second is Olivier's moving average difference (7.5.1).
+    """
+    if kind == "white":
+        return np.float32(sigma) * rng.standard_normal(size, np.float32)
+    return (np.float32(sigma) * np.diff(rng.standard_normal(size + 1, np.float32)) / 2).astype(np.float32)
 
 
 @dataclass
 class Smooth(Described):
-    """A recogniser behind noise, enhancement and a vote."""
+    """A recogniser behind noise, cleaning and a vote."""
 
     inner: Recogniser = None  # type: ignore[assignment]
     sigma: float = 0.01
     n: int = 8
     enhance: str = "none"
+    vote: str = "rover"
+    noise: str = "white"
 
     def transcribe(self, clips: list[Clip], rate: int, language: str | None) -> list[str]:
-        copies = [copy for clip in clips for copy in self._copies(clip)]
-        hypotheses: list[str] = []
-        for start in range(0, len(copies), self.inner.batch_size):
-            hypotheses += self.inner.transcribe(copies[start : start + self.inner.batch_size], rate, language)
-        return [rover(hypotheses[start : start + self.n]) for start in range(0, len(hypotheses), self.n)]
+        if self.vote == "logits":
+            return [self._by_logits(list(self.copies(clip)), language) for clip in clips]
+        hypotheses = self.hypotheses([copy for clip in clips for copy in self.copies(clip)], rate, language)
+        vote = VOTES[self.vote]
+        assert vote is not None
+        return [vote(hypotheses[start : start + self.n]) for start in range(0, len(hypotheses), self.n)]
 
-    def _copies(self, clip: Clip) -> list[Clip]:
-        rng = clip_rng("smooth", content_id(clip), f"{self.sigma}", self.n)
-        noisy = [clip + np.float32(self.sigma) * rng.standard_normal(len(clip), np.float32) for _ in range(self.n)]
-        return [ENHANCERS[self.enhance](copy, self.sigma) for copy in noisy]
+    def hypotheses(self, copies: list[Clip], rate: int, language: str | None) -> list[str]:
+        """What the inner recogniser makes of each copy."""
+        size = self.inner.batch_size
+        starts = range(0, len(copies), size)
+        return [text for s in starts for text in self.inner.transcribe(copies[s : s + size], rate, language)]
+
+    def copies(self, clip: Clip, n: int | None = None, stream: str = "smooth") -> Iterator[Clip]:
+        """The clip under `n` draws of the noise, cleaned; one after the other, because `n` may be thousands."""
+        n = n or self.n
+        kind = "" if self.noise == "white" else self.noise
+        rng = clip_rng(stream, content_id(clip), f"{self.sigma}{kind}", n)
+        for _ in range(n):
+            yield ENHANCERS[self.enhance](clip + noise(self.noise, self.sigma, len(clip), rng), self.sigma)
+
+    def _by_logits(self, copies: list[Clip], language: str | None) -> str:
+        """The text of the mean of the copies' logits, which CTC models have frame by frame."""
+        import torch
+
+        assert isinstance(self.inner, Ctc)
+        with torch.inference_mode():
+            self.inner._speak(self.inner._spoken(language))
+            size = self.inner.batch_size
+            frames = [row for s in range(0, len(copies), size) for row in self.inner._features(copies[s : s + size])]
+            return self.inner._text([torch.stack(frames).mean(0)]).strip()
 
     def close(self) -> None:
         self.inner.close()
 
 
-def load(target: str, *, sigma: float = 0.01, n: int = 8, enhance: str = "none", device: str = "") -> Recogniser:
+def load(
+    target: str,
+    *,
+    sigma: float = 0.01,
+    n: int = 8,
+    enhance: str = "none",
+    vote: str = "rover",
+    noise: str = "white",
+    device: str = "",
+) -> Recogniser:
     """`smooth:<model>?sigma=0.01&n=8&enhance=asnr`; the model's own options go before: `smooth:hf:X?beams=2?n=4`."""
     if not target:
         raise UserError("'smooth' needs a recogniser to protect: smooth:hf:openai/whisper-tiny.en?sigma=0.01&n=8")
     if sigma < 0 or n < 1:
         raise UserError(f"smooth: sigma is 0 or more and n 1 or more, not {sigma} and {n}")
-    if enhance not in ENHANCERS:
-        raise UserError(f"smooth: no enhancer '{enhance}'; {did_you_mean(enhance, ENHANCERS)}")
+    chosen = {"enhancer": (enhance, ENHANCERS), "vote": (vote, VOTES), "noise": (noise, NOISES)}
+    for what, (value, known) in chosen.items():
+        if value not in known:
+            raise UserError(f"smooth: no {what} '{value}'; {did_you_mean(value, known)}")
+    if enhance == "asnr" and noise != "white":
+        raise UserError("smooth: enhance=asnr takes white noise away, not noise=mad; leave one of them out")
     inner = open_model(target, device=device or None)
+    if vote == "logits" and not isinstance(inner, Ctc):
+        raise UserError(f"smooth: vote=logits needs a CTC model of transformers, which {inner.name} is not; use rover")
+    # The defaults of an option that came later are not written, so that runs made before it still go on.
+    later = {key: value for key, value, usual in (("vote", vote, "rover"), ("noise", noise, "white")) if value != usual}
     return Smooth(
         name=f"smooth-{inner.name}",
         revision=inner.revision,
-        options={**inner.options, "model": inner.name, "sigma": sigma, "n": n, "enhance": enhance},
+        options={**inner.options, "model": inner.name, "sigma": sigma, "n": n, "enhance": enhance, **later},
         batch_size=max(1, inner.batch_size // n),
         inner=inner,
         sigma=sigma,
         n=n,
         enhance=enhance,
+        vote=vote,
+        noise=noise,
     )

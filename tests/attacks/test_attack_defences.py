@@ -11,14 +11,14 @@ from small import clip_of, ctc  # noqa: E402
 from tone_config import one_thread  # noqa: E402, F401
 
 from srb.attacks.clips import AttackBatch, Bound, padded  # noqa: E402
-from srb.attacks.defences import Defended, straight_through, white_noise  # noqa: E402
+from srb.attacks.defences import Defended, random_noise, straight_through  # noqa: E402
 from srb.attacks.differentiable.open_view import open_view  # noqa: E402
 from srb.attacks.pgd import Pgd  # noqa: E402
 from srb.core.errors import UserError  # noqa: E402
 from srb.models.adapters.python import Function  # noqa: E402
 from srb.models.adapters.smooth import Smooth  # noqa: E402
 from srb.models.enhance import a_priori_snr  # noqa: E402
-from srb.models.interface import open_model, parse_spec  # noqa: E402
+from srb.models.interface import Described, open_model, parse_spec  # noqa: E402
 from srb.models.rover import rover  # noqa: E402
 
 
@@ -73,6 +73,51 @@ def test_the_spec_of_a_smoothed_model() -> None:
         open_model("smooth:python:small:Ctc?enhance=asn")
     with pytest.raises(UserError, match="needs a recogniser"):
         open_model("smooth")
+    with pytest.raises(UserError, match="no vote 'rovr'; did you mean rover"):
+        open_model("smooth:python:small:Ctc?vote=rovr")
+    with pytest.raises(UserError, match="vote=logits needs a CTC model"):
+        open_model("smooth:python:small:Ctc?vote=logits")
+    with pytest.raises(UserError, match="takes white noise away"):
+        open_model("smooth:python:small:Ctc?noise=mad&enhance=asnr")
+
+
+def test_votes_differ_where_words_do() -> None:
+    class Fixed(Described):
+        def transcribe(self, clips, rate, language):
+            return (["a b x", "a y c", "z b c", "z b c"] * len(clips))[: len(clips)]
+
+    def vote(kind: str) -> str:
+        smooth = Smooth("s", "1", {}, 4, inner=Fixed("fixed", "1", {}, 4), n=4, vote=kind)
+        return smooth.transcribe([clip_of(0).samples], 16_000, "en")[0]
+
+    assert vote("majority") == "z b c"
+    assert vote("rover") == "a b c"
+
+
+def test_the_vote_over_logits_is_the_text_of_their_mean(tmp_path) -> None:
+    pytest.importorskip("transformers")
+    from test_attack_views import LAYER, ctc_folder
+
+    folder = ctc_folder(tmp_path, "Wav2Vec2", **LAYER)
+    recogniser = open_model(f"smooth:hf:{folder}?device=cpu?sigma=0.05&n=3&vote=logits")
+    clip = clip_of(1).samples
+    with torch.inference_mode():
+        logits = torch.stack([recogniser.inner._features([copy])[0] for copy in recogniser.copies(clip)]).mean(0)
+    by_hand = recogniser.inner.processor.decode(logits.argmax(-1).tolist()).strip()
+    assert recogniser.transcribe([clip], 16_000, "en") == [by_hand]
+
+
+@pytest.mark.parametrize("enhance", ["mp3", "quantise"])
+def test_older_defences_and_the_attack_that_knows_of_them(enhance) -> None:
+    recogniser = smoothed(sigma=0.0, n=1, enhance=enhance)
+    clips = [clip_of(seed) for seed in range(3)]
+    assert recogniser.transcribe([clip.samples for clip in clips], 16_000, "en") == [clip.text for clip in clips]
+    view = open_view(recogniser)
+    assert view.draws == 1  # nothing to average over
+    found = Pgd(Bound(snr_db=10), 4, steps=10, transcribe_every=5).run(view, clips)
+    assert np.mean([one.facts["success"] for one in found]) > 0.5
+    if enhance == "quantise":
+        assert np.unique(np.round(next(recogniser.copies(clips[0].samples)) * 128) / 128).size <= 257
 
 
 def test_a_step_without_derivatives_has_a_useful_gradient() -> None:
@@ -100,7 +145,7 @@ def test_the_gradient_is_the_mean_over_the_draws() -> None:
     def batch() -> AttackBatch:
         return AttackBatch(lengths, [clip.text], "en", [clip.rng("x", 0)])
 
-    defended = Defended(view.recogniser, inner=view, transforms=[white_noise(0.05)], draws=3)
+    defended = Defended(view.recogniser, inner=view, transforms=[random_noise(0.05)], draws=3)
     _, mean = defended.gradient(waves, batch())
     rng = clip.rng("x", 0)
     noises = [0.05 * rng.standard_normal(len(clip.samples), np.float32) for _ in range(3)]

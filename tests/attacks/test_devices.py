@@ -21,7 +21,7 @@ from tone_config import one_thread  # noqa: E402, F401
 
 from srb.attacks import losses  # noqa: E402
 from srb.attacks.clips import AttackBatch, Bound, mask_of, padded  # noqa: E402
-from srb.attacks.defences import white_noise  # noqa: E402
+from srb.attacks.defences import random_noise  # noqa: E402
 from srb.attacks.differentiable.margin import hinge  # noqa: E402
 from srb.attacks.differentiable.open_view import open_view  # noqa: E402
 from srb.attacks.gradient_loop import tensor_of  # noqa: E402
@@ -68,4 +68,4 @@ def test_bounds_starts_and_noise_are_where_the_waveforms_are() -> None:
     lengths = torch.tensor([100, 80])
     assert mask_of(lengths.to("meta"), 100).device.type == "meta"
     rngs = [np.random.default_rng(seed) for seed in range(2)]
-    assert white_noise(0.1)(waves, AttackBatch(lengths, ["", ""], rngs=rngs)).device.type == "meta"
+    assert random_noise(0.1)(waves, AttackBatch(lengths, ["", ""], rngs=rngs)).device.type == "meta"
