@@ -27,6 +27,7 @@ COMMANDS = {
     "table": "print the paper's Table 1 for any number of runs",
     "report": "write one page about any number of runs, to look at and to listen to",
     "compare": "say whether one recogniser is more robust than another, from two run folders",
+    "gate": "fail if a new recogniser is less robust than the one of a run folder; for continuous integration",
     "fairness": "test whether a scenario hurts one group of speakers more than another, and on which words",
     "diagnose": "a report card of one recogniser: which words, clips and speakers it fails, and what it invents",
     "stability": "say how many configs and clips are enough to rank recognisers",
@@ -39,7 +40,7 @@ COMMANDS = {
     "metrics": "install the metrics for evaluate.load by name, or export one as a Space",
 }
 # The commands that take up what an earlier, interrupted one has finished; the others are done in seconds.
-RESUMING = {"demo", "build", "quality", "probe", "run", "attack", "certify", "push"}
+RESUMING = {"demo", "build", "quality", "probe", "run", "gate", "attack", "certify", "push"}
 
 
 def main(argv: Sequence[str] | None = None) -> int:

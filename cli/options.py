@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from argparse import ArgumentTypeError
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -13,6 +14,13 @@ if TYPE_CHECKING:
     from srb.models.perturbed_configs import PerturbedConfigs
 
 Options = Any  # a parser, or a group of its options
+
+
+def positive(text: str) -> int:
+    """The type of an option that counts something."""
+    if (value := int(text)) < 1:
+        raise ArgumentTypeError("must be 1 or more")
+    return value
 
 
 def add_scenarios_option(parser: Options) -> None:

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from srb.cli.options import add_corpus_options, perturbed_configs
+from srb.cli.options import add_corpus_options, perturbed_configs, positive
 from srb.core.errors import UserError
 
 if TYPE_CHECKING:
@@ -52,14 +52,14 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         metavar="REQ",
         help="run the model in an environment that has REQ",
     )
-    parser.add_argument("--limit", type=_positive, metavar="N", help="only the first N clips of each config")
+    parser.add_argument("--limit", type=positive, metavar="N", help="only the first N clips of each config")
     parser.add_argument(
         "--until",
         type=_width,
         metavar="POINTS",
         help="go on, where it helps most, until the interval of the average NWERD is narrower than that",
     )
-    parser.add_argument("--batch-size", type=_positive, metavar="N", help="clips at a time (default: the adapter's)")
+    parser.add_argument("--batch-size", type=positive, metavar="N", help="clips at a time (default: the adapter's)")
     parser.add_argument("--batch-seconds", type=float, metavar="S", help="at most S seconds of padded audio at a time")
     parser.add_argument("--device", help="where the model runs, for adapters that have the choice: cpu, cuda, cuda:1")
     parser.add_argument("--retry-failed", action="store_true", help="try the clips again that failed before")
@@ -67,10 +67,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--engine", choices=("local", "ray"), default="local", help="ray: spread configs over a cluster"
     )
     parser.add_argument(
-        "--workers", type=_positive, help="with --engine ray: how many models (default: one per GPU, or per node)"
+        "--workers", type=positive, help="with --engine ray: how many models (default: one per GPU, or per node)"
     )
     parser.add_argument("--stream", action="store_true", help="use it live: chunk by chunk, timelines are stored")
-    parser.add_argument("--chunk-ms", type=_positive, default=100, metavar="MS", help="of --stream (default: 100)")
+    parser.add_argument("--chunk-ms", type=positive, default=100, metavar="MS", help="of --stream (default: 100)")
     parser.add_argument(
         "--speed", type=float, default=1.0, metavar="F", help="of --stream: as on a machine F times as fast"
     )
@@ -81,13 +81,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--quiet", action="store_true", help="no progress bar")
     perturbing = parser.add_argument_group("perturbing instead of reading what was built")
     add_corpus_options(perturbing)
-    perturbing.add_argument("--perturb-workers", type=_positive, metavar="N", help="processes that perturb")
-
-
-def _positive(text: str) -> int:
-    if (value := int(text)) < 1:
-        raise argparse.ArgumentTypeError("must be 1 or more")
-    return value
+    perturbing.add_argument("--perturb-workers", type=positive, metavar="N", help="processes that perturb")
 
 
 def _width(text: str) -> float:

@@ -44,7 +44,9 @@ def estimated_cost(options: RunOptions, configs: Iterable[Config]) -> float:
     return price * sum(seconds_to_send(options, config) for config in configs) / 60 if price else 0.0
 
 
-def check_cost(cost: float, agreed: bool) -> None:
+def check_cost(cost: float, agreed: bool, smaller: str = "--limit") -> None:
     """Refuse a run that costs more than a dollar, unless the user has agreed."""
     if cost > FREE_OF_QUESTIONS and not agreed:
-        raise UserError(f"it would cost about {cost:.2f} $ by the price list; --yes runs it, --limit makes it smaller")
+        raise UserError(
+            f"it would cost about {cost:.2f} $ by the price list; --yes runs it, {smaller} makes it smaller"
+        )

@@ -21,7 +21,7 @@ import numpy as np
 
 from srb.builders.banks import Banks
 from srb.builders.build import OnError, Progress
-from srb.builders.corpora import Problem
+from srb.builders.corpora import Problem, parse_flags
 from srb.builders.perturbed_clips import CheckedClips, list_clips, perturb_clips, row_digests
 from srb.builders.plan import DEMO, Job, Sources, available, clips, job_named, plan
 from srb.builders.rows import make_row, reference
@@ -147,6 +147,21 @@ class PerturbedConfigs:
     def __setstate__(self, state: dict[str, Any]) -> None:
         fresh = PerturbedConfigs(state["sources"])
         self.__dict__.update({**fresh.__dict__, **state})
+
+
+def reopened(where: str) -> PerturbedConfigs:
+    """The configs that `PerturbedConfigs.where`, as run.json keeps it, stands for."""
+    given: dict[str, list[str]] = {"--corpus": [], "--noise-dir": [], "--rir-dir": [], "--tts": [], "--limit": []}
+    try:
+        words = shlex.split(where)
+        for flag, value in zip(words[::2], words[1::2], strict=True):
+            given[flag].append(value)
+        corpora = parse_flags(given["--corpus"])
+        noises, rooms, tts, limit = (next(iter(given[flag]), None) for flag in list(given)[1:])
+        most = int(limit) if limit else None
+    except (ValueError, KeyError):
+        raise UserError(f"the run was made on {where!r}, which is not understood; say --corpus or --data") from None
+    return PerturbedConfigs(corpora, Banks(noises, rooms), limit=most, tts=tts, on_error="skip")
 
 
 @dataclass

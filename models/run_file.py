@@ -6,7 +6,7 @@ import json
 import os
 import platform
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
@@ -58,6 +58,16 @@ def record_of(config: Config, lines: Iterable[bytes]) -> dict[str, Any]:
         if timed.any()
         else {},
     }
+
+
+def same_data(known: Mapping[str, Any], about: Mapping[str, Any]) -> bool:
+    """Whether two entries of a config are of the same data, as far as both tell.
+
+    The fingerprint decides where the content of one is not known yet.
+    """
+    certain = known.get("content_sha256") and about.get("content_sha256")
+    keys = ("content_sha256", "rows_sha256", *(() if certain else ("fingerprint",)))
+    return all(known[key] == about[key] for key in keys if known.get(key) and about.get(key))
 
 
 class RunFile:

@@ -16,7 +16,7 @@ from srb.models.config_sources import ClipRow, Config, open_data
 from srb.models.environments import open_in_environment
 from srb.models.interface import Recogniser, Spec, open_model
 from srb.models.predictions import PredictionsFile, line_of
-from srb.models.run_file import RunFile, describe, record_of
+from srb.models.run_file import RunFile, describe, record_of, same_data
 from srb.models.streaming.replay import Pace
 from srb.models.streaming.streamed import streamed
 from srb.models.streaming.word_times import WordTimes, word_times_of
@@ -134,12 +134,18 @@ class Runner:
         if self._transcriber is not None:
             self._transcriber.recogniser.close()
 
-    def run(self, config: Config, advance: Callable[[float], None] = lambda seconds: None) -> dict[str, Any]:
+    def run(
+        self,
+        config: Config,
+        advance: Callable[[float], None] = lambda seconds: None,
+        only: Collection[str] | None = None,
+    ) -> dict[str, Any]:
         """Transcribe what is missing of a config, finish its file, and return its entry of run.json.
 
-        `advance` is told the seconds of audio that are done, those of an earlier run first.
+        `advance` is told the seconds of audio that are done, those of an earlier run first. `only` names the clips that
+        are wanted, where it is not all of them; the file keeps those that it has already.
         """
-        rows = self.options.rows(config)
+        rows = [row for row in self.options.rows(config) if only is None or row.id in only]
         with PredictionsFile(self.options.folder, config.name, retry_failed=self.options.retry_failed) as predictions:
             if predictions.lines:
                 self._check_data(config)
@@ -152,9 +158,9 @@ class Runner:
             record = record_of(
                 config, (predictions.lines[row.id] for row in config.rows if row.id in predictions.lines)
             )
-            part = self.options.suite if record["rows"] < record["of"] else None
-            record["content_sha256"] = self._content_sha256(config, bool(missing), part is None)
-            record |= {"suite": part.label} if part else {}
+            whole = record["rows"] == record["of"]
+            record["content_sha256"] = self._content_sha256(config, bool(missing), whole)
+            record |= {"suite": self.options.suite.label} if self.options.suite and not whole else {}
             record["sha256"] = hashlib.sha256(predictions.final.read_bytes()).hexdigest()
         self._note(config.name, record)
         return record
@@ -188,12 +194,9 @@ class Runner:
         return word_times_of(config, clean, wanted, self.options.folder.parent / ".word_times")
 
     def _check_data(self, config: Config) -> None:
-        """Refuse to go on from other data. The fingerprint decides where the content of one is not known yet."""
-        known = self._known(config)
-        certain = known.get("content_sha256") and config.about["content_sha256"]
-        for key in ("content_sha256", "rows_sha256", *(() if certain else ("fingerprint",))):
-            if known.get(key) and config.about[key] and known[key] != config.about[key]:
-                raise self._other_data(config)
+        """Refuse to go on from other data."""
+        if not same_data(self._known(config), config.about):
+            raise self._other_data(config)
 
     def _content_sha256(self, config: Config, changed: bool, whole: bool) -> str | None:
         """The hash of the config's content; of a part of its clips only what is known without perturbing the others."""

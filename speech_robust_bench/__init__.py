@@ -7,6 +7,7 @@
     srb.RandomPerturb(["noise", "rir"], p=0.5)                   # the same as training-time augmentation
     srb.load("en-demo_noise_sev3")                               # a dataset config, made as it is read
     srb.evaluate("moonshine", "en-demo_*")                       # a recogniser over configs, scored
+    srb.gate(new_model, "runs/main")                             # is it less robust than the one in use?
 
 Each name is imported when it is first used, so that importing the package costs next to nothing. What is wrong with an
 argument is one `ValueError` that names the thing and the way out. docs/python.md shows every name at work.
@@ -23,12 +24,14 @@ if TYPE_CHECKING:
     from speech_robust_bench.lazy_dataset import load
     from speech_robust_bench.one_clip import PerturbedClip, perturb
     from speech_robust_bench.probes import train_probe
+    from speech_robust_bench.robustness_gate import GateResult, gate
     from speech_robust_bench.run_results import Results, Score
     from speech_robust_bench.scenario_table import ScenarioTable, scenarios
 
     __version__: str
 
 _MODULES = {
+    "GateResult": "robustness_gate",
     "Perturb": "augmentation",
     "PerturbedClip": "one_clip",
     "RandomPerturb": "augmentation",
@@ -36,6 +39,7 @@ _MODULES = {
     "Score": "run_results",
     "ScenarioTable": "scenario_table",
     "evaluate": "evaluation",
+    "gate": "robustness_gate",
     "load": "lazy_dataset",
     "perturb": "one_clip",
     "read_run": "evaluation",
@@ -44,6 +48,7 @@ _MODULES = {
     "train_probe": "probes",
 }
 __all__ = [
+    "GateResult",
     "Perturb",
     "PerturbedClip",
     "RandomPerturb",
@@ -52,6 +57,7 @@ __all__ = [
     "Score",
     "__version__",
     "evaluate",
+    "gate",
     "load",
     "perturb",
     "read_run",

@@ -15,6 +15,7 @@ from srb.core.errors import UserError
 
 if TYPE_CHECKING:
     from srb.diagnosis.suites import Suite
+    from srb.models.interface import Recogniser, Spec
 
 Corpora = Mapping[str, str | os.PathLike | None] | None
 
@@ -61,18 +62,11 @@ def evaluate(
     """
     from srb.diagnosis.suites import load as load_suite
     from srb.models.adaptive_run import run_until
-    from srb.models.interface import check_spec, parse_spec
     from srb.models.runner import RunOptions, run_with_progress
 
     if suite and until:
         raise UserError("say either a suite or until, which chooses the clips itself")
-    if isinstance(model, str):
-        spec, recogniser = parse_spec(model), None
-        check_spec(spec)
-    else:
-        from srb.models.given_model import as_recogniser
-
-        spec, recogniser = as_recogniser(model, name, batch_size)
+    spec, recogniser = recogniser_of(model, name, batch_size)
     chosen = load_suite(suite) if suite else None
     patterns = _patterns(configs, chosen, corpus, data, tts)
     kept = None if out else tempfile.TemporaryDirectory(prefix="srb-run-")
@@ -95,6 +89,18 @@ def evaluate(
         else:
             run_with_progress(options, opened, quiet=not progress)
     return Results(folder, _kept=kept)
+
+
+def recogniser_of(model: Any, name: str | None, batch_size: int | None) -> tuple[Spec, Recogniser | None]:
+    """A model as the runner takes it: the spec of one that is loaded later, or an object and the spec for it."""
+    from srb.models.given_model import as_recogniser
+    from srb.models.interface import check_spec, parse_spec
+
+    if not isinstance(model, str):
+        return as_recogniser(model, name, batch_size)
+    spec = parse_spec(model)
+    check_spec(spec)
+    return spec, None
 
 
 def read_run(folder: str | os.PathLike) -> Results:

@@ -10,6 +10,7 @@ import yaml
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from srb.cli.main import parser_of
 from srb.core.version import __version__
 
 ROOT = Path(__file__).parents[1]
@@ -91,3 +92,27 @@ def test_every_benchmark_has_its_figures():
     page = (ROOT / "benchmarks" / "README.md").read_text("utf-8")
     names = [path.name for path in (ROOT / "benchmarks").glob("*.py")]
     assert [name for name in names if f"python benchmarks/{name}" not in page] == []
+
+
+def test_the_github_action_runs_the_gate_with_its_inputs_and_passes_on_what_came_of_it(tmp_path):
+    """Its script, with a stand-in for `srb`: a hostile input stays one word, and the exit code and summary are kept."""
+    action = yaml.safe_load((ROOT / "action.yml").read_text("utf-8"))
+    step = action["runs"]["steps"][1]
+    inputs = {name: entry.get("default", "") for name, entry in action["inputs"].items()}
+    inputs |= {"baseline": "runs/main", "model": "cmd:x $(touch hacked)", "configs": "en_noise_*\n\nen_rir_sev2\n"}
+    inputs |= {"options": "--clips\n300\n"}
+    assert all(value == f"${{{{ inputs.{name.lower()} }}}}" for name, value in step["env"].items())
+    (tmp_path / "srb").write_text(
+        '#!/bin/sh\nprintf "%s\\n" "$@" > words\nprintf "table" > gate/gate.md\nexit 1\n', encoding="utf-8"
+    )
+    (tmp_path / "srb").chmod(0o755)
+    environment = {name: inputs[name.lower()] for name in step["env"]}
+    environment |= {"PATH": f"{tmp_path}:{os.environ['PATH']}", "GITHUB_STEP_SUMMARY": str(tmp_path / "summary")}
+    script = ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"]]
+    assert subprocess.run(script, cwd=tmp_path, env=environment).returncode == 1
+    assert (tmp_path / "summary").read_text() == "table"
+    words = (tmp_path / "words").read_text().splitlines()
+    given = parser_of("gate").parse_args(words)
+    assert (given.baseline, given.model, given.worst, given.clips) == ("runs/main", "cmd:x $(touch hacked)", 0.0, 300)
+    assert given.configs == ["en_noise_*", "en_rir_sev2"]
+    assert not (tmp_path / "hacked").exists()

@@ -1,0 +1,197 @@
+"""What the gate was asked and what it found: numbers, a sentence, a table, Markdown for a pull request, JUnit XML."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from srb.core.categories import label
+from srb.core.errors import UserError
+from srb.core.escape import for_markdown, for_terminal
+
+CLIPS = 600  # transcriptions at most
+BEYOND = 0.1  # the rise above what is allowed that must not be missed
+MOST_CONFIGS = 5  # configs named in a table; the JSON has all
+WORSE, NOT_WORSE, UNDECIDED = "worse", "not worse", "undecided"
+HEAD = ("", "clips", "baseline WER", "new WER", "rise")
+
+
+@dataclass(frozen=True)
+class GateOptions:
+    """What the gate lets pass, what it must find, and how sure it has to be."""
+
+    worst: float = 0.0  # the relative rise of the noisy WER that is allowed
+    detect: float | None = None  # the relative rise that must not be missed; without it, BEYOND above `worst`
+    alpha: float = 0.05  # of false alarms, and of rises of `detect` that are missed
+    clips: int = CLIPS
+    normaliser: str = "srb-paper-1"
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.worst < self.sought:
+            raise UserError(
+                f"worst {self.worst:g} is not between 0 and detect, {self.sought:g}: 0.05 allows a rise of 5 %"
+            )
+        if not 0 < self.alpha < 0.5:
+            raise UserError(f"alpha {self.alpha:g} is not between 0 and 0.5")
+        if self.clips < 2:
+            raise UserError(f"{self.clips} clips are too few; the test needs two or more")
+
+    @property
+    def sought(self) -> float:
+        """The relative rise that must not be missed."""
+        return self.worst + BEYOND if self.detect is None else self.detect
+
+
+@dataclass(frozen=True)
+class Look:
+    """One look at the clips so far: the rise, and the interval of it that holds at all looks together."""
+
+    units: int
+    clips: int
+    rise: float
+    low: float
+    high: float
+    verdict: str | None
+
+
+@dataclass(frozen=True)
+class Part:
+    """What happened in one part of the clips: all of them, a category or a config."""
+
+    name: str
+    kind: str
+    clips: int
+    words: int
+    old_wer: float
+    new_wer: float
+    rise: float
+    low: float
+    high: float
+    p: float  # that the rise is above what is allowed, one-sided; corrected for the number of parts of its kind
+
+
+@dataclass(frozen=True, repr=False)
+class GateResult:
+    """What the gate found."""
+
+    model: str
+    baseline: str
+    verdict: str
+    options: GateOptions
+    looks: tuple[Look, ...]
+    parts: tuple[Part, ...]  # everything first, then categories, then configs
+    planned: int  # clips, had every look been needed
+    needed: int | None  # clips that would find a rise of `detect` in one look, by the variance seen
+
+    @property
+    def passed(self) -> bool:
+        """Whether the new recogniser may pass: it is not significantly less robust."""
+        return self.verdict != WORSE
+
+    @property
+    def whole(self) -> Part:
+        """The part that is all of the clips."""
+        return self.parts[0]
+
+    def of_kind(self, kind: str) -> list[Part]:
+        """The parts of one kind, `category` or `config`, the largest rise first."""
+        return sorted((part for part in self.parts if part.kind == kind), key=lambda part: (-part.rise, part.name))
+
+    def worse_in(self, kind: str = "category") -> list[Part]:
+        """The parts of one kind whose rise is significant by itself."""
+        return [part for part in self.of_kind(kind) if part.p <= self.options.alpha and part.rise > self.options.worst]
+
+    def summary(self) -> str:
+        """One sentence: the verdict and what it rests on."""
+        look, allowed, sought = self.looks[-1], self.options.worst, self.options.sought
+        seen = f"noisy WER {self.whole.old_wer:.1f} -> {self.whole.new_wer:.1f}, a rise of {percent(look.rise)} "
+        seen += f"({percent(look.low)} to {percent(look.high)}), after {look.clips} of {self.planned} clips"
+        if self.verdict == WORSE:
+            return f"significantly less robust: {seen}" + (f"; up to {percent(allowed)} is allowed" if allowed else "")
+        if self.verdict == NOT_WORSE:
+            return f"not less robust, a rise of {percent(sought)} is ruled out: {seen}"
+        more = f"; about {self.needed} clips would find it" if self.needed and self.needed > look.clips else ""
+        return f"not significantly less robust, but a rise of {percent(sought)} is not ruled out: {seen}{more}"
+
+    def to_json(self) -> dict[str, Any]:
+        """Everything, as plain values."""
+        found = {**asdict(self), "passed": self.passed, "summary": self.summary()}
+        return _finite(found)
+
+    def head(self) -> tuple[str, ...]:
+        """The head of the table; the intervals are those of two one-sided tests."""
+        return (*HEAD, f"{100 - 200 * self.options.alpha:g} % interval", "")
+
+    def rows(self) -> list[tuple[str, ...]]:
+        """The lines of the table: all clips, every category, and the configs that rose most."""
+        configs = [part for part in self.of_kind("config") if part.rise > 0][:MOST_CONFIGS]
+        return [self._cells(part) for part in (self.whole, *self.of_kind("category"), *configs)]
+
+    def _cells(self, part: Part) -> tuple[str, ...]:
+        name = label(part.name) if part.kind == "category" else part.name
+        wer = f"{part.old_wer:.1f}", f"{part.new_wer:.1f}"
+        span = f"{percent(part.low)} to {percent(part.high)}"
+        return name, str(part.clips), *wer, percent(part.rise), span, WORSE if self._is_worse(part) else ""
+
+    def _is_worse(self, part: Part) -> bool:
+        """All clips are judged by the sequential test, a part of them by its own, corrected p-value."""
+        return not self.passed if part.kind == "all" else part in self.worse_in(part.kind)
+
+    def markdown(self) -> str:
+        """For a pull request: the verdict, and a table of where."""
+        outcome, summary = "passed" if self.passed else "failed", self.summary()
+        lines = ["| " + " | ".join(map(for_markdown, line)) + " |" for line in (self.head(), *self.rows())]
+        lines.insert(1, "|---" + "|---:" * 5 + "|---|")
+        title = f"### Robustness gate {outcome}: {for_markdown(self.model)} against {for_markdown(self.baseline)}"
+        return "\n".join([title, "", for_markdown(summary[0].upper() + summary[1:]) + ".", "", *lines, ""])
+
+    def junit(self, seconds: float = 0.0) -> str:
+        """As test results: one case for all clips, and one for each category.
+
+        A category alone does not fail the gate, so it fails as a test only together with the whole. The elements are
+        those that pytest writes and that GitHub, GitLab and Jenkins read; there is no standard.
+        """
+        from xml.etree import ElementTree
+
+        parts = [self.whole, *self.of_kind("category")]
+        failed = [part for part in parts if not self.passed and self._is_worse(part)]
+        counts = {"tests": str(len(parts)), "failures": str(len(failed)), "errors": "0", "skipped": "0"}
+        about = {"name": "srb gate", **counts, "time": f"{seconds:.3f}"}
+        suites = ElementTree.Element("testsuites", about)
+        suite = ElementTree.SubElement(suites, "testsuite", about)
+        for part in parts:
+            name, time = ("noisy WER", seconds) if part.kind == "all" else (for_terminal(part.name), 0)
+            named = {"classname": "srb.gate", "name": name, "time": f"{time:.3f}"}
+            case = ElementTree.SubElement(suite, "testcase", named)
+            cells = zip(HEAD[1:], self._cells(part)[1:], strict=False)
+            line = for_terminal(", ".join(f"{title} {cell}" for title, cell in cells))
+            if part in failed:
+                message = for_terminal(self.summary()) if part.kind == "all" else line
+                ElementTree.SubElement(case, "failure", {"message": message, "type": "LessRobust"}).text = line
+            else:
+                ElementTree.SubElement(case, "system-out").text = line
+        ElementTree.indent(suites)
+        return ElementTree.tostring(suites, encoding="unicode", xml_declaration=True) + "\n"
+
+    def __repr__(self) -> str:
+        outcome = "passed" if self.passed else "failed"
+        return f"<Gate {outcome}: {self.model} against {self.baseline}, {self.summary()}>"
+
+    def _repr_markdown_(self) -> str:
+        return self.markdown()
+
+
+def percent(share: float) -> str:
+    """A relative change as it is shown."""
+    return f"{100 * share:+.1f} %" if math.isfinite(share) else "unknown"
+
+
+def _finite(value: Any) -> Any:
+    """The same without infinities, which JSON does not have."""
+    if isinstance(value, dict):
+        return {key: _finite(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(inner) for inner in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

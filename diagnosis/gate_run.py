@@ -1,0 +1,169 @@
+"""Runs the gate: clips, configs and data come from the baseline's run folder, transcripts from the new recogniser."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from srb.core.errors import UserError
+from srb.core.files import write_atomically
+from srb.core.names import parse
+from srb.core.progress import progress
+from srb.diagnosis.gate import Pair, choose_configs, decide
+from srb.diagnosis.gate_result import GateOptions, GateResult
+from srb.diagnosis.suites import Suite
+from srb.metrics.aggregate import ConfigCounts
+from srb.metrics.runs import Run, open_run
+from srb.models.config_sources import Config, ConfigSource, open_data
+from srb.models.costs import check_cost, cost_per_minute
+from srb.models.perturbed_configs import reopened
+from srb.models.run_file import same_data
+from srb.models.runner import Runner, RunOptions
+
+RESULT = "gate.json"
+
+
+def gate_model(
+    options: RunOptions,
+    baseline: Run,
+    counts: Sequence[ConfigCounts],
+    data: ConfigSource,
+    how: GateOptions,
+    *,
+    pay: bool = False,
+    quiet: bool = False,
+) -> GateResult:
+    """Run a new model on clips of a baseline until it is clear whether it is less robust; gate.json keeps the result.
+
+    Its predictions go to a run folder like any other. One that was interrupted is gone on with, and one that came to
+    its end is begun anew, because a model of the same name may be another one by now.
+    """
+    configs = {each.config: _same(data.config(each.config), baseline, options.where) for each in counts}
+    seconds = [row.duration for config in configs.values() for row in config.rows]
+    price = cost_per_minute(options.spec)
+    check_cost(price * how.clips * sum(seconds) / max(len(seconds), 1) / 60, pay, "--clips")
+    _begin(options.folder)
+    runner = Runner(options)
+    try:
+        with progress(quiet) as bar:
+            task = bar.add_task("clips", total=how.clips)
+
+            def transcribe(pairs: Sequence[Pair]) -> Mapping[Pair, int]:
+                for name, ids in _by_config(pairs).items():
+                    runner.run(configs[name], only=ids)
+                    bar.advance(task, len(ids))
+                return errors_of(open_run(options.folder), pairs, how.normaliser)
+
+            result = decide(options.name or options.spec.folder, baseline.model, counts, how, transcribe)
+    finally:
+        runner.close()
+    write_atomically(options.folder / RESULT, json.dumps(result.to_json(), indent=2) + "\n")
+    return result
+
+
+def gate_run(run: Run, baseline: Run, counts: Sequence[ConfigCounts], how: GateOptions) -> GateResult:
+    """The same for a model that was run before: it may be run on more than the baseline, not on less."""
+    for name in (each.config for each in counts):
+        if name not in run.configs:
+            raise UserError(f"{run.folder} has no {name}, which the baseline has; run it, or name the configs to use")
+        known, about = (each.about.get("configs", {}).get(name, {}) for each in (baseline, run))
+        if not same_data(known, about):
+            raise _other_data(name, baseline, str(run.folder))
+    return decide(run.model, baseline.model, counts, how, lambda pairs: errors_of(run, pairs, how.normaliser))
+
+
+def errors_of(run: Run, pairs: Sequence[Pair], normaliser: str) -> dict[Pair, int]:
+    """The errors of a run on some clips."""
+    errors: dict[Pair, int] = {}
+    for name, ids in _by_config(pairs).items():
+        counts = run.read(name).count(normaliser)
+        known = dict(zip(counts.ids, counts.counts.errors, strict=True))
+        for clip in ids:
+            if clip not in known:
+                raise UserError(
+                    f"{run.folder}: no clip '{clip}' in {name}, which the baseline has; run it on the same clips"
+                )
+            errors[name, clip] = int(known[clip])
+    return errors
+
+
+def baseline_counts(
+    baseline: Run, patterns: Sequence[str] = (), suite: Suite | None = None, normaliser: str = "srb-paper-1"
+) -> list[ConfigCounts]:
+    """The baseline's errors on the clips to play: in the configs asked for, or in the configs and clips of a suite."""
+    if suite is None:
+        return baseline.counts(choose_configs(baseline, patterns), normaliser=normaliser)
+    if patterns:
+        raise UserError("say either configs or a suite")
+    names = [name for name in choose_configs(baseline) if parse(name).level in suite.members]
+    if not names:
+        raise UserError(f"{baseline.folder} has no config of the suite '{suite.name}'; run the baseline on it first")
+    return [_part(counts, suite) for counts in baseline.counts(names, normaliser=normaliser)]
+
+
+def _part(counts: ConfigCounts, suite: Suite) -> ConfigCounts:
+    """The clips of a config that a suite takes, of those that the baseline was run on."""
+    chosen = suite.choose(counts.config, counts.ids)
+    places = np.array([place for place, clip in enumerate(counts.ids) if clip in chosen], dtype=int)
+    ids = [counts.ids[place] for place in places]
+    return replace(counts, ids=ids, counts=counts.counts.take(places), speakers=None)
+
+
+@contextmanager
+def data_of(baseline: Run, data: str | None = None) -> Iterator[tuple[ConfigSource, str]]:
+    """Where the clips are, and how that is written: what is given, or what the baseline was run on."""
+    where = data or str(baseline.about.get("data") or "")
+    if not where:
+        raise UserError(f"{baseline.folder} does not say on what data it was run; name it with --data or --corpus")
+    if data or not where.startswith("--"):
+        yield open_data(where), where
+        return
+    perturbed = reopened(where)
+    try:
+        yield perturbed, where
+    finally:
+        perturbed.close()
+
+
+def _by_config(pairs: Sequence[Pair]) -> dict[str, list[str]]:
+    ids: dict[str, list[str]] = {}
+    for name, clip in pairs:
+        ids.setdefault(name, []).append(clip)
+    return ids
+
+
+def _same(config: Config, baseline: Run, where: str) -> Config:
+    known = baseline.about.get("configs", {}).get(config.name, {})
+    if not same_data(known, config.about):
+        raise _other_data(config.name, baseline, where)
+    return config
+
+
+def _other_data(name: str, baseline: Run, where: str) -> UserError:
+    return UserError(
+        f"{baseline.folder / name}.jsonl was made from other data than {where} holds; run the baseline on it again"
+    )
+
+
+def _begin(folder: Path) -> None:
+    """Make the folder ready: gate.json marks it as a gate's, and says whether that gate came to its end."""
+    mark = folder / RESULT
+    if not mark.is_file() and (folder / "run.json").is_file():
+        raise UserError(f"{folder} holds a run that no gate has made; give the gate another folder with --out")
+    folder.mkdir(parents=True, exist_ok=True)
+    if mark.is_file() and _finished(mark):
+        for path in (*folder.glob("*.jsonl"), *folder.glob("*.jsonl.part"), folder / "run.json"):
+            path.unlink(missing_ok=True)
+    write_atomically(mark, json.dumps({"verdict": None}) + "\n")
+
+
+def _finished(mark: Path) -> bool:
+    try:
+        return json.loads(mark.read_text("utf-8"))["verdict"] is not None
+    except (ValueError, KeyError, TypeError):
+        return True
