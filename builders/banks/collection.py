@@ -20,6 +20,7 @@ class Banks:
     noise_dir: str | os.PathLike | None = None
     rir_dir: str | os.PathLike | None = None
     _open: dict[str, RecordingBank] = field(default_factory=dict, repr=False, compare=False)
+    _fingerprints: dict[str, str | None] = field(default_factory=dict, repr=False, compare=False)
 
     def get(self, kind: str) -> RecordingBank:
         """The bank of a kind named in the scenario table."""
@@ -32,10 +33,15 @@ class Banks:
         return " + ".join(dict.fromkeys(self.get(kind).title for kind in kinds)) or None
 
     def fingerprint(self, *kinds: str) -> str | None:
-        """Hash of the recordings of some banks as the file system tells of them, None for built-in banks alone."""
+        """Hash of the recordings of some banks (size, time and parts of each file), None for built-in ones."""
         return " + ".join(filter(None, map(self._fingerprint, kinds))) or None
 
     def _fingerprint(self, kind: str) -> str | None:
+        if kind not in self._fingerprints:
+            self._fingerprints[kind] = self._read_fingerprint(kind)
+        return self._fingerprints[kind]
+
+    def _read_fingerprint(self, kind: str) -> str | None:
         bank = self.get(kind)
         if not isinstance(bank, FolderBank | FolderRooms):
             return None

@@ -69,6 +69,20 @@ def test_other_samples_of_the_same_size_and_time_are_noticed(tmp_path, corpus, c
     assert "built from other clips" in capsys.readouterr().err
 
 
+def test_other_noises_of_the_same_size_and_time_are_noticed(tmp_path, corpus, capsys):
+    out, noise = tmp_path / "srb", tmp_path / "noises" / "rain.wav"
+    noise.parent.mkdir()
+    soundfile.write(noise, speech_like(1, 1), RATE, "PCM_16")
+    words = ["en-mine_noise_sev1", "--corpus", f"en-mine={corpus}", "--noise-dir", str(noise.parent), "--out", str(out)]
+    assert main(["build", *words]) == 0
+    state = noise.stat()
+    soundfile.write(noise, speech_like(1, 2), RATE, "PCM_16")
+    os.utime(noise, ns=(state.st_atime_ns, state.st_mtime_ns))
+    assert noise.stat().st_size == state.st_size
+    assert main(["build", *words]) == 2
+    assert "built from other clips, noises" in capsys.readouterr().err
+
+
 def test_a_clip_that_changes_during_the_build_stops_it(tmp_path, corpus, monkeypatch, capsys):
     def spoil_then_write(shard, tick):
         soundfile.write(corpus / "2.wav", speech_like(1, 98), RATE, "PCM_16")

@@ -69,12 +69,22 @@ def test_the_handle_that_flushes_is_closed(tmp_path):
     assert os.listdir("/proc/self/fd") == before
 
 
-def test_the_state_of_a_file_is_its_size_and_time(tmp_path):
+def test_the_state_of_a_file_is_its_size_its_time_and_parts_of_its_content(tmp_path):
     path = tmp_path / "file"
+
+    def state(data: bytes, time: int = 7) -> str:
+        path.write_bytes(data)
+        os.utime(path, ns=(5, time))
+        return file_state(path)
+
     assert file_state(path) == "none"
-    path.write_text("123")
-    os.utime(path, ns=(5, 7))
-    assert file_state(path) == "3 7"
+    assert state(b"123").startswith("3 7 ")
+    assert state(b"123") == state(b"123") != state(b"123", time=8)
+    assert state(b"123") != state(b"124")
+    assert state(b"") == state(b"")
+    long = bytes(9000)
+    for place in (0, 3000, 6000, 8999):  # in each of the parts
+        assert state(long) != state(long[:place] + b"x" + long[place + 1 :])
 
 
 def test_a_locked_folder_is_made_and_keeps_others_out(tmp_path):
