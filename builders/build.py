@@ -262,7 +262,7 @@ def _is_done(config: _Config, overwrite: bool) -> bool:
         raise
     if manifest.get("fingerprint") != config.fingerprint:
         if not overwrite:
-            raise UserError(f"{config.place}: was built from other clips, noises or settings; --overwrite builds it anew")
+            raise UserError(f"{config.place}: was built from other clips, noises or settings; --overwrite replaces it")
         return False
     try:
         shard_paths(config.place, manifest)
