@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import signal
 import sys
 from collections.abc import Sequence
 
@@ -45,6 +46,8 @@ RESUMING = {"demo", "build", "quality", "probe", "run", "gate", "attack", "certi
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one subcommand; a user's mistake is one line on stderr and exit code 2, never a traceback."""
+    if argv is None:  # the program itself, not a call from Python
+        signal.signal(signal.SIGTERM, _terminate)
     argv = list(sys.argv[1:] if argv is None else argv)
     command = next((word for word in argv if not word.startswith("-")), None)
     parser = parser_of(command)
@@ -69,10 +72,18 @@ def main(argv: Sequence[str] | None = None) -> int:
             raise
         print(f"srb {args.command}: {failed.filename}: {failed.strerror.lower()}", file=sys.stderr)
         return 2
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as interrupt:
         again = "to go on" if args.command in RESUMING else "to start over"
         print(f"srb {args.command}: interrupted; run the same command again {again}", file=sys.stderr)
-        return 130
+        return 143 if isinstance(interrupt, _Terminated) else 130
+
+
+class _Terminated(KeyboardInterrupt):
+    """`kill`, which ends a command as Ctrl-C does: workers are stopped, and what is done is kept."""
+
+
+def _terminate(*_: object) -> None:
+    raise _Terminated
 
 
 def parser_of(command: str | None) -> argparse.ArgumentParser:

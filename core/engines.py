@@ -243,10 +243,14 @@ _counter: Any = None
 
 
 def _start_worker(counter: Any) -> None:
-    """In a new worker: Ctrl-C is the parent's business, and a worker whose parent is gone goes too."""
     global _counter
     _counter = counter
     keep_memory()
+    follow_parent()
+
+
+def follow_parent() -> None:
+    """In a new worker: Ctrl-C is the parent's business, and a worker whose parent is gone goes too."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_leave_with_parent, daemon=True).start()
 

@@ -64,7 +64,10 @@ CONFIG = object_of(
 RESULTS = object_of(
     schema=integer,
     model=text,
-    run=dict_of(anything),
+    run=object_of(
+        **dict.fromkeys(("spec", "adapter", "target", "revision", "data", "updated"), nullable(text)),
+        **dict.fromkeys(("asked", "options", "versions", "machine"), nullable(dict_of(anything))),
+    ),
     software=dict_of(text),
     options=object_of(
         **dict.fromkeys(("normaliser", "difficulty"), text),

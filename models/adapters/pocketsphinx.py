@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import Any
 
 from srb.core.audio import RATE, resample, to_pcm16
+from srb.core.engines import follow_parent
 from srb.core.install_hint import install_hint
 from srb.models.interface import Clip, Described, Recogniser, cores, need
 from srb.models.streaming.session import Event
@@ -117,7 +118,7 @@ def load(
     if not fwdflat:
         settings["fwdflat"] = False
     if workers > 1:
-        pool = multiprocessing.get_context("spawn").Pool(workers, _start, (settings,))
+        pool = multiprocessing.get_context("spawn").Pool(workers, _start_worker, (settings,))
     else:
         pool = None
         _start(settings)
@@ -129,6 +130,11 @@ def load(
         pool=pool,
         settings=settings,
     )
+
+
+def _start_worker(settings: dict[str, Any]) -> None:
+    follow_parent()
+    _start(settings)
 
 
 def _start(settings: dict[str, Any]) -> None:

@@ -1,0 +1,38 @@
+"""`kill` (SIGTERM) ends a command in one line, as Ctrl-C does, and the same command goes on."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+from test_running import lines
+
+
+def mortal(clips, rate, language):
+    """The third time it is asked, somebody kills the process, once."""
+    notes = Path(os.environ["NOTES"])
+    with notes.open("a") as file:
+        file.write("asked\n")
+    if notes.read_text().count("asked") == 3:
+        os.kill(os.getpid(), signal.SIGTERM)
+    return ["yes"] * len(clips)
+
+
+def test_a_terminated_run_is_one_line_and_goes_on(tones: Path, tmp_path: Path) -> None:
+    words = ["run", "--model", "python:test_termination:mortal?batch_size=5", "--data", str(tones), "--quiet"]
+    known = {**os.environ, "NOTES": str(tmp_path / "notes"), "PYTHONPATH": str(Path(__file__).parent)}
+
+    def start() -> subprocess.CompletedProcess:
+        command = [sys.executable, "-m", "srb.cli.main", *words, "en-demo_clean", "--out", str(tmp_path / "runs")]
+        return subprocess.run(command, env=known, capture_output=True, text=True, timeout=300, check=False)
+
+    done = start()
+    assert done.returncode == 143
+    assert done.stderr.splitlines() == ["srb run: interrupted; run the same command again to go on"]
+    folder = tmp_path / "runs" / "test_termination-mortal"
+    assert len(lines(folder / "en-demo_clean.jsonl.part")) == 10
+    assert start().returncode == 0
+    assert len(lines(folder / "en-demo_clean.jsonl")) == 23
