@@ -29,7 +29,7 @@ from srb.metrics.runs import open_run
 TEST_SHARE = 8
 WINDOW = "?window_s=6"
 SEVERITIES = (2, 4)
-HEAD = ["--head", "small", "--units", "256", "--lr", "0.001", "--steps", "600", "--eval-every", "100"]
+HEAD = ["--head", "small", "--units", "128", "--lr", "0.002", "--steps", "240", "--eval-every", "60"]
 # not the scenario of the test, nor another that adds recordings
 AUGMENT = ["--train-augment", "gaussian", "spatial", "sfx", "audio_proc", "codec", "--held-out", "noise_env"]
 

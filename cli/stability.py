@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import argparse
+from typing import Any
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("runs", nargs="+", metavar="RUN", help="three or more run folders on the same configs")
+    parser.add_argument("--by", choices=("wer", "werd", "nwerd"), default="wer", help="what ranks them (default: wer)")
+    parser.add_argument("--table", default="paper-table3", help="difficulty table of NWERD: a name, or a CSV file")
     parser.add_argument("--rho", type=float, default=0.95, help="the rank correlation that is enough (default: 0.95)")
     parser.add_argument("--trials", type=int, default=200, metavar="N", help="random parts of each size (default: 200)")
     parser.add_argument("--seed", type=int, default=0, help="of the random parts")
@@ -17,11 +20,9 @@ def run(args: argparse.Namespace) -> None:
     import json
     from dataclasses import asdict
 
-    import numpy as np
-
     from srb.core.console import Console
     from srb.core.errors import UserError
-    from srb.diagnosis.rank_stability import enough, matrix, of_parts, sizes_of
+    from srb.diagnosis.rank_stability import across_probe_settings, enough, of_random_parts, ranked_scores, sizes_of
     from srb.metrics.runs import open_run
 
     if len(args.runs) < 3:
@@ -29,27 +30,34 @@ def run(args: argparse.Namespace) -> None:
     if args.trials < 1 or not 0 < args.rho <= 1:
         raise UserError("--trials is 1 or more, --rho above 0 and up to 1")
     runs = [open_run(folder) for folder in args.runs]
-    configs, rates, counts = matrix(runs)
+    ranked = ranked_scores(runs, args.by, args.table)
     how = {"trials": args.trials, "seed": args.seed}
-    stabilities = {"configs": of_parts(rates, np.ones_like(rates), sizes_of(len(configs)), **how)}
-    # Clips: a part has the same clips in every config, which is what `--limit` gives.
-    clips = sorted(set.intersection(*(set(c.ids) for c in counts[0])))
-    place = {clip: i for i, clip in enumerate(clips)}
-    errors, lengths = np.zeros((2, len(runs), len(clips)))
-    for model, row in enumerate(counts):
-        for config in row:
-            there = [(j, place[clip]) for j, clip in enumerate(config.ids) if clip in place]
-            of, at = np.array(there).reshape(-1, 2).T
-            np.add.at(errors[model], at, config.counts.errors[of])
-            np.add.at(lengths[model], at, config.counts.lengths[of])
-    stabilities["clips"] = of_parts(errors, lengths, sizes_of(len(clips)), **how)
+    stabilities = {
+        "configs": of_random_parts(
+            lambda drawn: ranked.of_configs[:, drawn].mean(axis=1),
+            len(ranked.configs),
+            sizes_of(len(ranked.configs)),
+            **how,
+        ),
+        "clips": of_random_parts(ranked.of_clips, len(ranked.clips), sizes_of(len(ranked.clips)), **how)
+        if ranked.clips
+        else [],
+    }
+    settings = across_probe_settings(runs, ranked.overall)
     if args.json:
-        print(json.dumps({what: [asdict(one) for one in rows] for what, rows in stabilities.items()}, indent=1))
+        report: dict[str, Any] = {what: [asdict(one) for one in rows] for what, rows in stabilities.items()}
+        report |= {"by": args.by, "settings": [asdict(one) for one in settings]}
+        print(json.dumps(report, indent=1))
         return
     console = Console(highlight=False)
     for what, rows in stabilities.items():
-        console.print(f"[bold]{what}[/]  Spearman with all {rows[-1].of}: mean, 19 of 20 parts reach, same order")
+        console.print(f"[bold]{what}[/]  by {args.by.upper()}")
+        console.print(f"  Spearman with all {rows[-1].of}: mean, 19 of 20 parts reach, same order")
         for one in rows:
             console.print(f"  {one.size:>7}  {one.mean:.3f}  {one.low:.3f}  {100 * one.same_order:.0f} %")
         least = enough(rows, args.rho)
         console.print(f"  enough for {args.rho:g}: {least if least is not None else 'not even all but a few'}")
+    for one in settings:
+        rho = "-" if one.spearman is None else f"{one.spearman:.3f}"
+        ranks = ", ".join(f"{name} {value:.1f}" for name, value in sorted(one.scores.items(), key=lambda item: item[1]))
+        console.print(f"{one.setting}: Spearman {rho} ({ranks})", markup=False)

@@ -6,14 +6,14 @@ the same of a benchmark's configs and clips. `suites` has sets of configs and cl
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
 
 from srb.core.errors import UserError
-from srb.metrics.aggregate import ConfigCounts
+from srb.metrics.aggregate import ConfigCounts, score
 from srb.metrics.runs import Run
 
 
@@ -49,21 +49,30 @@ def of_parts(
 
     For configs, whose scores are averaged, the errors are the scores and every length is 1.
     """
-    models, items = errors.shape
-    if models < 3:
-        raise UserError(f"a ranking needs three recognisers or more, not {models}")
+
+    def score(drawn: np.ndarray) -> np.ndarray:
+        return errors[:, drawn].sum(axis=1) / np.maximum(lengths[:, drawn].sum(axis=1), 1)
+
+    return of_random_parts(score, errors.shape[1], sizes, trials=trials, seed=seed)
+
+
+def of_random_parts(
+    score: Callable[[np.ndarray], np.ndarray], items: int, sizes: Sequence[int], *, trials: int = 200, seed: int = 0
+) -> list[Stability]:
+    """The same for any score: `score(items)` gives one number per model for some items, low is good."""
     rng = np.random.default_rng(seed)
-    everything = errors.sum(axis=1) / np.maximum(lengths.sum(axis=1), 1)
+    everything = score(np.arange(items))
+    if len(everything) < 3:
+        raise UserError(f"a ranking needs three recognisers or more, not {len(everything)}")
     order = np.argsort(everything, kind="stable")
     stabilities = []
     for size in sorted({min(max(int(size), 1), items) for size in sizes}):
         correlations = []
         alike = 0
         for _ in range(trials):
-            drawn = rng.choice(items, size, replace=False)
-            score = errors[:, drawn].sum(axis=1) / np.maximum(lengths[:, drawn].sum(axis=1), 1)
-            correlations.append(spearman(score.tolist(), everything.tolist()))
-            alike += bool((np.diff(score[order]) >= 0).all())
+            scores = score(rng.choice(items, size, replace=False))
+            correlations.append(spearman(scores.tolist(), everything.tolist()))
+            alike += bool((np.diff(scores[order]) >= 0).all())
         stabilities.append(
             Stability(size, items, float(np.mean(correlations)), float(np.quantile(correlations, 0.05)), alike / trials)
         )
@@ -95,8 +104,63 @@ def subsets(
         yield min(spearman(part[k].tolist(), everything[k].tolist()) for k in kept), columns
 
 
-def matrix(runs: Sequence[Run]) -> tuple[list[str], np.ndarray, list[list[ConfigCounts]]]:
-    """The configs that all runs have, their WER (models x configs), and the counts behind it."""
+@dataclass(frozen=True)
+class RankedScores:
+    """What some models are ranked by: a score per config, and a score on any of the clips that all configs have."""
+
+    configs: list[str]
+    of_configs: np.ndarray  # models x configs
+    clips: list[str]
+    of_clips: Callable[[np.ndarray], np.ndarray]
+
+    def of_some_configs(self, drawn: np.ndarray) -> np.ndarray:
+        """Each model's mean over some configs."""
+        return self.of_configs[:, drawn].mean(axis=1)
+
+    @property
+    def overall(self) -> np.ndarray:
+        """Each model's score: the mean over configs."""
+        return self.of_configs.mean(axis=1)
+
+
+def ranked_scores(runs: Sequence[Run], by: str = "wer", table: str | None = None) -> RankedScores:
+    """The scores of some runs on the configs that all have: WER, or WERD or NWERD of the configs that have one.
+
+    A part of the clips has the same clips in every config, which is what `--limit` gives. On it, WER is that of all
+    configs together; WERD and NWERD are the mean over configs, each against clean speech of the same clips.
+    """
+    counts = _counts_of_all(runs)
+    if by == "wer":
+        clips, errors, lengths = _per_clip(counts)
+        summed = errors.sum(axis=1), lengths.sum(axis=1)
+        return RankedScores(
+            [c.config for c in counts[0]],
+            np.array([[c.counts.rate for c in row] for row in counts]),
+            clips,
+            lambda drawn: summed[0][:, drawn].sum(axis=1) / np.maximum(summed[1][:, drawn].sum(axis=1), 1),
+        )
+    scored = [{s.config: s for s in score(row, table=table, replicates=0)} for row in counts]
+    known = [c.config for c in counts[0] if all(by in each[c.config].values for each in scored)]
+    if not known:
+        why = next((s.why[by] for each in scored for s in each.values() if by in s.why), "there is only clean speech")
+        raise UserError(f"no config that all runs have has a {by.upper()}: {why}")
+    values = np.array([[each[config].values[by] for config in known] for each in scored])
+    paired = [c for c in counts[0] if c.config in known and c.paired and c.source]
+    names = [*dict.fromkeys(c.source or "" for c in paired), *(c.config for c in paired)]
+    clips, errors, lengths = _per_clip([[c for name in names for c in row if c.config == name] for row in counts])
+    noisy = [names.index(c.config) for c in paired]
+    clean = [names.index(c.source or "") for c in paired]
+    scale = [100 / (scored[0][c.config].difficulty or 100) if by == "nwerd" else 1 for c in paired]
+
+    def of_clips(drawn: np.ndarray) -> np.ndarray:
+        rates = 100 * errors[:, :, drawn].sum(axis=2) / np.maximum(lengths[:, :, drawn].sum(axis=2), 1)
+        return ((rates[:, noisy] - rates[:, clean]) * np.array(scale)).mean(axis=1)
+
+    return RankedScores(known, values, clips, of_clips)
+
+
+def _counts_of_all(runs: Sequence[Run]) -> list[list[ConfigCounts]]:
+    """For each run its counts on the configs with speech that all have."""
     common = [c for c in runs[0].configs if all(c in run.configs for run in runs)]
     spoken = [c for c in common if runs[0].about.get("configs", {}).get(c, {}).get("category") != "reject"]
     if not spoken:
@@ -106,7 +170,54 @@ def matrix(runs: Sequence[Run]) -> tuple[list[str], np.ndarray, list[list[Config
         for mine, theirs in zip(counts[0], one, strict=True):
             if list(mine.ids) != list(theirs.ids):
                 raise UserError(f"{mine.config}: the runs are not on the same clips; run all on the same clips")
-    return spoken, np.array([[c.counts.rate for c in row] for row in counts]), counts
+    return counts
+
+
+def _per_clip(counts: Sequence[Sequence[ConfigCounts]]) -> tuple[list[str], np.ndarray, np.ndarray]:
+    """The clips that every config has, and the errors and lengths: (model, config, clip)."""
+    clips = sorted(set.intersection(*(set(c.ids) for c in counts[0]))) if counts[0] else []
+    errors, lengths = np.zeros((2, len(counts), len(counts[0]), len(clips)))
+    for model, row in enumerate(counts):
+        for place, config in enumerate(row):
+            at = {clip: index for index, clip in enumerate(config.ids)}
+            chosen = [at[clip] for clip in clips]
+            errors[model, place] = config.counts.errors[chosen]
+            lengths[model, place] = config.counts.lengths[chosen]
+    return clips, errors, lengths
+
+
+@dataclass(frozen=True)
+class SettingRank:
+    """How the encoders of one kind of probe rank, beside the kind with the most encoders."""
+
+    setting: str
+    scores: dict[str, float]
+    spearman: float | None
+
+
+def across_probe_settings(runs: Sequence[Run], scores: np.ndarray) -> list[SettingRank]:
+    """Do encoders keep their ranks with a smaller head or less data? Nothing where the runs are not of such probes.
+
+    `scores` has one number per run. A run of a probe says in its options what it was trained with.
+    """
+    groups: dict[tuple, dict[str, float]] = {}
+    for run, value in zip(runs, scores.tolist(), strict=True):
+        options = run.about.get("options") or {}
+        if "upstream" not in options or not isinstance(options.get("head"), dict):
+            return []
+        hours = options.get("train_hours_asked")
+        groups.setdefault((str(options["head"].get("size")), hours), {})[str(options["upstream"])] = value
+    if len(groups) < 2:
+        return []
+    order = sorted(groups, key=lambda key: (-len(groups[key]), key[0] != "medium", key[1] is not None, str(key)))
+    ranks = []
+    for key in order:
+        shared = sorted(set(groups[key]) & set(groups[order[0]]))
+        both = [[groups[one][name] for name in shared] for one in (order[0], key)]
+        rho = spearman(*both) if len(shared) >= 3 else None
+        name = f"{key[0]} head, {'all data' if key[1] is None else f'{key[1]:g} h'}"
+        ranks.append(SettingRank(name, groups[key], rho))
+    return ranks
 
 
 def sizes_of(items: int) -> list[int]:

@@ -53,6 +53,7 @@ def load(target: str, *, device: str = "", batch_size: int = 8, upstream: str = 
             "upstream_revision": named["revision"],
             "head": probe.head,
             "train_hours": probe.data["hours"],
+            "train_hours_asked": probe.data.get("hours_asked"),
             "train_corpora": probe.data["corpora"],
             "train_augment": augment,
         },

@@ -114,3 +114,63 @@ def test_the_command_on_runs(write_run, capsys):
     assert "enough for 0.95" in capsys.readouterr().out
     assert main(["stability", *runs[:2]]) == 2
     assert "needs three recognisers or more, not 2" in capsys.readouterr().err
+
+
+WORDS = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j"]
+
+
+def said_with(wrong: int) -> str:
+    return " ".join(["x"] * wrong + WORDS[wrong:])
+
+
+def test_by_nwerd_the_clean_errors_and_the_difficulty_count(write_run, capsys):
+    """`even` has more errors everywhere and loses least: last by WER, first by NWERD. Worked out by hand below."""
+    said = [" ".join(WORDS)] * 6
+    wrong = {"even": (5, 6, 6), "good": (0, 2, 1), "poor": (1, 4, 5)}
+    runs = []
+    for model, (clean, noise, rir) in wrong.items():
+        texts = {"en_clean": clean, "en_noise_sev3": noise, "en_rir_sev2": rir}
+        runs.append(write_run(model, {name: [said_with(count)] * 6 for name, count in texts.items()}, said))
+    from srb.diagnosis.rank_stability import ranked_scores
+    from srb.metrics.difficulty import load as load_table
+    from srb.metrics.runs import open_run
+
+    opened = [open_run(run) for run in runs]
+    by_wer, by_werd, by_nwerd = (ranked_scores(opened, by) for by in ("wer", "werd", "nwerd"))
+    assert by_wer.overall.argsort().tolist() == [1, 2, 0]
+    assert by_werd.configs == by_nwerd.configs == ["en_noise_sev3", "en_rir_sev2"]
+    assert by_werd.of_configs.tolist() == [[10, 10], [20, 10], [30, 40]]
+    levels = [load_table().of(config) for config in by_nwerd.configs]
+    expected = [
+        [100 * d / level for d, level in zip(row, levels, strict=True)] for row in ((10, 10), (20, 10), (30, 40))
+    ]
+    assert by_nwerd.of_configs == pytest.approx(np.array(expected))
+    everything = np.arange(6)
+    assert by_nwerd.of_clips(everything) == pytest.approx(by_nwerd.overall)
+    assert by_werd.of_clips(everything[:2]) == pytest.approx([10, 15, 35])
+    assert main(["stability", *map(str, runs), "--by", "nwerd", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["by"] == "nwerd"
+    assert main(["stability", *map(str, runs), "--by", "nwerd"]) == 0
+    assert "by NWERD" in capsys.readouterr().out
+
+
+def test_probes_are_ranked_across_their_heads(write_run, capsys):
+    said = [" ".join(WORDS)] * 4
+    scores = {("medium", "one"): 1, ("medium", "two"): 2, ("medium", "three"): 3}
+    scores |= {("small", "one"): 2, ("small", "two"): 5, ("small", "three"): 4}
+    runs = []
+    for (head, upstream), wrong in scores.items():
+        folder = write_run(
+            f"{head}-{upstream}", {"en-x_clean": said, "en-x_aeq_noise_sev1": [said_with(wrong)] * 4}, said
+        )
+        about = json.loads((folder / "run.json").read_text())
+        about["options"] = {"upstream": upstream, "head": {"size": head}, "train_hours_asked": None}
+        (folder / "run.json").write_text(json.dumps(about))
+        runs.append(str(folder))
+    assert main(["stability", *runs, "--by", "werd", "--json"]) == 0
+    settings = json.loads(capsys.readouterr().out)["settings"]
+    assert [(one["setting"], one["spearman"]) for one in settings] == [
+        ("medium head, all data", pytest.approx(1)),
+        ("small head, all data", pytest.approx(0.5)),
+    ]
+    assert settings[1]["scores"] == {"one": 20, "two": 50, "three": 40}
