@@ -10,6 +10,12 @@ NAMED = 5  # missing configs that are named; the rest is counted
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("a", help="a run folder, runs/<model>")
     parser.add_argument("b", help="another run folder")
+    parser.add_argument(
+        "--by",
+        choices=("category", "scenario", "config"),
+        default="category",
+        help="a row for each (default: category); by scenario or config also says where A helps and where it hurts",
+    )
     parser.add_argument("--by-speaker", action="store_true", help="draw whole speakers instead of utterances")
     parser.add_argument("--table", default="paper-table3", help="difficulty table: a name, or the path of a CSV file")
     parser.add_argument(
@@ -47,6 +53,7 @@ def run(args: argparse.Namespace) -> None:
         by_speaker=args.by_speaker,
         replicates=args.replicates,
         seed=args.seed,
+        by=args.by,
     )
     how = {
         "a": runs[0].model,
@@ -57,6 +64,7 @@ def run(args: argparse.Namespace) -> None:
         "replicates": args.replicates,
         "seed": args.seed,
         "alpha": args.alpha,
+        "by": args.by,
     }
     if args.json:
         print(json.dumps({**how, "rows": [{**asdict(r), "better": r.better(args.alpha)} for r in rows]}, indent=2))
@@ -98,6 +106,8 @@ def _show(rows, how) -> None:
                 better.upper() if better else "-",
             )
         console.print(table)
+    if how["by"] != "category":
+        _say_where(console, rows, how)
     missing = sorted({name for row in rows for name in row.missing})
     if missing:
         more = f" and {len(missing) - NAMED} more (--json names all)" if len(missing) > NAMED else ""
@@ -108,3 +118,15 @@ def _show(rows, how) -> None:
         f"p corrected for {len(rows)} comparisons",
         highlight=False,
     )
+
+
+def _say_where(console, rows, how) -> None:
+    """Where A, say a recogniser behind a front end, does better than B, where worse, and where nobody can tell."""
+    from srb.core.escape import for_terminal
+
+    sides = {"a": "helps", "b": "hurts", None: "cannot be told"}
+    for side, verb in sides.items():
+        where = [f"{row.name} ({row.difference:+.1f})" for row in rows if row.better(how["alpha"]) == side]
+        if where:
+            what = f"{for_terminal(how['a'])} in place of {for_terminal(how['b'])}" if side else "which is better"
+            console.print(f"{what} {verb}: {', '.join(where)}", highlight=False, markup=False)

@@ -19,7 +19,7 @@ COMMANDS = {
     "build": "materialise scenarios as dataset configs",
     "check": "hash built configs again: are they still what they were built as?",
     "perturb": "apply a scenario to one audio file, or all scenarios with a page to look at and listen to",
-    "quality": "add DNSMOS and PESQ columns to built configs",
+    "quality": "add DNSMOS and PESQ columns to built configs, or say what front ends do to their sound",
     "probe": "train a small head above a frozen encoder, and see which layers and encoders matter",
     "run": "run a recogniser over dataset configs and keep its transcripts",
     "attack": "make the adversarial configs of one model",

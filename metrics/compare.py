@@ -51,8 +51,13 @@ def compare(
     replicates: int = 1000,
     level: float = 0.95,
     seed: int = 0,
+    by: str = "category",
 ) -> list[Comparison]:
-    """Compare two recognisers on the configs that both have; configs that only one has are named in `missing`."""
+    """Compare two recognisers on the configs that both have; configs that only one has are named in `missing`.
+
+    `by` is `category`, with the overall rows, or `scenario` or `config`: then the rows are the clean configs in WER and
+    every scenario, or config, in WERD.
+    """
     first, second = ({_shared_name(c.config): c for c in run if c.category != REJECT} for run in (a, b))
     both = [n for n in first if n in second and first[n].scenario_version == second[n].scenario_version]
     if not both:
@@ -68,7 +73,7 @@ def compare(
     pairs = [
         (language, measure, rows[0], rows[1])
         for language, summary in summaries[0].items()
-        for measure, *rows in _rows(summary, summaries[1][language])
+        for measure, *rows in _rows(summary, summaries[1][language], by)
     ]
     if not pairs:
         raise UserError("the two runs have no scenario in common beside clean speech; there is nothing to compare")
@@ -94,8 +99,13 @@ def compare(
     ]
 
 
-def _rows(a: Summary, b: Summary) -> list[tuple[str, Mean, Mean]]:
+def _rows(a: Summary, b: Summary, by: str) -> list[tuple[str, Mean, Mean]]:
     """The rows to compare, each with the measure it is compared in."""
+    if by != "category":
+        mine, theirs = ((s.scenarios if by == "scenario" else s.severities) for s in (a, b))
+        rows = [("wer", a.clean[name], b.clean[name]) for name in a.clean]
+        rows += [("werd", mine[name], theirs[name]) for name in sorted(mine)]
+        return [row for row in rows if row[0] in row[1].values and row[0] in row[2].values]
     rows = [(measure_of(name), a.categories[name], b.categories[name]) for name in sorted(a.categories)]
     rows.append(("nwerd", a.overall, b.overall))
     if any(name in a.categories for name in ADVERSARIAL):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from srb.core.errors import UserError, did_you_mean
 from srb.models import front_ends
@@ -21,16 +21,10 @@ class Front(Described):
     """A recogniser that is given enhanced clips."""
 
     inner: Recogniser = None  # type: ignore[assignment]
-    chain: list[FrontEnd] = field(default_factory=list)
+    enhance: FrontEnd = None  # type: ignore[assignment]
 
     def transcribe(self, clips: list[Clip], rate: int, language: str | None) -> list[str]:
         return self.inner.transcribe([self.enhance(clip, rate) for clip in clips], rate, language)
-
-    def enhance(self, clip: Clip, rate: int) -> Clip:
-        """The clip as the recogniser gets it."""
-        for front_end in self.chain:
-            clip = front_end(clip, rate)
-        return clip
 
     def close(self) -> None:
         self.inner.close()
@@ -41,7 +35,7 @@ def load(target: str, *, device: str = "") -> Recogniser:
     names, bar, model = target.partition("|")
     if not bar or not names or not model:
         raise UserError(f"'front:{target}' names no front end and model; write {EXAMPLE}")
-    chain = [open_front_end(name) for name in names.split("+")]
+    chain = open_chain(names)
     inner = open_model(model, device=device or None)
     return Front(
         name=f"{names}|{inner.name}",
@@ -49,8 +43,20 @@ def load(target: str, *, device: str = "") -> Recogniser:
         options={**inner.options, "model": inner.name, "front_ends": names},
         batch_size=inner.batch_size,
         inner=inner,
-        chain=chain,
+        enhance=chain,
     )
+
+
+def open_chain(names: str) -> FrontEnd:
+    """Front ends one after the other, as in `wpe+rnnoise`, as one."""
+    chain = [open_front_end(name) for name in names.split("+")]
+
+    def enhance(clip: Clip, rate: int) -> Clip:
+        for front_end in chain:
+            clip = front_end(clip, rate)
+        return clip
+
+    return enhance
 
 
 def open_front_end(name: str) -> FrontEnd:

@@ -167,3 +167,26 @@ def test_of_many_missing_configs_a_few_are_named(runs, tmp_path, capsys, monkeyp
     (line,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("* without")]
     assert line.count(",") == 4
     assert line.endswith("and 10 more (--json names all)")
+
+
+def test_by_scenario_it_says_where_one_helps_and_where_it_hurts(tmp_path, capsys):
+    """`front` halves the errors in noise and doubles those of the echo; elsewhere both are alike."""
+    plain = write_run(tmp_path / "plain", "plain", seed=1, attacks=False)
+    changed = {name: (c, s, {"noise_env": w / 2, "spatial": 2.5 * w}.get(c, w)) for name, (c, s, w) in CONFIGS.items()}
+    front = write_run(tmp_path / "front", "front", seed=1, configs=changed, attacks=False)
+    assert main(["compare", str(front), str(plain), "--by", "scenario", "--json"]) == 0
+    rows = {row["name"]: row for row in json.loads(capsys.readouterr().out)["rows"]}
+    assert list(rows) == ["en_clean", "accent", "echo", "noise"]
+    assert {name: row["better"] for name, row in rows.items()} == {
+        "en_clean": None,
+        "accent": None,
+        "echo": "b",
+        "noise": "a",
+    }
+    assert rows["en_clean"]["measure"] == "wer"
+    assert rows["noise"]["measure"] == "werd"
+    assert rows["noise"]["configs"] == 2
+    assert main(["compare", str(front), str(plain), "--by", "config"]) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "front in place of plain helps: noise_sev1" in shown
+    assert "front in place of plain hurts: echo_sev1" in shown

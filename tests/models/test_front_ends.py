@@ -107,3 +107,48 @@ def test_a_wrong_front_end_is_one_line(spec, word):
 def test_a_run_has_a_folder_of_its_own():
     assert parse_spec("front:wpe+rnnoise|hf:openai/whisper-tiny.en").folder == "wpe-rnnoise-whisper-tiny.en"
     assert parse_spec("smooth:hf:openai/whisper-tiny.en?n=4").folder == "smooth-whisper-tiny.en"
+
+
+class StandIn:
+    """A model of another package that halves the clip, and notes the rate and length that it was given."""
+
+    def __init__(self, rate, voices=0):
+        import types
+
+        self.hparams = types.SimpleNamespace(sample_rate=rate)
+        self.rate, self.lengths = rate, []
+        if voices:
+            self.separate_batch = lambda samples: self.half(samples)[:, :, None].repeat(1, 1, voices)
+
+    def half(self, samples):
+        self.lengths.append(samples.shape[1])
+        return samples / 2
+
+    def enhance_batch(self, samples, lengths):
+        return self.half(samples)
+
+
+@pytest.mark.parametrize(
+    ("name", "rate"),
+    [("deepfilternet", 48_000), ("speechbrain:x/metricgan-plus", 16_000), ("speechbrain:x/sepformer-wsj02mix", 8_000)],
+)
+def test_front_ends_of_packages_that_are_not_installed_here(name, rate, speech, monkeypatch):
+    pytest.importorskip("torch")
+    import sys
+    import types
+
+    model = StandIn(rate, voices=2 if "sepformer" in name else 0)
+    package = types.SimpleNamespace(
+        init_df=lambda: (model, types.SimpleNamespace(sr=lambda: rate), None),
+        enhance=lambda model, state, samples: model.half(samples),
+        SepformerSeparation=types.SimpleNamespace(from_hparams=lambda source: model),
+        SpectralMaskEnhancement=types.SimpleNamespace(from_hparams=lambda source: model),
+    )
+    parents = ("df", "speechbrain", "speechbrain.inference")
+    for module in (*parents, "df.enhance", "speechbrain.inference.enhancement", "speechbrain.inference.separation"):
+        monkeypatch.setitem(sys.modules, module, package)
+    clip = np.convolve(speech[:RATE], np.ones(8) / 8, "same").astype(np.float32)  # little above 4 kHz
+    enhanced = open_front_end(name)(clip, RATE)
+    assert model.lengths == [rate]
+    assert enhanced.shape == clip.shape
+    assert energy_db(enhanced - clip / 2) < energy_db(clip / 2) - 15

@@ -1,0 +1,175 @@
+"""What a front end does to the sound: PESQ, STOI, SI-SDR and DNSMOS before and after it, and what it costs.
+
+PESQ (ITU-T P.862.2) and DNSMOS are those of `srb quality`; STOI is Taal et al. 2011 by the `pystoi` package; SI-SDR is
+the scale-invariant signal-to-distortion ratio of Le Roux et al. 2019. The reference is the clean clip. Where a scenario
+moves the words in time (tempo, speed) it is no reference for STOI and SI-SDR, and they are left out.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from srb.builders.quality import DNSMOS_COLUMNS, dnsmos, pesq
+from srb.core.audio import RATE, Samples
+from srb.core.errors import UserError
+from srb.core.files import write_atomically
+from srb.core.install_hint import install_hint
+from srb.models.adapters.front import open_chain
+from srb.models.config_sources import Config, ConfigSource, category_of
+from srb.models.interface import Clip, FrontEnd, need
+
+MEASURES = ("pesq", "stoi", "si_sdr_db", *DNSMOS_COLUMNS)
+SHORTEST_STOI_S = 0.4  # of speech: STOI's windows are 0.384 s long
+Progress = Callable[[str, int], Callable[[int], None]]
+
+
+def si_sdr(estimate: Samples, reference: Samples) -> float | None:
+    """The scale-invariant SDR in dB; None where either is silent or the estimate is the reference itself.
+
+    >>> round(si_sdr(np.array([2.0, 2.0]), np.array([1.0, 0.0])), 6)
+    0.0
+    """
+    estimate, reference = (np.asarray(signal, np.float64) for signal in (estimate, reference))
+    power = float(reference @ reference)
+    if power == 0:
+        return None
+    target = (float(estimate @ reference) / power) * reference
+    wanted, rest = float(target @ target), float(np.square(estimate - target).sum())
+    return 10 * float(np.log10(wanted / rest)) if wanted > 0 and rest > 0 else None
+
+
+def stoi(samples: Samples, clean: Samples) -> float | None:
+    """Short-time objective intelligibility, about 0 to 1; None for less speech than one of its windows."""
+    package = need("pystoi", "quality --front", install_hint("quality"))
+    import warnings
+
+    if len(clean) < SHORTEST_STOI_S * RATE or not np.any(clean):
+        return None
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        value = float(package.stoi(clean, samples, RATE))
+    return None if told else value  # it warns and gives 1e-5 where there are too few frames of speech
+
+
+def measured(samples: Clip, clean: Clip | None, aligned: bool) -> dict[str, float | None]:
+    """All measures of one clip; without a clean clip DNSMOS alone."""
+    scores: dict[str, float | None] = dict.fromkeys(MEASURES)
+    if not len(samples):
+        return scores
+    scores.update(dnsmos(samples))
+    if clean is None or not len(clean):
+        return scores
+    scores["pesq"] = pesq(samples, clean)
+    if aligned:
+        size = min(len(samples), len(clean))  # a room's tail makes the clip longer
+        scores["stoi"] = stoi(samples[:size], clean[:size])
+        scores["si_sdr_db"] = si_sdr(samples[:size], clean[:size])
+    return scores
+
+
+def front_quality(
+    data: ConfigSource,
+    configs: Sequence[str],
+    fronts: Sequence[str],
+    *,
+    limit: int | None = None,
+    out: Path | None = None,
+    progress: Progress = lambda what, total: lambda count: None,
+) -> list[dict[str, Any]]:
+    """A row for each config and front end, "" for none: the means over clips, and the real-time factor.
+
+    With `out` the rows are written there after every config, and those that are there already are not measured again.
+    """
+    chains = {"": lambda clip, rate: clip, **{name: open_chain(name) for name in fronts}}
+    rows = _known_rows(out)
+    done = {(row["config"], row["front"], row["clips"], row["content_sha256"]) for row in rows}
+    for name in configs:
+        config = data.config(name)
+        chosen = config.rows[:limit]
+        content = config.manifest.get("content_sha256")
+        lacking = [front for front in chains if (name, front, len(chosen), content) not in done]
+        if not lacking:
+            continue
+        clean = _clean_clips(data, config, {row.id for row in chosen})
+        tick = progress(f"quality of {name}", len(chosen) * len(lacking))
+        measures = _of_config(config, len(chosen), clean, {front: chains[front] for front in lacking}, tick)
+        facts = {"config": name, "clips": len(chosen), "content_sha256": content}
+        rows += [{**facts, "front": front, **measures[front]} for front in lacking]
+        if out:
+            write_atomically(out, json.dumps(rows, indent=1) + "\n")
+    return [
+        row for name in configs for front in chains for row in rows if (row["config"], row["front"]) == (name, front)
+    ]
+
+
+def _of_config(
+    config: Config, count: int, clean: dict[str, Clip], chains: dict[str, FrontEnd], tick: Callable[[int], None]
+) -> dict[str, dict[str, Any]]:
+    from srb.builders.scenarios import SCENARIOS
+
+    scenario = SCENARIOS.get(str(config.about["scenario"]))
+    aligned = scenario is None or not scenario.stretches
+    scores: dict[str, list[dict[str, float | None]]] = {front: [] for front in chains}
+    seconds, spent = 0.0, dict.fromkeys(chains, 0.0)
+    for window in config.windows(set(range(count))):
+        for row in window.rows:
+            if row.position >= count:
+                continue
+            clip = window.decode(row)
+            seconds += len(clip) / RATE
+            for front, enhance in chains.items():
+                start = time.process_time()
+                enhanced = enhance(clip, RATE)
+                spent[front] += time.process_time() - start
+                scores[front].append(measured(enhanced, clean.get(row.id), aligned))
+                tick(1)
+    return {
+        front: {
+            **{measure: _mean([score[measure] for score in of]) for measure in MEASURES},
+            "rtf": round(spent[front] / seconds, 5) if front and seconds else 0.0,
+        }
+        for front, of in scores.items()
+    }
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return round(float(np.mean(known)), 4) if known else None
+
+
+def _clean_clips(data: ConfigSource, config: Config, ids: set[str]) -> dict[str, Clip]:
+    """The clean clips that a config was made from; none for recordings, which were made from nothing."""
+    source = config.about["source"]
+    if config.about["scenario"] == "clean" or category_of(config.about["scenario"]) in (
+        "accent",
+        "social_near",
+        "social_far",
+    ):
+        return {}
+    if source not in data.names():
+        raise UserError(f"{config.name}: PESQ, STOI and SI-SDR need {source}; build it too")
+    clean = data.config(source)
+    wanted = {row.position for row in clean.rows if row.id in ids}
+    return {
+        row.id: window.decode(row) for window in clean.windows(wanted) for row in window.rows if row.position in wanted
+    }
+
+
+def _known_rows(out: Path | None) -> list[dict[str, Any]]:
+    if out is None or not out.is_file():
+        return []
+    try:
+        rows = json.loads(out.read_text(encoding="utf-8"))
+        fields = {"config", "front", "clips", "content_sha256", *MEASURES, "rtf"}
+        fits = isinstance(rows, list) and all(isinstance(row, dict) and fields <= set(row) for row in rows)
+    except ValueError:
+        fits = False
+    if not fits:
+        raise UserError(f"{out}: is no file of `srb quality --front`; name another one")
+    return rows
