@@ -60,10 +60,8 @@ def _measure_fronts(args: argparse.Namespace) -> int:
     if args.json:
         print(json.dumps(rows, indent=1))
         return 0
-    print(
-        f"{'config':<28}{'front end':<18}"
-        + "".join(f"{name.removeprefix('dnsmos_'):>10}" for name in (*MEASURES, "rtf"))
-    )
+    heads = (name.removeprefix("dnsmos_") for name in (*MEASURES, "rtf"))
+    print(f"{'config':<28}{'front end':<18}" + "".join(f"{head:>10}" for head in heads))
     for row in rows:
         values = (row[name] for name in (*MEASURES, "rtf"))
         shown = "".join(f"{'-' if value is None else f'{value:.3f}':>10}" for value in values)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from srb.core.audio import RATE, Samples
 from srb.core.errors import UserError
 from srb.core.files import write_atomically
 from srb.core.install_hint import install_hint
+from srb.metrics.scenario_facts import RECORDINGS
 from srb.models.adapters.front import open_chain
 from srb.models.config_sources import Config, ConfigSource, category_of
 from srb.models.interface import Clip, FrontEnd, need
@@ -103,9 +105,9 @@ def front_quality(
         rows += [{**facts, "front": front, **measures[front]} for front in lacking]
         if out:
             write_atomically(out, json.dumps(rows, indent=1) + "\n")
-    return [
-        row for name in configs for front in chains for row in rows if (row["config"], row["front"]) == (name, front)
-    ]
+    order = {pair: place for place, pair in enumerate(product(configs, chains))}
+    asked = [row for row in rows if (row["config"], row["front"]) in order]
+    return sorted(asked, key=lambda row: order[row["config"], row["front"]])
 
 
 def _of_config(
@@ -145,12 +147,8 @@ def _mean(values: Sequence[float | None]) -> float | None:
 
 def _clean_clips(data: ConfigSource, config: Config, ids: set[str]) -> dict[str, Clip]:
     """The clean clips that a config was made from; none for recordings, which were made from nothing."""
-    source = config.about["source"]
-    if config.about["scenario"] == "clean" or category_of(config.about["scenario"]) in (
-        "accent",
-        "social_near",
-        "social_far",
-    ):
+    source = config.name if config.about["scenario"] == "clean" else config.about["source"]
+    if source != config.name and category_of(config.about["scenario"]) in RECORDINGS:
         return {}
     if source not in data.names():
         raise UserError(f"{config.name}: PESQ, STOI and SI-SDR need {source}; build it too")
