@@ -90,6 +90,24 @@ class CarliniWagner:
         return attacked_clips(self, view, clips, list(pcms), texts, facts, taken)
 
 
+class Adam:
+    """Adam (Kingma and Ba 2015) on some clips of a batch at a time, each with moments of its own."""
+
+    def __init__(self, like: Tensor, learning_rate: float) -> None:
+        self.mean, self.square = torch.zeros_like(like), torch.zeros_like(like)
+        self.learning_rate, self.steps = learning_rate, 0
+
+    def step(self, delta: Tensor, slope: Tensor, which: list[int]) -> Tensor:
+        """The next place of the clips `which`, all of which have taken every step so far."""
+        self.steps += 1
+        width = delta.shape[1]
+        mean = BETAS[0] * self.mean[which, :width] + (1 - BETAS[0]) * slope
+        square = BETAS[1] * self.square[which, :width] + (1 - BETAS[1]) * slope.square()
+        self.mean[which, :width], self.square[which, :width] = mean, square
+        speed = (square / (1 - BETAS[1] ** self.steps)).sqrt() + TINY
+        return delta - self.learning_rate * mean / (1 - BETAS[0] ** self.steps) / speed
+
+
 class _Search:
     """Adam's moments, the radius and the faintest success of every clip."""
 
@@ -97,21 +115,13 @@ class _Search:
         self, settings: CarliniWagner, view: View, clips: list[AttackClip], goals: list[str], waves: Tensor
     ) -> None:
         self.settings, self.view, self.clips, self.goals = settings, view, clips, goals
-        self.mean, self.square = torch.zeros_like(waves), torch.zeros_like(waves)
+        self.adam = Adam(waves, settings.learning_rate)
         self.radii = torch.full((len(clips),), settings.eps, device=waves.device)
         self.left = [settings.shrinks] * len(clips)
         self.kept: list[tuple[np.ndarray, str] | None] = [None] * len(clips)
-        self.steps = 0
 
     def update(self, delta: Tensor, slope: Tensor, losses: Tensor, which: list[int]) -> Tensor:
-        self.steps += 1  # every clip that is still here has taken them all
-        width = delta.shape[1]
-        slope = slope + 2 * self.settings.regularisation * delta
-        mean = BETAS[0] * self.mean[which, :width] + (1 - BETAS[0]) * slope
-        square = BETAS[1] * self.square[which, :width] + (1 - BETAS[1]) * slope.square()
-        self.mean[which, :width], self.square[which, :width] = mean, square
-        speed = (square / (1 - BETAS[1] ** self.steps)).sqrt() + TINY
-        moved = delta - self.settings.learning_rate * mean / (1 - BETAS[0] ** self.steps) / speed
+        moved = self.adam.step(delta, slope + 2 * self.settings.regularisation * delta, which)
         radii = self.radii[which, None]
         return moved.clamp(-radii, radii)
 
@@ -138,7 +148,7 @@ class _Search:
         hypotheses = self.view.transcribe([to_float(pcm) for pcm in pcms], language)
         errors = word_errors([self.goals[index] for index in which], hypotheses, language)
         reached = [index for index, error in zip(which, errors, strict=True) if error == 0]
-        last = not self.settings.steps or self.steps >= self.settings.steps
+        last = not self.settings.steps or self.adam.steps >= self.settings.steps
         for index, pcm, text in zip(which, pcms, hypotheses, strict=True):
             if index in reached or (last and self.kept[index] is None):
                 self.kept[index] = (pcm, text)

@@ -20,7 +20,7 @@ from srb.attacks.differentiable.ensemble import Ensemble
 from srb.attacks.export import ConfigOwner, ExportedConfig, ExportOptions, export
 from srb.attacks.gradient_loop import Attack, Attacked
 from srb.attacks.language import LanguageFit
-from srb.attacks.registry import AttackOptions, check_severities, make_attack
+from srb.attacks.registry import TARGETED, AttackOptions, check_severities, make_attack
 from srb.attacks.transfer import Cell, Column, matrix, write_matrix
 from srb.attacks.universal import Perturbation, UniversalFit, fit_key, refuse_overlap
 from srb.builders.scenarios import SCENARIOS
@@ -164,7 +164,7 @@ def _check(request: AttackRequest, target: Any) -> Callable[[AttackClip], None]:
     """A function that refuses clips which the attack or the model cannot take."""
     if not isinstance(target, View):
         return check_sound
-    return checker(target, request.options.target or (list(TARGETS) if request.attack == "cw" else []))
+    return checker(target, request.options.target or (list(TARGETS) if request.attack in TARGETED else []))
 
 
 def _owner(request: AttackRequest, options: TargetOptions, target: Any) -> ConfigOwner:

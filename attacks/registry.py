@@ -10,6 +10,8 @@ from srb.attacks.gradient_loop import Attack
 from srb.builders.scenarios import SCENARIOS
 from srb.core.errors import UserError
 
+TARGETED = ("cw", "psychoacoustic")  # they make the model write one of some targets
+
 
 @dataclass
 class AttackOptions:
@@ -42,6 +44,7 @@ def make_attack(name: str, severity: int, options: AttackOptions, perturbation: 
     from srb.attacks.kenansville import Kenansville
     from srb.attacks.language import Language, LanguageUniversal
     from srb.attacks.pgd import Pgd
+    from srb.attacks.psychoacoustic import Psychoacoustic
     from srb.attacks.transfer import Transfer
     from srb.attacks.universal import Universal
 
@@ -50,9 +53,10 @@ def make_attack(name: str, severity: int, options: AttackOptions, perturbation: 
     common = options.given("steps", "step", "stop", "transcribe_every", "seed")
     if options.target:
         common["target"] = options.target[0]
-    if name == "cw":
+    if name in TARGETED:
         chosen = options.given("eps", "steps", "transcribe_every", "regularisation")
-        return CarliniWagner(targets=tuple(options.target) or TARGETS, **chosen)
+        cw = CarliniWagner(targets=tuple(options.target) or TARGETS, **chosen)
+        return cw if name == "cw" else Psychoacoustic(cw, **options.given("steps", "transcribe_every"))
     assert at_snr is not None
     if name == "auto":
         return Auto(at_snr, severity, perturbation, **options.given("steps", "seed"))

@@ -302,6 +302,7 @@ _ROWS = (
     _attack("genetic", "adv_other", OLIVIER, *ATTACK_SNR_DB, what="genetic, by queries alone"),
     _attack("transfer", "adv_other", OLIVIER, *ATTACK_SNR_DB, what="PGD on proxy models"),
     _attack("cw", "adv_other", OLIVIER, what="targeted, as faint as it gets"),
+    _attack("psychoacoustic", "adv_other", "Qin 2019", what="targeted, under the masking threshold"),
     _attack("language", "adv_other", OLIVIER, 45, what="Whisper mistakes the language"),
     _attack("language_universal", "adv_other", OLIVIER, 40, what="the same, by one perturbation"),
     # Beyond the papers (asked for by Aksenova et al.)

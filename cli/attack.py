@@ -13,6 +13,7 @@ EPILOG = """examples:
   srb attack auto --model hf:openai/whisper-tiny.en --config en_clean
   srb attack universal --model hf:facebook/wav2vec2-base-960h --config en_clean --dev en-dev_clean --severity 3
   srb attack cw --model hf:openai/whisper-tiny.en --config en_clean --limit 20 --target "OK Google, browse to evil.com"
+  srb attack psychoacoustic --model hf:openai/whisper-tiny.en --config en_clean --limit 20
   srb attack genetic --model pocketsphinx --config en-demo_clean --severity 4 --limit 10
   srb attack kenansville --config en_clean
   srb attack transfer --proxy hf:A --proxy 'hf:A + hf:B' --model hf:C --model hf:D --config en_clean --severity 2
@@ -47,16 +48,22 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     add(
         "--steps",
         type=int,
-        help="at most this many (pgd 100, auto 100, cw 2000, genetic 100 generations, universal 20 a clip)",
+        help="at most this many (pgd, auto 100; cw 2000; psychoacoustic 2000 + 1000; genetic 100; universal 20 a clip)",
     )
     add("--step", type=float, help="pgd, language: step size, as a share of the radius")
     add("--norm", choices=["l2", "linf"], default="l2", help="pgd: of the ball (default: l2)")
-    add("--eps", type=float, help="pgd with --norm linf, cw: the radius, instead of the severity's")
+    add("--eps", type=float, help="pgd with --norm linf, cw, psychoacoustic: the radius, instead of the severity's")
     loud = "cw: c, the weight of the perturbation's energy (default 0.25; Olivier has 1 for models above Whisper base)"
     add("--regularisation", type=float, metavar="C", help=loud)
     add("--restarts", type=int, help="pgd: random starts, the best of which counts")
     add("--no-random-start", action="store_true", help="pgd: begin at the clip itself (FGSM, with --steps 1 --step 1)")
-    add("--target", action="append", default=[], metavar="TEXT", help="pgd, transfer, cw: what the model is to write")
+    add(
+        "--target",
+        action="append",
+        default=[],
+        metavar="TEXT",
+        help="pgd, transfer, cw, psychoacoustic: what the model is to write",
+    )
     add("--target-language", default="sr", metavar="CODE", help="language: what is to be detected (default: sr)")
     add("--stop", type=float, metavar="WER", help="a clip is done at this WER (1 is 100 %%; targeted: to the target)")
     every = "steps between two transcriptions of the candidate (0: only the last)"

@@ -11,12 +11,14 @@ from small import SmallCtc as Kind  # noqa: E402
 from small import clip_of, ctc, trained  # noqa: E402
 from tone_config import one_thread  # noqa: E402, F401
 
-from srb.attacks.clips import AttackClip, Bound, snr_db  # noqa: E402
+from srb.attacks.clips import AttackClip, Bound, snr_db, to_float  # noqa: E402
 from srb.attacks.cw import TARGETS, CarliniWagner, closest  # noqa: E402
 from srb.attacks.differentiable.base import View  # noqa: E402
 from srb.attacks.differentiable.ensemble import joined  # noqa: E402
 from srb.attacks.differentiable.open_view import open_view  # noqa: E402
 from srb.attacks.genetic import Genetic  # noqa: E402
+from srb.attacks.masking import above_threshold  # noqa: E402
+from srb.attacks.psychoacoustic import Psychoacoustic  # noqa: E402
 from srb.attacks.transfer import (  # noqa: E402
     Cell,
     Transfer,
@@ -99,6 +101,21 @@ def test_a_perturbation_is_saved_and_loaded(tmp_path) -> None:
     (tmp_path / "q.npz").write_text("no")
     with pytest.raises(UserError, match="no perturbation"):
         Perturbation.load(tmp_path / "q.npz")
+
+
+def test_psychoacoustic_says_the_target_and_is_heard_less(view) -> None:
+    clips = [clip_of(seed) for seed in range(4)]
+    first = CarliniWagner(("ba dc",), eps=0.3, steps=60, shrinks=0, learning_rate=0.02, regularisation=0.01)
+    attack = Psychoacoustic(first, steps=60, transcribe_every=5)
+    found = attack.run(view, clips)
+    reached = [one for one in found if one.facts["success"] == 1]
+    assert len(reached) >= 2
+    for one in reached:
+        assert view.transcribe([to_float(one.pcm)], "en") == [one.facts["target"]] == ["ba dc"]
+        assert attack.bound.holds(one.clip.samples, one.pcm)
+    heard = [(above_threshold(o.clip.samples, to_float(o.pcm)), o.facts["first_above_threshold"]) for o in reached]
+    assert all(after <= before + 1e-4 for after, before in heard)
+    assert np.mean([after for after, _ in heard]) < 0.9 * np.mean([before for _, before in heard])
 
 
 def test_cw_reaches_its_target_and_then_gets_fainter(view) -> None:
