@@ -14,7 +14,7 @@ import pkgutil
 import re
 import types
 import typing
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -48,7 +48,10 @@ class Recogniser(Protocol):
     batch_size: int  # how many clips it would like at a time
 
     def transcribe(self, clips: list[Clip], rate: int, language: str | None) -> list[str]:
-        """One text per clip, in order. `language` is a two- or three-letter code, None if unknown."""
+        """One text per clip, in order; `with_confidences` makes one that carries the confidence in each word.
+
+        `language` is a two- or three-letter code, None if unknown.
+        """
         ...
 
     def close(self) -> None:
@@ -65,6 +68,18 @@ class Transcript(str):
         transcript = super().__new__(cls, text)
         transcript.details = details
         return transcript
+
+
+def with_confidences(text: str, words: Iterable[tuple[str, float, float | None, float | None]]) -> Transcript:
+    """A text with the recogniser's confidence in each word, 0 to 1, and the seconds of audio it takes, where known.
+
+    They stand in the predictions as `word_confidences`: lists of word, confidence, start and end.
+    """
+    rounded = [
+        [word, round(min(max(float(confidence), 0.0), 1.0), 4), *(t if t is None else round(t, 3) for t in times)]
+        for word, confidence, *times in words
+    ]
+    return Transcript(text, word_confidences=rounded)
 
 
 class SomeFailed(Exception):

@@ -23,6 +23,7 @@ SUFFIX = ".parquet"
 # A column for each key of a line; `error` alone is left out of a line in which it is null.
 NUMBERS = tuple(key for key, check in LINE.items() if check("") == "must be a number")
 ERROR = "error"
+WORDS = "word_confidences"  # a list, which is a column of JSON; left out of a line in which it is null, like `error`
 CODECS = ("UNCOMPRESSED", "SNAPPY", "GZIP", "ZSTD")
 FOOTER_BYTES = 200_000
 BATCH_ROWS = 100
@@ -37,6 +38,9 @@ def pack(path: Path) -> Path:
 
     data = path.read_bytes()
     rows = [json.loads(line) for line in data.splitlines()]
+    for row in rows:
+        if WORDS in row:
+            row[WORDS] = json.dumps(row[WORDS], ensure_ascii=False)
     names = [name for name in LINE if any(name in row for row in rows)]
     schema = pa.schema([(name, pa.float64() if name in NUMBERS else pa.string()) for name in names])
     target = path.with_name(path.name.removesuffix(".jsonl") + SUFFIX)
@@ -122,7 +126,12 @@ def _check_sizes(metadata: Any, most_rows: int) -> None:
 
 
 def _line(row: dict[str, Any]) -> bytes:
-    kept = {name: row[name] for name in LINE if name in row and (name != ERROR or row[name] is not None)}
+    kept = {n: row[n] for n in LINE if n in row and (n not in (ERROR, WORDS) or row[n] is not None)}
+    if WORDS in kept:
+        try:
+            kept[WORDS] = json.loads(kept[WORDS])
+        except (ValueError, RecursionError):
+            raise Refused(f"'{WORDS}' is not JSON") from None
     data = json.dumps(kept, ensure_ascii=False).encode() + b"\n"
     if len(data) > LINE_BYTES:
         raise Refused(f"a row of {len(data)} bytes; the limit is {LINE_BYTES}")

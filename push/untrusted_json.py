@@ -198,6 +198,24 @@ def number(low: float, high: float, null: bool = False) -> Check:
     return check
 
 
+def words(most: int) -> Check:
+    """A list of word, confidence from 0 to 1, start and end in seconds."""
+    checks = (text(LONGEST["text"]), number(0, 1), number(0, 36_000, null=True), number(0, 36_000, null=True))
+
+    def check(value: Any) -> str | None:
+        if not isinstance(value, list) or len(value) > most:
+            return f"must be a list of at most {most} words"
+        for item in value:
+            if not isinstance(item, list) or len(item) != len(checks):
+                return "must hold lists of word, confidence, start and end"
+            for each, part in zip(checks, item, strict=True):
+                if reason := each(part):
+                    return f"holds a value that {reason}"
+        return None
+
+    return check
+
+
 def shape(value: Any, checks: dict[str, Check], needed: tuple[str, ...], what: str) -> None:
     """Refuse an object with keys that are missing, unknown or not as they must be."""
     if not isinstance(value, dict):
@@ -229,6 +247,7 @@ LINE = {
     "target": text(LONGEST["text"]),
     "snr_db": number(-200, 400, null=True),
     "above_threshold": number(0, 1),
+    "word_confidences": words(20_000),
     "error": text(2_000),
 }
 LINE_NEEDS = ("id", "audio_filepath", "duration", "time", "text", "pred_text")

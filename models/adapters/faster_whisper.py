@@ -12,7 +12,7 @@ from typing import Any
 
 from srb.core.audio import RATE, resample
 from srb.core.errors import UserError
-from srb.models.interface import Clip, Described, Recogniser, folder_revision, need
+from srb.models.interface import Clip, Described, Recogniser, folder_revision, need, with_confidences
 
 
 @dataclass
@@ -22,6 +22,7 @@ class FasterWhisper(Described):
     model: Any = None
     beams: int = 5
     forced_language: str | None = None
+    confidence: bool = False
     pool: Any = None
 
     def transcribe(self, clips: list[Clip], rate: int, language: str | None) -> list[str]:
@@ -31,18 +32,39 @@ class FasterWhisper(Described):
         if not len(clip):
             return ""
         segments, _ = self.model.transcribe(
-            clip, language=self.forced_language or language, task="transcribe", beam_size=self.beams, temperature=0.0
+            clip,
+            language=self.forced_language or language,
+            task="transcribe",
+            beam_size=self.beams,
+            temperature=0.0,
+            word_timestamps=self.confidence,
         )
-        return " ".join(segment.text.strip() for segment in segments)
+        spoken = list(segments)
+        text = " ".join(segment.text.strip() for segment in spoken)
+        if not self.confidence:
+            return text
+        words = (word for segment in spoken for word in segment.words or ())
+        return with_confidences(text, ((word.word.strip(), word.probability, word.start, word.end) for word in words))
 
     def close(self) -> None:
         self.pool.shutdown(wait=False, cancel_futures=True)
 
 
 def load(
-    target: str, *, device: str = "auto", dtype: str = "default", beams: int = 5, language: str = "", workers: int = 1
+    target: str,
+    *,
+    device: str = "auto",
+    dtype: str = "default",
+    beams: int = 5,
+    language: str = "",
+    workers: int = 1,
+    confidence: bool = False,
 ) -> Recogniser:
-    """`faster-whisper:<size, id or folder>`; `dtype` is CTranslate2's compute type: float16, int8, ..."""
+    """`faster-whisper:<size, id or folder>`; `dtype` is CTranslate2's compute type: float16, int8, ...
+
+    `confidence` adds how sure it is of each word; it then looks for their places, which can move the window of a long
+    clip.
+    """
     package = need("faster_whisper", "faster-whisper", "pip install faster-whisper")
     if not target:
         raise UserError("'faster-whisper' needs a model: faster-whisper:tiny.en, or faster-whisper:<folder>")
@@ -50,10 +72,14 @@ def load(
     return FasterWhisper(
         name=folder.resolve().name if folder.is_dir() else target,
         revision=folder_revision(folder, ("*.bin", "*.json")) if folder.is_dir() else None,
-        options={"device": device, "dtype": dtype, "beams": beams, "language": language or None, "workers": workers},
+        options={
+            **{"device": device, "dtype": dtype, "beams": beams, "language": language or None, "workers": workers},
+            **({"confidence": True} if confidence else {}),
+        },
         batch_size=4 * workers,
         model=package.WhisperModel(target, device=device, compute_type=dtype, num_workers=workers),
         beams=beams,
         forced_language=language or None,
+        confidence=confidence,
         pool=ThreadPoolExecutor(workers, thread_name_prefix="faster-whisper"),
     )

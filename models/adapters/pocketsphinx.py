@@ -15,10 +15,11 @@ from typing import Any
 from srb.core.audio import RATE, resample, to_pcm16
 from srb.core.engines import follow_parent
 from srb.core.install_hint import install_hint
-from srb.models.interface import Clip, Described, Recogniser, cores, need
+from srb.models.interface import Clip, Described, Recogniser, cores, need, with_confidences
 from srb.models.streaming.session import Event
 
 INSTALL = install_hint("demo")
+FRAMES_PER_S = 100
 _decoder: Any = None  # of this process
 
 
@@ -155,4 +156,19 @@ def _decode(pcm: bytes) -> str:
         _decoder.process_raw(pcm, full_utt=True)
     _decoder.end_utt()
     best = _decoder.hyp()
-    return best.hypstr if best else ""
+    if not best:
+        return ""
+    # The posterior of each word in the lattice. Fillers (<sil>, [NOISE]) are not words; "a(2)" is "a" said another way.
+    return with_confidences(
+        best.hypstr,
+        (
+            (
+                part.word.partition("(")[0],
+                part.prob,
+                part.start_frame / FRAMES_PER_S,
+                (part.end_frame + 1) / FRAMES_PER_S,
+            )
+            for part in _decoder.seg()
+            if part.word[0] not in "<["
+        ),
+    )

@@ -14,7 +14,7 @@ from typing import Any
 
 from srb.core.audio import to_pcm16
 from srb.core.errors import UserError
-from srb.models.interface import Clip, Described, Recogniser, cores, folder_revision, need
+from srb.models.interface import Clip, Described, Recogniser, cores, folder_revision, need, with_confidences
 from srb.models.streaming.session import Event, Word
 
 
@@ -31,13 +31,21 @@ class Vosk(Described):
 
     def _one(self, clip: Clip, rate: int) -> str:
         recogniser = self.vosk.KaldiRecognizer(self.model, rate)
+        recogniser.SetWords(True)
         pcm, step = to_pcm16(clip.clip(-1, 1)), rate // 4
         parts = []
         for start in range(0, len(pcm), step):
             if recogniser.AcceptWaveform(pcm[start : start + step].tobytes()):
-                parts.append(json.loads(recogniser.Result())["text"])
-        parts.append(json.loads(recogniser.FinalResult())["text"])
-        return " ".join(filter(None, parts))
+                parts.append(json.loads(recogniser.Result()))
+        parts.append(json.loads(recogniser.FinalResult()))
+        return with_confidences(
+            " ".join(part["text"] for part in parts if part["text"]),
+            (
+                (word["word"], word["conf"], word["start"], word["end"])
+                for part in parts
+                for word in part.get("result", ())
+            ),
+        )
 
     def stream(self, rate: int, language: str | None) -> VoskSession:
         return VoskSession(self.vosk.KaldiRecognizer(self.model, rate))
