@@ -17,6 +17,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     form.add_argument("--csv", action="store_true", help="for a spreadsheet, with intervals, in full precision")
     form.add_argument("--streaming", action="store_true", help="latency and stability of streamed runs")
     form.add_argument("--adversarial", action="store_true", help="success of the attacks that a run was tested with")
+    form.add_argument("--confidence", action="store_true", help="does it know when it fails: ECE and AUC per config")
     parser.add_argument("--by", choices=["dataset"], help="a line for each data set (the paper's Table 7)")
     parser.add_argument("--intervals", action="store_true", help="with the bootstrap interval of each score")
     add_allow_changed(parser)
@@ -33,6 +34,8 @@ def run(args: argparse.Namespace) -> None:
         return print_streaming(results)
     if args.adversarial:
         return print_adversarial(results)
+    if args.confidence:
+        return print_confidence(results)
     check_comparable(results)
     tables = [table1.dataset_table(results)] if args.by else [table1.paper_table(results), table1.beyond_table(results)]
     tables = [table for table in tables if table.columns]
@@ -65,6 +68,17 @@ def print_adversarial(results: list) -> None:
 
     for result in results:
         _print_rows(result["model"], HEADS, [row.cells() for row in adversarial_rows(result)])
+
+
+def print_confidence(results: list) -> None:
+    """One table per model, one row per config whose words have confidences."""
+    from srb.core.errors import UserError
+    from srb.metrics.calibration import HEADS, confidence_rows
+
+    if not any(confidence_rows(result) for result in results):
+        raise UserError("none of these recognisers told how sure it is of its words (docs/models.md says which do)")
+    for result in results:
+        _print_rows(result["model"], HEADS, confidence_rows(result))
 
 
 def _print_rows(title: str, heads: Sequence[str], rows: Iterable[Sequence[str]]) -> None:

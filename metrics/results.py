@@ -25,7 +25,7 @@ from srb.core.errors import UserError
 from srb.core.files import write_atomically
 from srb.core.json_shapes import read_object
 from srb.core.names import ConfigName, parse
-from srb.metrics import aggregate, attack_success, bootstrap, difficulty, integrity
+from srb.metrics import aggregate, attack_success, bootstrap, calibration, difficulty, integrity
 from srb.metrics.aggregate import MEASURES, ConfigCounts, ConfigScore, Mean
 from srb.metrics.groups import log2_ratio, split
 from srb.metrics.results_shape import RESULTS
@@ -193,6 +193,7 @@ def _config(
         "empty": _empty(counts.counts),
         "slices": _slices(counts.counts, predictions, _draw(counts, options), options.level),
         **_attack(predictions, options),
+        **_confidence(predictions),
     }
 
 
@@ -201,6 +202,12 @@ def _attack(predictions: Predictions, options: Options) -> Json:
     if not attack_success.is_adversarial(predictions.config):
         return {}
     return {"attack": attack_success.of_lines(predictions.lines, options.normaliser)}
+
+
+def _confidence(predictions: Predictions) -> Json:
+    """Whether the recogniser knows when it fails, of a config whose words have confidences."""
+    found = calibration.of_lines(predictions.lines, parse(predictions.config).language)
+    return {"confidence": found} if found else {}
 
 
 def _empty(counts: Counts) -> int:
