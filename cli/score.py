@@ -25,6 +25,11 @@ def add_scoring_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--normaliser", default="srb-paper-1", help="srb-paper-1, srb-numbers-1, whisper-en, whisper-basic or none"
     )
+    parser.add_argument(
+        "--conventions",
+        metavar="CSV",
+        help="more of what may be written in several ways, for WER lenient (docs/metrics.md)",
+    )
     parser.add_argument("--unit", choices=("word", "char", "char-nospace"), help="default: what the language calls for")
     parser.add_argument(
         "--table", dest="difficulty", default="paper-table3", help="difficulty table: a name, or the path of a CSV file"
@@ -63,7 +68,10 @@ def _headline(results: dict[str, Any]) -> str:
     parts = []
     for language, rows in results["languages"].items():
         clean = [row["wer"]["value"] for row in rows["clean"].values() if row["wer"]]
-        parts += [f"{language} clean WER {sum(clean) / len(clean):.1f}"] if clean else []
+        lenient = [results["configs"][config].get("wer_lenient") for config in rows["clean"]]
+        known = [score["value"] for score in lenient if score]
+        both = f" / lenient {sum(known) / len(known):.1f}" if known else ""
+        parts += [f"{language} clean WER {sum(clean) / len(clean):.1f}{both}"] if clean else []
         parts += [f"NWERD {rows['overall']['nwerd']['value']:.1f}"] if rows["overall"]["nwerd"] else []
     return "".join(f", {part}" for part in parts)
 

@@ -17,6 +17,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     form.add_argument("--csv", action="store_true", help="for a spreadsheet, with intervals, in full precision")
     form.add_argument("--streaming", action="store_true", help="latency and stability of streamed runs")
     form.add_argument("--adversarial", action="store_true", help="success of the attacks that a run was tested with")
+    form.add_argument("--lenient", action="store_true", help="WER strict and WER lenient of every config")
     form.add_argument("--confidence", action="store_true", help="does it know when it fails: ECE and AUC per config")
     parser.add_argument("--by", choices=["dataset"], help="a line for each data set (the paper's Table 7)")
     parser.add_argument("--intervals", action="store_true", help="with the bootstrap interval of each score")
@@ -34,6 +35,8 @@ def run(args: argparse.Namespace) -> None:
         return print_streaming(results)
     if args.adversarial:
         return print_adversarial(results)
+    if args.lenient:
+        return print_lenient(results)
     if args.confidence:
         return print_confidence(results)
     check_comparable(results)
@@ -68,6 +71,22 @@ def print_adversarial(results: list) -> None:
 
     for result in results:
         _print_rows(result["model"], HEADS, [row.cells() for row in adversarial_rows(result)])
+
+
+def print_lenient(results: list) -> None:
+    """One table per model, one row per config whose errors are counted in words."""
+    from srb.core.errors import UserError
+    from srb.metrics.table1 import cell_text
+
+    if not any(entry.get("wer_lenient") for result in results for entry in result["configs"].values()):
+        raise UserError("these results have no WER lenient; score them again with `srb score`")
+    for result in results:
+        scored = {config: entry for config, entry in result["configs"].items() if entry.get("wer_lenient")}
+        rows = [
+            (config, cell_text(entry["wer"], True), cell_text(entry["wer_lenient"], True))
+            for config, entry in scored.items()
+        ]
+        _print_rows(result["model"], ("config", "WER strict", "WER lenient"), rows)
 
 
 def print_confidence(results: list) -> None:

@@ -25,12 +25,12 @@ from srb.core.errors import UserError
 from srb.core.files import write_atomically
 from srb.core.json_shapes import read_object
 from srb.core.names import ConfigName, parse
-from srb.metrics import aggregate, attack_success, bootstrap, calibration, difficulty, integrity
+from srb.metrics import aggregate, attack_success, bootstrap, calibration, conventions, difficulty, integrity
 from srb.metrics.aggregate import MEASURES, ConfigCounts, ConfigScore, Mean
 from srb.metrics.groups import log2_ratio, split
 from srb.metrics.results_shape import RESULTS
 from srb.metrics.runs import Predictions, Run, open_run
-from srb.metrics.scoring import Counts, normalise, versions
+from srb.metrics.scoring import Counts, error_rate, normalise, versions
 from srb.metrics.stream_measures import measure_lines
 
 SCHEMA = 1
@@ -41,6 +41,7 @@ RUN_KEYS = ("spec", "adapter", "target", "asked", "revision", "options", "data",
 CONFIG_KEYS = ("language", "corpus", "scenario", "severity", "category", "source", "bank", "benchmark_version")
 VERSION = "scenario_version"  # only of a scenario that has changed since its first version
 HASHES = ("content_sha256", "rows_sha256")
+LATER_OPTIONS = frozenset({"conventions"})  # older results do not have them
 Json = dict[str, Any]
 
 
@@ -56,6 +57,11 @@ class Options:
     replicates: int = 1000
     level: float = 0.95
     seed: int = 0
+    conventions: str | None = None  # a file with equivalences of one's own, for WER lenient
+
+    def as_json(self) -> Json:
+        """The options as a results file has them; one that came later stands there only if it was used."""
+        return {key: value for key, value in asdict(self).items() if value is not None or key not in LATER_OPTIONS}
 
 
 def load(folder: str | Path, options: Options | None = None, *, allow_changed: bool = False) -> Json:
@@ -66,7 +72,7 @@ def load(folder: str | Path, options: Options | None = None, *, allow_changed: b
     run = open_run(folder)
     path = run.folder / NAME
     known = _read_results(path)
-    wanted = asdict(options) if options else known.get("options", asdict(Options()))
+    wanted = (options or Options(**known.get("options", {}))).as_json()
     entries = {**known.get("configs", {}), **known.get("reject", {})}
     fits = (
         known.get("schema") == SCHEMA
@@ -125,10 +131,11 @@ def results(run: Run, options: Options = Options()) -> Json:
         "model": run.model,
         "run": {key: run.about.get(key) for key in RUN_KEYS},
         "software": _software(),
-        "options": asdict(options),
+        "options": options.as_json(),
         "scoring": {
             "normaliser": versions(options.normaliser)["normaliser"],
             "difficulty": {"name": table.name, "sha256": hashlib.sha256(table.to_csv().encode()).hexdigest()},
+            **_own_conventions(options),
         },
         "suite": _suite(read.values()),
         "failed": sum(predictions.failed for predictions in read.values()),
@@ -183,6 +190,7 @@ def _config(
     return {
         **_about(predictions, hashes),
         **_scores(score, options),
+        **_lenient(counts, predictions, options),
         "why": dict(score.why),
         "clean_wer": _number(score.clean_wer),
         "difficulty": _number(score.difficulty),
@@ -202,6 +210,28 @@ def _attack(predictions: Predictions, options: Options) -> Json:
     if not attack_success.is_adversarial(predictions.config):
         return {}
     return {"attack": attack_success.of_lines(predictions.lines, options.normaliser)}
+
+
+def _own_conventions(options: Options) -> Json:
+    if not options.conventions:
+        return {}
+    return {
+        "conventions": {"file": Path(options.conventions).name, "sha256": conventions.file_digest(options.conventions)}
+    }
+
+
+def _lenient(counts: ConfigCounts, predictions: Predictions, options: Options) -> Json:
+    """WER lenient beside the strict one, where words are counted."""
+    language = parse(predictions.config).language
+    if versions(options.normaliser, options.unit, language)["unit"] != "word":
+        return {}
+    written = ["" if text is None else text for text in predictions.column("pred_text")]
+    said = predictions.column("text")
+    errors = conventions.lenient_errors(counts.counts, said, written, language, options.conventions)
+    draws, lengths = _draw(counts, options), counts.counts.lengths
+    span = None if draws is None else bootstrap.interval(error_rate(draws @ errors, draws @ lengths), options.level)
+    value = _number(float(error_rate(errors.sum(), lengths.sum())))
+    return {"wer_lenient": {"value": value, "interval": span and [_number(v) for v in span]}}
 
 
 def _confidence(predictions: Predictions) -> Json:

@@ -60,6 +60,8 @@ CONFIG = object_of(
     slices=SLICES,
     attack=maybe(dict_of(number)),
     streaming=maybe(dict_of(anything)),
+    wer_lenient=maybe(SCORE),
+    confidence=maybe(dict_of(nullable(number))),
 )
 RESULTS = object_of(
     schema=integer,
@@ -75,8 +77,13 @@ RESULTS = object_of(
         **dict.fromkeys(("replicates", "seed"), integer),
         unit=nullable(text),
         level=number,
+        conventions=maybe(text),
     ),
-    scoring=object_of(normaliser=text, difficulty=object_of(name=text, sha256=text)),
+    scoring=object_of(
+        normaliser=text,
+        difficulty=object_of(name=text, sha256=text),
+        conventions=maybe(object_of(file=text, sha256=text)),
+    ),
     failed=integer,
     suite=nullable(text),
     unfinished=list_of(text),

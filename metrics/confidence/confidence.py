@@ -55,7 +55,9 @@ class Confidence(TextColumns, evaluate.Metric):
     def _compute(self, predictions, references, confidences, normaliser="srb-paper-1"):
         how = versions(normaliser)
         if len(confidences) != len(predictions):
-            raise UserError(f"{len(predictions)} predictions but {len(confidences)} confidences; they must pair one to one")
+            raise UserError(
+                f"{len(predictions)} predictions but {len(confidences)} confidences; they must pair one to one"
+            )
         pairs = []
         for number, (reference, text, sure) in enumerate(zip(references, predictions, confidences, strict=True)):
             words, sure = text.split(), numbers(sure)
