@@ -73,6 +73,8 @@ def clips_of(config: Config, limit: int | None = None, positions: set[int] | Non
 def window_clips(config: Config, window: Window) -> Iterator[AttackClip]:
     """The clips of one stretch of a config."""
     for row in window.rows:
+        if row.text is None:
+            raise UserError(f"{config.name}/{row.id}: has no transcript, and an attack needs what was said")
         yield AttackClip(row.id, window.decode(row), row.text, row.language, config.about["corpus"])
 
 

@@ -29,7 +29,7 @@ from srb.attacks.masking import above_threshold
 from srb.builders.build import finish
 from srb.builders.dataset_card import write_card
 from srb.builders.manifests import MANIFEST, read_manifest
-from srb.builders.rows import SCHEMA
+from srb.builders.rows import schema_with
 from srb.builders.scenarios import SCENARIOS
 from srb.builders.shards import shard_name, split
 from srb.core.audio import RATE, encode_flac
@@ -120,6 +120,7 @@ class _Export:
         self.scenario = SCENARIOS[attack.name]
         self.name = ConfigName(source.language, attack.name, attack.severity, source.corpus, owner.name)
         self.rows: list[ClipRow] = clean.rows[:limit]
+        self.schema = schema_with(dict.fromkeys(name for row in self.rows for name, _ in row.columns))
         self.place = out / str(self.name)
         self.bad: set[str] = set()
         inputs = {
@@ -189,7 +190,7 @@ class _Export:
 
     def write(self, batch: list[Attacked]) -> None:
         """Keep one batch."""
-        table = pa.Table.from_pylist([self._row(attacked) for attacked in batch], SCHEMA)
+        table = pa.Table.from_pylist([self._row(attacked) for attacked in batch], self.schema)
         with replacing(self.partial / f"part-{len(self._parts()):06d}.parquet") as part:
             pq.write_table(table, part)
 
@@ -233,6 +234,7 @@ class _Export:
                         name: getattr(row, name)
                         for name in ("id", "text", "language", "speaker", "gender", "age", "accent")
                     },
+                    **dict(row.columns),
                     "corpus": about["corpus"],
                     "licence": licences[row.position] if licences else None,
                 }
@@ -249,7 +251,7 @@ class _Export:
 
     def finish(self, problems: list[str]) -> None:
         """Put the rows in order, write the manifest, and show the config."""
-        written = ds.dataset([str(path) for path in self._parts()], schema=SCHEMA)
+        written = ds.dataset([str(path) for path in self._parts()], schema=self.schema)
         shards = split([row for row in self.rows if row.id not in self.bad])
         for index, rows in enumerate(shards):
             ids = pa.array([row.id for row in rows])

@@ -26,6 +26,7 @@ from srb.builders.corpora import Corpus, Problem, Utterance
 from srb.builders.dataset_card import check_card_place, write_card
 from srb.builders.manifests import MANIFEST, read_manifest, shard_paths
 from srb.builders.plan import Job, Sources, clips
+from srb.builders.rows import SCHEMA, own_columns
 from srb.builders.scenarios import SCENARIOS, Scenario
 from srb.builders.shards import Clip, Shard, check, digest_path, is_whole, shard_name, split, write_shard
 from srb.core.engines import Engine
@@ -142,6 +143,7 @@ def _build_group(group: Sequence[Job], sources: Sources, run: _Run, built: Built
             run.report(problem)
             built.problems.append(problem)
     refuse_unusable(corpus, usable, problems, run.options.on_error)
+    report_untranscribed(corpus, usable, run.report)
     listing: list[str | int] = [listing_digest(usable), len(usable)]
     configs = [_Config(job, run.out, config_inputs(job, corpus, listing, run.banks, seed)) for job in group]
     todo = [config for config in configs if not _is_done(config, run.options.overwrite)]
@@ -151,7 +153,7 @@ def _build_group(group: Sequence[Job], sources: Sources, run: _Run, built: Built
     for config in todo:
         config.partial.mkdir(exist_ok=True)
     shards = split(usable)
-    tasks = list(_tasks(todo, shards, run, seed))
+    tasks = list(_tasks(todo, shards, run, seed, own_columns(clip.utterance for clip in usable)))
     show = run.progress(f"building {corpus.name}", sum(task.rows for task in tasks))
     run.engine.map(write_shard, tasks, show)
     for config in todo:
@@ -214,11 +216,17 @@ def refuse_unusable(corpus: Corpus, usable: Sequence[Clip], problems: Sequence[P
         )
 
 
+def report_untranscribed(corpus: Corpus, usable: Sequence[Clip], report: Callable[[Problem], None]) -> None:
+    """Say how many clips have no transcript: a column that was not recognised looks the same."""
+    if count := sum(clip.utterance.text is None for clip in usable):
+        report(Problem(corpus.source, f"{count} of {len(usable)} clips have no transcript (text): no WER of them"))
+
+
 def listing_digest(usable: Sequence[Clip]) -> str:
     """Hash of all that is known about some clips, and of their samples."""
     digest = hashlib.sha256()
     for clip in usable:
-        digest.update(f"{clip.utterance!r}{clip.samples_digest}\n".encode())
+        digest.update(f"{clip.utterance!r}{clip.utterance.columns or ''}{clip.samples_digest}\n".encode())
     return digest.hexdigest()
 
 
@@ -271,7 +279,9 @@ def _is_done(config: _Config, overwrite: bool) -> bool:
     return True
 
 
-def _tasks(todo: list[_Config], shards: list[tuple[Clip, ...]], run: _Run, seed: str) -> Iterator[Shard]:
+def _tasks(
+    todo: list[_Config], shards: list[tuple[Clip, ...]], run: _Run, seed: str, columns: tuple[str, ...]
+) -> Iterator[Shard]:
     """The shards that are still missing; where they are few, the configs are divided so that every worker has some."""
     divisions = -(-len(todo) // MOST_OPEN_FILES)
     if run.engine.workers > 1:
@@ -285,7 +295,7 @@ def _tasks(todo: list[_Config], shards: list[tuple[Clip, ...]], run: _Run, seed:
             groups = [[config] for config in missing]
         for division in range(min(divisions, len(groups))):
             chosen = [(config.job, config.partial / name) for group in groups[division::divisions] for config in group]
-            yield Shard(shard, tuple(chosen), run.banks, seed)
+            yield Shard(shard, tuple(chosen), run.banks, seed, columns)
 
 
 def _finish(config: _Config, corpus: Corpus, shards: int, problems: list[Problem], private: bool) -> None:
@@ -333,6 +343,9 @@ def finish(partial: Path, place: Path, shards: int, about: dict[str, Any], libra
         "files": names,
         "versions": {name: _version(name) for name in (*LIBRARIES, *libraries)},
     }
+    stored = pq.read_schema(partial / names[0]).names
+    if stored != SCHEMA.names:  # the corpus has columns of its own
+        manifest["columns"] = stored
     write_atomically(partial / MANIFEST, without_folders(json.dumps(manifest, indent=1)))
     for name in names:
         digest_path(partial / name).unlink(missing_ok=True)

@@ -12,9 +12,9 @@ from typing import Any
 
 from srb.builders.dataset_card import TITLE
 from srb.builders.manifests import manifests
-from srb.builders.rows import COLUMNS
 from srb.core.citation import BIBTEX
 from srb.core.errors import UserError
+from srb.core.row_columns import COLUMNS, QUALITY_COLUMNS
 
 CONTEXT = {
     "@language": "en",
@@ -114,8 +114,14 @@ def _records(config: str, about: Json) -> Json:
         "name": config,
         "description": f"{about['rows']} clips, {about['scenario']}, content hash {about['content_sha256']}",
         "key": {"@id": f"{config}/id"},
-        "field": [_field(config, column, kind) for column, kind in COLUMNS.items()],
+        "field": [_field(config, column, kind) for column, kind in _columns(about).items()],
     }
+
+
+def _columns(about: Json) -> dict[str, str]:
+    """Every column of a config and its kind: those of every row, quality, and the corpus' own."""
+    more = (column for column in about.get("columns", ()) if column not in COLUMNS)
+    return COLUMNS | {column: "float64" if column in QUALITY_COLUMNS else "string" for column in more}
 
 
 def _field(config: str, column: str, kind: str) -> Json:

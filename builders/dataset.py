@@ -21,10 +21,9 @@ from srb.builders.corpora import Utterance
 from srb.builders.dataset_card import edition
 from srb.builders.manifests import read_manifest, shard_paths
 from srb.builders.plan import DEMO, available, clips, job_named
-from srb.builders.rows import ROWS_PER_GROUP, SCHEMA, make_tables
+from srb.builders.rows import ROWS_PER_GROUP, make_tables, own_columns, schema_with
 from srb.core.seeding import BENCHMARK_VERSION
 
-FEATURES = datasets.Features.from_arrow_schema(SCHEMA)
 VERSION = datasets.Version(f"{BENCHMARK_VERSION}.0.0")
 
 
@@ -51,19 +50,23 @@ class SpeechRobustBench(datasets.ArrowBasedBuilder):
         super().__init__(cache_dir, config_name=config_name, **options)
 
     def _info(self) -> datasets.DatasetInfo:
-        return datasets.DatasetInfo(description="Speech Robust Bench", features=FEATURES)
+        return datasets.DatasetInfo(description="Speech Robust Bench")  # the columns are known with the clips
 
     def _split_generators(self, dl_manager) -> list[datasets.SplitGenerator]:
         selection = job_named(self.config.name).selection
         _, chosen = clips(selection, self.config.corpora, self.config.limit, self.config.tts)
         groups = [chosen[i : i + ROWS_PER_GROUP] for i in range(0, len(chosen), ROWS_PER_GROUP)]
-        return [datasets.SplitGenerator(datasets.Split.TEST, gen_kwargs={"groups": groups})]
+        columns = own_columns(chosen)
+        self.info.features = datasets.Features.from_arrow_schema(schema_with(columns))
+        return [datasets.SplitGenerator(datasets.Split.TEST, gen_kwargs={"groups": groups, "columns": columns})]
 
-    def _generate_tables(self, groups: Sequence[Sequence[Utterance]]) -> Iterator[tuple[int, pa.Table]]:
+    def _generate_tables(
+        self, groups: Sequence[Sequence[Utterance]], columns: tuple[str, ...] = ()
+    ) -> Iterator[tuple[int, pa.Table]]:
         job = job_named(self.config.name)
         banks = Banks(self.config.noise_dir, self.config.rir_dir)
         for index, group in enumerate(groups):
-            yield index, make_tables([job], [(item, item.load()) for item in group], banks)[0]
+            yield index, make_tables([job], [(item, item.load()) for item in group], banks, columns=columns)[0]
 
 
 class _Built(datasets.ArrowBasedBuilder):

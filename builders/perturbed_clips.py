@@ -16,6 +16,7 @@ from srb.builders.build import (
     fingerprint,
     listing_digest,
     refuse_unusable,
+    report_untranscribed,
 )
 from srb.builders.corpora import Corpus, Problem
 from srb.builders.plan import Job, Sources, clips
@@ -54,6 +55,7 @@ def list_clips(
     for problem in problems:
         report(problem)
     refuse_unusable(corpus, usable, problems, on_error)
+    report_untranscribed(corpus, usable, report)
     return CheckedClips(corpus, tuple(usable))
 
 

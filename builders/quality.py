@@ -27,9 +27,10 @@ from srb.builders.corpora.base import Problem, Utterance
 from srb.core.audio import RATE, Samples
 from srb.core.errors import UserError
 from srb.core.install_hint import install_hint
+from srb.core.row_columns import QUALITY_COLUMNS
 
-DNSMOS_COLUMNS = ("dnsmos_p808", "dnsmos_sig", "dnsmos_bak", "dnsmos_ovrl")
-COLUMNS = (*DNSMOS_COLUMNS, "pesq")
+COLUMNS = QUALITY_COLUMNS
+DNSMOS_COLUMNS = tuple(column for column in COLUMNS if column.startswith("dnsmos"))
 
 _WINDOW_S = 9.01
 _WINDOW = int(_WINDOW_S * RATE)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,54 +14,51 @@ from srb.builders.banks import Banks
 from srb.builders.corpora import Utterance
 from srb.builders.plan import Job
 from srb.core.audio import RATE, Samples, encode_flac, to_pcm16
+from srb.core.row_columns import COLUMNS, STRINGS
 from srb.core.row_hashes import row_digest
 
 ROWS_PER_GROUP = 100
 AT_ONCE = 25  # clips whose rows are gathered into a table while they are still in the processor's cache
 
-_STRINGS = ("text", "language", "speaker", "gender", "age", "accent", "corpus", "licence")
-COLUMNS = {
-    "id": "string",
-    "audio": "audio",
-    **dict.fromkeys(_STRINGS, "string"),
-    "duration": "float64",
-    "source": "string",
-    "scenario": "string",
-    "severity": "int32",
-    "parameters": "string",
-    "snr_db": "float64",
-    "clipped": "int64",
-    "sha256": "string",
-}
 
-
-def _schema() -> pa.Schema:
-    """The columns for parquet, with what `datasets` reads to know that the struct is sound."""
+def schema_with(columns: Iterable[str]) -> pa.Schema:
+    """The columns for parquet, those of a corpus last, with what `datasets` reads to know that the struct is sound."""
+    kinds = COLUMNS | dict.fromkeys(columns, "string")
     encoded = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
-    fields = [(name, encoded if kind == "audio" else pa.type_for_alias(kind)) for name, kind in COLUMNS.items()]
+    fields = [(name, encoded if kind == "audio" else pa.type_for_alias(kind)) for name, kind in kinds.items()]
     features = {
         name: {"sampling_rate": RATE, "_type": "Audio"} if kind == "audio" else {"dtype": kind, "_type": "Value"}
-        for name, kind in COLUMNS.items()
+        for name, kind in kinds.items()
     }
     return pa.schema(fields, metadata={"huggingface": json.dumps({"info": {"features": features}})})
 
 
-SCHEMA = _schema()
+SCHEMA = schema_with(())
+
+
+def own_columns(utterances: Iterable[Utterance]) -> tuple[str, ...]:
+    """The columns that a corpus adds to those of every row: all that any of its clips has."""
+    return tuple(dict.fromkeys(name for utterance in utterances for name, _ in utterance.columns))
 
 
 def make_tables(
-    jobs: Sequence[Job], clips: Sequence[tuple[Utterance, Samples]], banks: Banks, seed: str = ""
+    jobs: Sequence[Job],
+    clips: Sequence[tuple[Utterance, Samples]],
+    banks: Banks,
+    seed: str = "",
+    columns: Sequence[str] = (),
 ) -> list[pa.Table]:
-    """The rows of some clips in configs of one scenario: a table for each config."""
+    """The rows of some clips in configs of one scenario: a table for each config, with `columns` of the corpus' own."""
+    schema = schema_with(columns) if columns else SCHEMA
     pieces = []
     for start in range(0, len(clips), AT_ONCE):
         piece = clips[start : start + AT_ONCE]
         rows = [_rows_of_clip(jobs, utterance, samples, banks, seed) for utterance, samples in piece]
-        pieces.append([_table(config) for config in zip(*rows, strict=True)])
+        pieces.append([_table(config, schema) for config in zip(*rows, strict=True)])
     return [pa.concat_tables(config) for config in zip(*pieces, strict=True)]
 
 
-def _table(rows: Sequence[dict]) -> pa.Table:
+def _table(rows: Sequence[dict], schema: pa.Schema) -> pa.Table:
     """Rows as columns; the audio, which is nearly all there is, is copied once."""
     encoded = [row["audio"]["bytes"] for row in rows]
     ends = np.cumsum([0, *map(len, encoded)], dtype=np.int32)
@@ -73,10 +70,10 @@ def _table(rows: Sequence[dict]) -> pa.Table:
     columns = [
         pa.StructArray.from_arrays(audio, fields=list(field.type))
         if field.name == "audio"
-        else pa.array([row[field.name] for row in rows], field.type)
-        for field in SCHEMA
+        else pa.array([row.get(field.name) for row in rows], field.type)
+        for field in schema
     ]
-    return pa.Table.from_arrays(columns, schema=SCHEMA)
+    return pa.Table.from_arrays(columns, schema=schema)
 
 
 def _rows_of_clip(jobs: Sequence[Job], utterance: Utterance, samples: Samples, banks: Banks, seed: str) -> list[dict]:
@@ -104,7 +101,7 @@ def unencoded_row(
     row = {
         "id": utterance.id,
         "audio": {"bytes": b"", "path": f"{utterance.id}.flac"},
-        **{name: getattr(utterance, name) for name in _STRINGS},
+        **{name: getattr(utterance, name) for name in STRINGS},
         "text": text,
         "duration": len(pcm) / RATE,
         "source": job.source and str(job.source),
@@ -114,12 +111,13 @@ def unencoded_row(
         "snr_db": perturbed.snr_db,
         "clipped": perturbed.clipped,
         "sha256": row_digest(utterance.id, text, pcm),
+        **dict(utterance.columns),
     }
     return row, pcm
 
 
-def reference(job: Job, utterance: Utterance) -> str:
-    """The transcript of a row; that of a clip without speech is empty."""
+def reference(job: Job, utterance: Utterance) -> str | None:
+    """The transcript of a row; that of a clip without speech is empty, and None is one that is not known."""
     return utterance.text if job.scenario.has_speech else ""
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 from srb.builders.banks import Banks
 from srb.builders.corpora import Problem, Utterance
 from srb.builders.plan import Job
-from srb.builders.rows import ROWS_PER_GROUP, SCHEMA, make_tables
+from srb.builders.rows import ROWS_PER_GROUP, make_tables, schema_with
 from srb.core.audio import RATE, Samples
 from srb.core.errors import UserError
 from srb.core.files import file_digest, replacing, write_atomically
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
 ROWS_PER_SHARD = 200
 SAMPLES_PER_GROUP = 1000 * RATE  # so that memory does not grow with the length of the clips
-# FLAC does not compress any further, the other columns do.
-COMPRESSION = {name: "zstd" for name in SCHEMA.names if name != "audio"} | {"audio.bytes": "none", "audio.path": "zstd"}
 T = TypeVar("T")
 
 
@@ -54,6 +52,7 @@ class Shard:
     targets: tuple[tuple[Job, Path], ...]
     banks: Banks
     seed: str = ""  # of a private edition
+    columns: tuple[str, ...] = ()  # of the corpus' own
 
     @property
     def rows(self) -> int:
@@ -75,12 +74,16 @@ def write_shard(shard: Shard, tick: Callable[[int], None]) -> None:
     """Write the shard's files, each of which appears whole or not at all; `tick` counts the rows as they are made."""
     import pyarrow.parquet as pq
 
+    schema = schema_with(shard.columns)
+    # FLAC does not compress any further, the other columns do.
+    compression = dict.fromkeys((*schema.names, "audio.path"), "zstd") | {"audio.bytes": "none"}
+    del compression["audio"]
     with ExitStack() as stack:
         writers = []
         for job, path in shard.targets:
             part = stack.enter_context(replacing(path))
             writer = pq.ParquetWriter(
-                part, SCHEMA, compression=COMPRESSION, use_dictionary=False, write_statistics=False
+                part, schema, compression=compression, use_dictionary=False, write_statistics=False
             )
             writers.append((job, stack.enter_context(writer)))
         # The disk is written to while the next rows are made.
@@ -89,7 +92,7 @@ def write_shard(shard: Shard, tick: Callable[[int], None]) -> None:
         for clips in batches(shard.clips):
             for _, group in itertools.groupby(writers, key=lambda pair: pair[0].scenario.name):
                 jobs, files = zip(*group, strict=True)
-                tables = make_tables(jobs, clips, shard.banks, shard.seed)
+                tables = make_tables(jobs, clips, shard.banks, shard.seed, shard.columns)
                 written.result()
                 written = background.submit(_write, files, tables)
                 tick(len(jobs) * len(clips))

@@ -114,6 +114,10 @@ def speak_all(
     """The clean utterances as synthetic ones: same ids, text cut to what is spoken, a voice drawn for each."""
     speaker = open_voice_engine(engine)
     for item in utterances:
+        if item.text is None:
+            raise UserError(
+                f"{item.audio.name}: has no transcript, so there is nothing to speak; leave *_tts configs out"
+            )
         voices = speaker.voices(item.language)
         if not voices:
             raise UserError(f"the engine {engine} has no voice for '{item.language}'; choose another with --tts")
@@ -128,6 +132,7 @@ def speak_all(
             gender=speaker.gender(voice),
             age=None,
             accent=None,
+            columns=tuple(pair for pair in item.columns if pair[0] == "domain"),  # the others tell of the speaker
             licence=" AND ".join(dict.fromkeys(part for part in (item.licence, speaker.licence) if part)),
         )
 

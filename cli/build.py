@@ -12,6 +12,12 @@ from srb.cli.options import add_corpus_options
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("config", nargs="*", metavar="CONFIG", help="names or globs: en_noise_sev3, 'en-demo_*_sev3'")
     parser.add_argument("--all", action="store_true", help="every config of the corpora given")
+    parser.add_argument(
+        "--split",
+        choices=["test", "dev"],
+        default="test",
+        help="dev: of LibriSpeech, MLS, TED-LIUM, as en-tedliumdev_...",
+    )
     parser.add_argument("--out", default="srb", metavar="DIR", help="where the configs go (default: srb)")
     parser.add_argument("--limit", type=int, metavar="N", help="only the first N clips")
     parser.add_argument("--workers", type=int, default=1, metavar="N", help="processes (default: 1)")
@@ -29,7 +35,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     from srb.builders.banks import Banks
     from srb.builders.build import BuildOptions, build
-    from srb.builders.corpora import parse_flags
+    from srb.builders.corpora import dev_splits, parse_flags
     from srb.builders.custom import load_table
     from srb.builders.plan import DEMO, available, plan, uninstalled, unspoken
     from srb.core.engines import open_engine
@@ -44,6 +50,8 @@ def run(args: argparse.Namespace) -> None:
         raise UserError("--workers and --limit are 1 or more")
     table = load_table(args.scenarios)
     given = parse_flags(args.corpus)
+    if args.split == "dev":
+        given, args.config = dev_splits(given, args.config)
     sources = {**DEMO, **given}
     jobs = available(given or DEMO, table) if args.all else plan(args.config, sources, table)
     for name in unspoken(["*"] if args.all else args.config, given or DEMO):

@@ -25,6 +25,12 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--replicates", type=int, default=1000, help="bootstrap replicates (default: 1000)")
     parser.add_argument("--seed", type=int, default=0, help="seed of the bootstrap (default: 0)")
     parser.add_argument("--alpha", type=float, default=0.05, help="significance level after correction (default: 0.05)")
+    parser.add_argument(
+        "--difference",
+        action="store_true",
+        help="how far the two are from each other on every config; needs no reference",
+    )
+    parser.add_argument("--groups", metavar="COLUMN", help="on each group of clips by itself: domain, gender, ...")
     parser.add_argument("--json", action="store_true", help="print the rows as JSON")
 
 
@@ -33,28 +39,27 @@ def run(args: argparse.Namespace) -> None:
     from dataclasses import asdict
 
     from srb.core.progress import progress
-    from srb.metrics.compare import compare
+    from srb.metrics.compare import compare, compare_groups
     from srb.metrics.runs import open_run
     from srb.metrics.scoring import versions
 
     runs = [open_run(args.a), open_run(args.b)]
+    if args.difference:
+        return _show_difference(runs, args)
+    options = {key: getattr(args, key) for key in ("table", "floor", "by_speaker", "replicates", "seed", "by")}
     with progress(quiet=args.json) as bar:
         task = bar.add_task("counting errors", total=sum(len(r.configs) for r in runs))
         counts: list[list] = []
-        for each in runs:
+        for each in runs if not args.groups else ():
             counts.append([])
             for config in each.configs:
-                counts[-1].append(each.read(config).count(args.normaliser))
+                read = each.read(config).transcribed
+                counts[-1] += [read.count(args.normaliser)] if read.lines else []
                 bar.advance(task)
-    rows = compare(
-        *counts,
-        table=args.table,
-        floor=args.floor,
-        by_speaker=args.by_speaker,
-        replicates=args.replicates,
-        seed=args.seed,
-        by=args.by,
-    )
+    if args.groups:
+        rows = compare_groups(*runs, args.groups, args.normaliser, **options)
+    else:
+        rows = compare(*counts, **options)
     how = {
         "a": runs[0].model,
         "b": runs[1].model,
@@ -72,6 +77,31 @@ def run(args: argparse.Namespace) -> None:
         _show(rows, how)
 
 
+def _show_difference(runs: list, args: argparse.Namespace) -> None:
+    import json
+
+    from rich.table import Table
+    from rich.text import Text
+
+    from srb.core.console import Console
+    from srb.core.escape import for_terminal
+    from srb.metrics.transcript_difference import between
+
+    rows = between(*runs, normaliser=args.normaliser, replicates=args.replicates, seed=args.seed)
+    if args.json:
+        return print(json.dumps({"a": runs[0].model, "b": runs[1].model, "rows": rows}, indent=2))
+    title = Text(
+        for_terminal(f"words that differ between {runs[0].model} and {runs[1].model}, % of the longer transcript")
+    )
+    table = Table(title=title, title_justify="left", box=None, pad_edge=False)
+    for head in ("", "clips", "differ %", "95 % interval"):
+        table.add_column(head, justify="right" if table.columns else "left")
+    for row in rows:
+        span = "" if row["interval"] is None else f"{row['interval'][0]:.1f} {row['interval'][1]:.1f}"
+        table.add_row(row["config"], str(row["clips"]), f"{row['difference']:.1f}", span)
+    return Console().print(table)
+
+
 def _show(rows, how) -> None:
     from rich.table import Table
     from rich.text import Text
@@ -82,7 +112,7 @@ def _show(rows, how) -> None:
     console = Console()
     for language in dict.fromkeys(row.language for row in rows):
         table = Table(
-            title=Text(f"A = {for_terminal(how['a'])}, B = {for_terminal(how['b'])} ({language})"),
+            title=Text(for_terminal(f"A = {how['a']}, B = {how['b']} ({language})")),
             title_justify="left",
             box=None,
             pad_edge=False,

@@ -117,6 +117,12 @@ def _show(card: Json) -> None:
             f"{invented['words']} words, {invented['loops']} loops"
             + "".join(f"; '{text}' x {times}" for text, times in invented["phrases"])
         )
+    if card.get("untranscribed"):
+        written = card["untranscribed"]
+        console.print(
+            f"no transcripts: {written['words']} words in {written['clips']} clips, "
+            f"{written['clips'] - written['clips_with_words']} clips without any, {written['loops']} loops"
+        )
     for kind, why in card["unknown"].items():
         console.print(f"{kind}: {why}")
 

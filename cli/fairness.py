@@ -238,7 +238,7 @@ def _word(entry: Json) -> str:
 def _show_rates(result: Json, console) -> None:
     groups = _groups(result)
     weighted = result["options"]["weights"] is not None
-    for recogniser in result["models"]:
+    for recogniser in dict.fromkeys(row["recogniser"] for row in result["disparity"]):
         heads = [*groups, "gap", "log2 ratio", *(["weighted"] if weighted else [])]
         table = _table(f"\n{recogniser}: WER", "", *heads)
         for row in (r for r in result["disparity"] if r["recogniser"] == recogniser):

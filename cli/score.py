@@ -47,7 +47,7 @@ def run(args: argparse.Namespace) -> None:
 
     from srb.core.errors import UserError
     from srb.core.progress import progress
-    from srb.metrics.results import NAME, Options, score_run
+    from srb.metrics.results import NAME, Options, all_entries, score_run
 
     if args.replicates < 0 or not 0 < args.level < 1:
         raise UserError("--replicates is 0 or more, --level between 0 and 1")
@@ -59,7 +59,7 @@ def run(args: argparse.Namespace) -> None:
             scored.append(score_run(folder, options, allow_changed=args.allow_changed))
             bar.advance(task)
     for folder, results in zip(args.folder, scored, strict=True):
-        print(f"{Path(folder) / NAME}: {len(results['configs']) + len(results['reject'])} configs{_headline(results)}")
+        print(f"{Path(folder) / NAME}: {len(all_entries(results))} configs{_headline(results)}")
         for problem in _problems(results):
             print(f"  {problem}", file=sys.stderr)
 
@@ -78,8 +78,14 @@ def _headline(results: dict[str, Any]) -> str:
 
 def _problems(results: dict[str, Any]) -> list[str]:
     """What a reader of the numbers has to know: failed clips, unfinished configs, scores that cannot be given."""
-    failed = {config: entry for config, entry in {**results["configs"], **results["reject"]}.items() if entry["failed"]}
+    from srb.metrics.results import all_entries
+
+    failed = {config: entry for config, entry in all_entries(results).items() if entry["failed"]}
     lines = [f"{c}: {e['failed']} clips failed, scored as if their transcripts were empty" for c, e in failed.items()]
     lines += [f"{config}: not finished; `srb run` goes on with it" for config in results["unfinished"]]
     lost = {config: e["why"]["werd"] for config, e in results["configs"].items() if "werd" in e["why"]}
-    return lines + [f"{config}: no WERD, {why}" for config, why in lost.items()]
+    lines += [f"{config}: no WERD, {why}" for config, why in lost.items()]
+    unknown = results.get("untranscribed", {})
+    return lines + [
+        f"{config}: no WER of {entry['rows']} clips without a transcript" for config, entry in unknown.items()
+    ]

@@ -19,7 +19,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     form.add_argument("--adversarial", action="store_true", help="success of the attacks that a run was tested with")
     form.add_argument("--lenient", action="store_true", help="WER strict and WER lenient of every config")
     form.add_argument("--confidence", action="store_true", help="does it know when it fails: ECE and AUC per config")
-    parser.add_argument("--by", choices=["dataset"], help="a line for each data set (the paper's Table 7)")
+    parser.add_argument(
+        "--by",
+        metavar="COLUMN",
+        help="a line for each `dataset` (the paper's Table 7), or for each group of clips: domain, gender, ...",
+    )
     parser.add_argument("--intervals", action="store_true", help="with the bootstrap interval of each score")
     add_allow_changed(parser)
 
@@ -28,7 +32,7 @@ def run(args: argparse.Namespace) -> None:
     from srb.core.errors import UserError
     from srb.core.escape import for_terminal
     from srb.metrics import table1
-    from srb.metrics.results import check_comparable, load
+    from srb.metrics.results import check_comparable, load, load_groups
 
     results = [load(folder, allow_changed=args.allow_changed) for folder in args.folder]
     if args.streaming:
@@ -40,9 +44,14 @@ def run(args: argparse.Namespace) -> None:
     if args.confidence:
         return print_confidence(results)
     check_comparable(results)
-    tables = [table1.dataset_table(results)] if args.by else [table1.paper_table(results), table1.beyond_table(results)]
-    tables = [table for table in tables if table.columns]
-    if not any(cell for table in tables for line in table.lines for cell in line.cells):
+    if args.by == "dataset":
+        tables = [table1.dataset_table(results)]
+    elif args.by:
+        tables = table1.group_tables([load_groups(folder, args.by) for folder in args.folder])
+    else:
+        tables = [table1.paper_table(results), table1.beyond_table(results), table1.untranscribed_table(results)]
+    tables = [table for table in tables if any(cell for line in table.lines for cell in line.cells)]
+    if not tables:
         raise UserError(
             "nothing to show: WERD and NWERD are differences to clean speech, and no run has a scenario together with "
             "its clean config; run that one too (srb run ... en_clean)"
@@ -132,7 +141,8 @@ def blocks(table, width: int, intervals: bool) -> Iterator:
 
     names = max([len(line.model) for line in table.lines] + [5])
     several = len({line.language for line in table.lines}) > 1
-    room = max(width - min(names, width // 3) - (8 if several else 4), 12)
+    labels = max(len(line.language) for line in table.lines) + 4 if several else 2
+    room = max(width - min(names, width // 3) - min(labels, width // 3) - 2, 12)
     start, used = 0, 0
     for index, column in enumerate(table.columns):
         texts = [cell_text(line.cells[index], intervals) for line in table.lines]
@@ -173,5 +183,5 @@ def _block(table, wanted: range, intervals: bool):
             Text(cell_text(cell, intervals), style="bold" if part.best(line, i) else "")
             for i, cell in enumerate(line.cells)
         ]
-        block.add_row(*([line.language] if several else []), Text(for_terminal(line.model)), *cells)
+        block.add_row(*([Text(for_terminal(line.language))] if several else []), Text(for_terminal(line.model)), *cells)
     return block

@@ -7,10 +7,12 @@ from collections.abc import Iterable
 
 import numpy as np
 
+_NO_TEXT = "\x00"  # what stands for a transcript that is not known; no text of a row has the character
 
-def row_digest(clip_id: str, text: str, pcm: np.ndarray) -> str:
+
+def row_digest(clip_id: str, text: str | None, pcm: np.ndarray) -> str:
     """Hash of what a recogniser and a scorer see: id, transcript and 16-bit samples, however they are encoded."""
-    digest = hashlib.sha256(f"{clip_id}\x1f{text}\x1f".encode())
+    digest = hashlib.sha256(f"{clip_id}\x1f{_NO_TEXT if text is None else text}\x1f".encode())
     digest.update(np.ascontiguousarray(pcm, dtype="<i2").data)
     return digest.hexdigest()
 
@@ -20,9 +22,9 @@ def content_digest(row_digests: Iterable[str]) -> str:
     return hashlib.sha256("".join(row_digests).encode()).hexdigest()
 
 
-def transcripts_digest(pairs: Iterable[tuple[str, str]]) -> str:
+def transcripts_digest(pairs: Iterable[tuple[str, str | None]]) -> str:
     """Hash over the ids and transcripts of a config's rows, in order (`rows_sha256`): it needs no audio."""
     digest = hashlib.sha256()
     for clip_id, text in pairs:
-        digest.update(f"{clip_id}\x1f{text}\x1e".encode())
+        digest.update(f"{clip_id}\x1f{_NO_TEXT if text is None else text}\x1e".encode())
     return digest.hexdigest()

@@ -48,11 +48,12 @@ RUN = object_of(
 _EVENT = fixed_list(number, number, text, text)  # time_s, sent_s, text, kind
 _STREAM = object_of(events=list_of(_EVENT), **dict.fromkeys(("chunks", "late_chunks", "busy_s"), number))
 LIVE = object_of(stream=maybe(_STREAM), words=maybe(list_of(fixed_list(text, number, number))))
+_COLUMNS = dict_of(text)
 # what every line holds
 _TEXT, _NUMBER = (str, type(None)), (int, float, type(None))
 _LINE = {
-    **dict.fromkeys(("id", "text"), str),
-    **dict.fromkeys(("pred_text", "speaker", "gender", "age", "accent", "language", "error", "target"), _TEXT),
+    "id": str,
+    **dict.fromkeys(("text", "pred_text", "speaker", "gender", "age", "accent", "language", "error", "target"), _TEXT),
     **dict.fromkeys(("duration", "time", "loudness_dbfs"), _NUMBER),
 }
 
@@ -77,6 +78,10 @@ def parse_line(line: str | bytes) -> dict[str, Any]:
     for key, kinds in _LINE.items():
         if not isinstance(content.get(key), kinds):
             raise ValueError(f"has no {key}" if content.get(key) is None else f"has an odd {key}")
+    if "text" not in content:  # null where nobody has transcribed the clip
+        raise ValueError("has no text")
+    if problem := _COLUMNS(content.get("columns", {})):
+        raise ValueError(f"has odd columns ({problem})")
     for key, least in (("duration", 0), ("time", 0), ("loudness_dbfs", -math.inf)):
         if not least <= (content.get(key) or 0) < math.inf:
             raise ValueError(f"has an odd {key}")

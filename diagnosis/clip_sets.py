@@ -72,6 +72,7 @@ class TranscribedSet:
     vocabulary: Vocabulary
     reference: Coded
     transcripts: Mapping[str, Mapping[str, Coded]]  # model -> config -> words
+    known: np.ndarray  # per clip: whether it has a reference
 
     @property
     def configs(self) -> tuple[str, ...]:
@@ -171,7 +172,9 @@ def _transcribed_set(
     known = {name: column(name) for name in read_columns}
     known |= {name: tuple(of.get(clip) for clip in column("id")) for name, of in columns.items()}
     clips = ClipSet(clean, tuple(levels), column("id"), known["speaker"], known, len(every) - len(common))
-    return TranscribedSet(clips, vocabulary, vocabulary.encode(about["text"]), coded)
+    return TranscribedSet(
+        clips, vocabulary, vocabulary.encode(about["text"]), coded, about["text"].is_valid().to_numpy()
+    )
 
 
 def _same_clips(config: str, one: str, ids: pa.ChunkedArray, other: str, others: pa.ChunkedArray) -> None:
@@ -184,11 +187,14 @@ def _same_clips(config: str, one: str, ids: pa.ChunkedArray, other: str, others:
 
 
 def with_transcripts(transcribed: TranscribedSet) -> list[ErrorMatrix]:
-    """WER, one row per config, of each recogniser."""
-    matrices = []
+    """WER, one row per config, of each recogniser. A clip without a reference is 0 errors of 0 words."""
+    matrices: list[ErrorMatrix] = []
+    if not transcribed.known.any():
+        return matrices
     lengths = np.tile(transcribed.reference.lengths, (len(transcribed.configs), 1))
     for model, words in transcribed.transcripts.items():
         errors = np.array([align(transcribed.reference, words[config]).counts.errors for config in transcribed.configs])
+        errors *= transcribed.known
         matrices.append(ErrorMatrix(model, "transcripts", transcribed.clips, errors, lengths))
     return matrices
 

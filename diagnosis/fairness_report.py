@@ -88,10 +88,13 @@ def assess(runs: Sequence[Run], options: FairnessOptions, advance: Callable[[], 
                 "below_comprehensibility": hidden,
             }
         )
-        for measured in (*without_transcripts(tested), *with_transcripts(tested)):
+        referenced = {group: clips[tested.known[clips]] for group, clips in groups.items()}
+        referenced = {group: clips for group, clips in referenced.items() if len(clips) >= options.minimum}
+        scored = with_transcripts(tested) if len(referenced) > 1 and (options.base or "") in ("", *referenced) else []
+        for measured in (*without_transcripts(tested), *scored):
             degraded_and_compared = fairness_violations.compare_groups(
                 measured,
-                groups,
+                referenced if measured.form == "transcripts" else groups,
                 base=options.base,
                 by_speaker=options.by_speaker,
                 replicates=options.replicates,
@@ -101,10 +104,13 @@ def assess(runs: Sequence[Run], options: FairnessOptions, advance: Callable[[], 
             degradations += degraded_and_compared[0]
             comparisons += degraded_and_compared[1]
             if measured.form == "transcripts":
-                disparities += group_disparity(measured, labels, groups, options.weights)
-        faults += localise(tested, groups, transcripts=False) + localise(tested, groups, transcripts=True)
+                disparities += group_disparity(measured, labels, referenced, options.weights)
+        faults += localise(tested, groups, transcripts=False)
+        faults += localise(tested, referenced, transcripts=True) if scored else []
     if not sets:
         raise UserError(skipped[0]["why"])
+    if not comparisons:
+        raise UserError("the clips have no transcripts; give two or more runs, which are then compared with each other")
     forms = [form for form in ("pair", "transcripts") if any(c.form == form for c in comparisons)]
     return {
         "schema": SCHEMA,

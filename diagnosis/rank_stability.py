@@ -163,8 +163,9 @@ def _counts_of_all(runs: Sequence[Run]) -> list[list[ConfigCounts]]:
     """For each run its counts on the configs with speech that all have."""
     common = [c for c in runs[0].configs if all(c in run.configs for run in runs)]
     spoken = [c for c in common if runs[0].about.get("configs", {}).get(c, {}).get("category") != "reject"]
+    spoken = [c for c in spoken if all(run.read(c).transcribed.lines for run in runs)]
     if not spoken:
-        raise UserError("the runs have no config with speech in common; run all on the same configs")
+        raise UserError("the runs have no config with speech and transcripts in common; run all on the same configs")
     counts = [[run.read(config).count() for config in spoken] for run in runs]
     for one in counts[1:]:
         for mine, theirs in zip(counts[0], one, strict=True):

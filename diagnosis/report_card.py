@@ -20,12 +20,11 @@ from srb.diagnosis.disparity import lwerr_table
 from srb.diagnosis.word_ids import Alignment, Coded, Vocabulary, align
 from srb.metrics.groups import disparity, with_intersections
 from srb.metrics.results import REJECT
-from srb.metrics.runs import Predictions, Run
+from srb.metrics.runs import Predictions, Run, group_columns, label
 from srb.metrics.scoring import Counts
 
 Json = dict[str, Any]
 SCHEMA = 1
-COLUMNS = ("gender", "accent", "age")
 MINIMUM = 10  # clips that a group must have to be compared
 EXAMPLES = 5
 
@@ -57,6 +56,7 @@ class AlignedRun:
     vocabulary: Vocabulary
     speech: list[tuple[Predictions, Alignment]]
     reject: list[tuple[Predictions, Coded]]
+    untranscribed: list[tuple[Predictions, Coded]] = field(default_factory=list)  # nobody has said what was said
 
 
 def aligned(run: Run, language: str, normaliser: str = "srb-paper-1") -> AlignedRun:
@@ -66,16 +66,20 @@ def aligned(run: Run, language: str, normaliser: str = "srb-paper-1") -> Aligned
     texts: list[str] = []
     said = encode(texts)
     for config in (c for c in run.configs if parse(c).language == language):
-        read = run.read(config)
+        whole = run.read(config)
+        if whole.entry.get("category") == REJECT:
+            aligned_run.reject.append((whole, encode(whole.column("pred_text"))))
+            continue
+        if (unknown := whole.untranscribed).lines:
+            aligned_run.untranscribed.append((unknown, encode(unknown.column("pred_text"))))
+        read = whole.transcribed
         hypothesis = encode(read.column("pred_text"))
-        if read.entry.get("category") == REJECT:
-            aligned_run.reject.append((read, hypothesis))
-        else:
+        if read.lines:
             if read.column("text") != texts:  # mostly those of the config before
                 texts = read.column("text")
                 said = encode(texts)
             aligned_run.speech.append((read, align(said, hypothesis)))
-    if not aligned_run.speech:
+    if not aligned_run.speech and not aligned_run.untranscribed:
         raise UserError(f"{run.folder} has no config with speech in '{language}'")
     return aligned_run
 
@@ -110,6 +114,7 @@ def card(
         **{name: _part(part, minimum) for name, part in parts.items() if part.counts},
         "unknown": dict(kinds.unknown),
         "reject": _reject(aligned_run.reject, spelled),
+        **({"untranscribed": _reject(aligned_run.untranscribed, spelled)} if aligned_run.untranscribed else {}),
         "lwerr": lwerr_table(((one, alignment.counts) for one, alignment in aligned_run.speech), replicates=replicates),
     }
 
@@ -143,9 +148,10 @@ def _part(part: _Part, minimum: int) -> Json:
     minutes = sum(float(line.get("duration") or 0) for line in part.lines) / 60
 
     def column(name: str) -> list[Any]:
-        return [line.get(name) or None for line in part.lines]
+        return [label(line, name) or None for line in part.lines]
 
-    groups = with_intersections({name: column(name) for name in COLUMNS}, [("gender", "accent"), ("gender", "age")])
+    columns = {name: column(name) for name in group_columns(part.lines)}
+    groups = with_intersections(columns, [("gender", "accent"), ("gender", "age")])
     return {
         "clips": len(counts),
         "words": int(counts.lengths.sum()),
@@ -194,7 +200,7 @@ def _disparity(counts: Counts, labels: Sequence[str | None], ids: Sequence[str],
 
 
 def _reject(rejected: Sequence[tuple[Predictions, Coded]], spelled: Sequence[str]) -> Json | None:
-    """What was written where nobody speaks: any word is invented."""
+    """What was written where nobody speaks, so that any word is invented; or where nobody knows what was said."""
     if not rejected:
         return None
     invented: Json = {"clips": 0, "clips_with_words": 0, "words": 0, "loops": 0, "minutes": 0.0, "phrases": []}

@@ -13,6 +13,7 @@ from numba import types
 from srb.core.compiled import compiled
 
 _numbers = types.Array(types.int32, 1, "C", readonly=True)
+PAIRED, DELETED, INSERTED = 0, 1, 2
 _places = types.Array(types.int64, 1, "C", readonly=True)
 
 
@@ -22,9 +23,11 @@ def align(reference, ref_starts, hypothesis, hypothesis_starts, counts, partner,
 
     `partner` is, for each word of the reference, the place in `hypothesis` of the word it is aligned with, -1 if it was
     deleted. The least number of errors comes first, then the least number of substitutions: a substitution costs a hair
-    more than an insertion or a deletion, as in `srb.metrics.scoring.align`.
+    more than an insertion or a deletion, as in `srb.metrics.scoring.align`. Of each pair of words a byte is kept:
+    which way the best alignment goes.
     """
-    table = np.zeros(1024, dtype=np.int64)
+    moves = np.zeros(1024, dtype=np.uint8)
+    costs = np.zeros(1024, dtype=np.int64)  # of one row at a time
     for pair in range(len(ref_starts) - 1):
         a, a_end = ref_starts[pair], ref_starts[pair + 1]
         b, b_end = hypothesis_starts[pair], hypothesis_starts[pair + 1]
@@ -38,30 +41,38 @@ def align(reference, ref_starts, hypothesis, hypothesis_starts, counts, partner,
             partner[a_end] = b_end
         rows, columns = a_end - a + 1, b_end - b + 1
         step = longest + 1
-        if rows * columns > len(table):
-            table = np.zeros(rows * columns, dtype=np.int64)
+        if rows * columns > len(moves):
+            moves = np.zeros(rows * columns, dtype=np.uint8)
+        if columns > len(costs):
+            costs = np.zeros(columns, dtype=np.int64)
         for j in range(columns):
-            table[j] = j * step
+            costs[j] = j * step
+            moves[j] = INSERTED
         for i in range(1, rows):
-            above, here = (i - 1) * columns, i * columns
+            here = i * columns
             word = reference[a + i - 1]
-            table[here] = i * step
+            before = costs[0]  # of the row above, one word back
+            costs[0] = i * step
+            moves[here] = DELETED
             for j in range(1, columns):
+                above = costs[j]
                 if word == hypothesis[b + j - 1]:
-                    table[here + j] = table[above + j - 1]
+                    costs[j] = before
+                    moves[here + j] = PAIRED
                 else:
-                    gap = min(table[above + j], table[here + j - 1]) + step
-                    table[here + j] = min(gap, table[above + j - 1] + step + 1)
+                    other = before + step + 1
+                    costs[j] = min(min(above, costs[j - 1]) + step, other)
+                    moves[here + j] = PAIRED if costs[j] == other else DELETED if costs[j] == above + step else INSERTED
+                before = above
         substitutions = deletions = insertions = 0
         i, j = rows - 1, columns - 1
         while i or j:
-            cost = table[i * columns + j]
-            same = i and j and reference[a + i - 1] == hypothesis[b + j - 1]
-            if same or (i and j and cost == table[(i - 1) * columns + j - 1] + step + 1):
+            move = moves[i * columns + j]
+            if move == PAIRED:
                 partner[a + i - 1] = b + j - 1
-                substitutions += not same
+                substitutions += reference[a + i - 1] != hypothesis[b + j - 1]
                 i, j = i - 1, j - 1
-            elif i and cost == table[(i - 1) * columns + j] + step:
+            elif move == DELETED:
                 partner[a + i - 1] = -1
                 deletions += 1
                 i -= 1

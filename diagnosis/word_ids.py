@@ -17,6 +17,7 @@ from srb.core.errors import UserError
 from srb.metrics.scoring import NORMALISERS, Counts, default_unit, versions
 
 VOCABULARY_UNITS = ("word", "char-nospace")
+MOST_PAIRS = 2_000_000_000  # of words that are compared for one clip, a byte each: 44,000 by 44,000
 BY_WORD = {"srb-paper-1", "none"}  # the normalisers that treat every word of a text alone
 
 
@@ -131,6 +132,13 @@ def align(reference: Coded, hypothesis: Coded) -> Alignment:
     counts = np.zeros((len(reference), 4), dtype=np.int64)
     partner = np.full(len(reference.words), -1, dtype=np.int64)
     inserted = np.zeros(len(hypothesis.words), dtype=bool)
+    pairs = reference.lengths * hypothesis.lengths
+    if pairs.max(initial=0) > MOST_PAIRS:
+        clip = int(pairs.argmax())
+        raise UserError(
+            f"transcript {clip} has {hypothesis.lengths[clip]} words and its reference {reference.lengths[clip]}: too "
+            "long to be aligned word by word"
+        )
     word_alignment_kernel.align(
         reference.words, reference.starts, hypothesis.words, hypothesis.starts, counts, partner, inserted
     )

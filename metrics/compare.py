@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from srb.core.categories import ADVERSARIAL, REJECT
 from srb.core.errors import UserError
@@ -16,6 +17,7 @@ from srb.core.names import parse
 from srb.metrics.aggregate import ConfigCounts, Mean, Summary, measure_of, score, summarise
 from srb.metrics.bootstrap import holm, interval, p_value
 from srb.metrics.difficulty import Table
+from srb.metrics.runs import Run
 
 
 @dataclass(frozen=True)
@@ -60,6 +62,11 @@ def compare(
     """
     first, second = ({_shared_name(c.config): c for c in run if c.category != REJECT} for run in (a, b))
     both = [n for n in first if n in second and first[n].scenario_version == second[n].scenario_version]
+    if not first or not second:
+        raise UserError(
+            "a run has no config with speech and transcripts, so there is no WER; `srb compare --difference` shows how "
+            "far the two are from each other"
+        )
     if not both:
         raise UserError("the two runs have no config in common; run both on the same configs")
     for name in both:
@@ -97,6 +104,27 @@ def compare(
             pairs, draws, p_values, holm(p_values), strict=True
         )
     ]
+
+
+def compare_groups(a: Run, b: Run, column: str, normaliser: str = "srb-paper-1", **how: Any) -> list[Comparison]:
+    """Compare two runs on each group of clips that a column tells apart; the group stands beside the language.
+
+    `how` goes to `compare`. A group without anything to compare is left out; the p-values are corrected over all rows.
+    """
+    rows: list[Comparison] = []
+    reason: UserError | None = None
+    first, second = a.groups(column), b.groups(column)
+    for group in (group for group in first if group in second):
+        try:
+            own = compare(*(run.counts(normaliser=normaliser) for run in (first[group], second[group])), **how)
+        except UserError as error:
+            reason = error
+            continue
+        rows += [replace(row, language=f"{row.language} {group}") for row in own]
+    if not rows:
+        raise reason or UserError(f"the two runs have no group of '{column}' in common")
+    corrected = holm([row.p for row in rows])
+    return [replace(row, p_corrected=p) for row, p in zip(rows, corrected, strict=True)]
 
 
 def _rows(a: Summary, b: Summary, by: str) -> list[tuple[str, Mean, Mean]]:

@@ -29,19 +29,20 @@ from srb.metrics import aggregate, attack_success, bootstrap, calibration, conve
 from srb.metrics.aggregate import MEASURES, ConfigCounts, ConfigScore, Mean
 from srb.metrics.groups import log2_ratio, split
 from srb.metrics.results_shape import RESULTS
-from srb.metrics.runs import Predictions, Run, open_run
+from srb.metrics.runs import GROUPS, Predictions, Run, open_run
 from srb.metrics.scoring import Counts, error_rate, normalise, versions
 from srb.metrics.stream_measures import measure_lines
+from srb.metrics.transcript_difference import difference
 
 SCHEMA = 1
 NAME = "results.json"
-SLICES = ("gender", "accent", "age")
 LIBRARIES = ("speech-robust-bench", "numpy", "rapidfuzz")
 RUN_KEYS = ("spec", "adapter", "target", "asked", "revision", "options", "data", "versions", "machine", "updated")
 CONFIG_KEYS = ("language", "corpus", "scenario", "severity", "category", "source", "bank", "benchmark_version")
 VERSION = "scenario_version"  # only of a scenario that has changed since its first version
 HASHES = ("content_sha256", "rows_sha256")
 LATER_OPTIONS = frozenset({"conventions"})  # older results do not have them
+PARTS = ("configs", "reject", "untranscribed")  # of a result, each an object from config to its entry
 Json = dict[str, Any]
 
 
@@ -73,7 +74,7 @@ def load(folder: str | Path, options: Options | None = None, *, allow_changed: b
     path = run.folder / NAME
     known = _read_results(path)
     wanted = (options or Options(**known.get("options", {}))).as_json()
-    entries = {**known.get("configs", {}), **known.get("reject", {})}
+    entries = all_entries(known)
     fits = (
         known.get("schema") == SCHEMA
         and known.get("options") == wanted
@@ -111,9 +112,9 @@ def score_run(folder: str | Path, options: Options = Options(), *, allow_changed
 def results(run: Run, options: Options = Options()) -> Json:
     """Everything that is known about a run, as JSON holds it."""
     read = {config: run.read(config) for config in run.configs}
-    speech = {
-        config: predictions for config, predictions in read.items() if predictions.entry.get("category") != REJECT
-    }
+    with_speech = {c: predictions for c, predictions in read.items() if predictions.entry.get("category") != REJECT}
+    speech = {c: own for c, predictions in with_speech.items() if (own := predictions.transcribed).lines}
+    unknown = {c: own for c, predictions in with_speech.items() if (own := predictions.untranscribed).lines}
     counts = {c: predictions.count(options.normaliser, options.unit) for c, predictions in speech.items()}
     table = difficulty.load(options.difficulty)
     scores = aggregate.score(
@@ -157,8 +158,9 @@ def results(run: Run, options: Options = Options()) -> Json:
         "reject": {
             config: {**_about(predictions, hashes), **_invented([predictions])}
             for config, predictions in read.items()
-            if config not in speech
+            if config not in with_speech
         },
+        **({"untranscribed": _untranscribed(unknown, hashes, options)} if unknown else {}),
     }
 
 
@@ -169,6 +171,18 @@ def _suite(configs: Iterable[Predictions]) -> str | None:
     """
     labels = {predictions.entry.get("suite") for predictions in configs if not predictions.clean}
     return labels.pop() if len(labels) == 1 else None
+
+
+def load_groups(folder: str | Path, column: str, options: Options | None = None) -> dict[str, Json]:
+    """The results of a run for each group of its clips that a column tells apart: by domain, by region, ..."""
+    whole = load(folder, options)
+    how = Options(**whole["options"])
+    return {group: results(run, how) for group, run in open_run(folder).groups(column).items()}
+
+
+def all_entries(result: Json) -> Json:
+    """Every config of a result: with references, without speech, without references."""
+    return {config: entry for part in reversed(PARTS) for config, entry in result.get(part, {}).items()}
 
 
 def own_scores(run: Run, scores: Iterable[ConfigScore]) -> list[ConfigScore]:
@@ -347,19 +361,10 @@ def _draw(counts: ConfigCounts, options: Options) -> np.ndarray | None:
 def _slices(counts: Counts, predictions: Predictions, draws: np.ndarray | None, level: float) -> Json:
     """WER of each group of speakers that the corpus tells of, and the log WER ratio of female to male speakers."""
     slices: Json = {"speakers": len(set(predictions.column("speaker")) - {None})}
-    for column in SLICES:
-        labels = predictions.column(column)
-        parts = split(counts, labels)
-        if parts:
-            slices[column] = {
-                group: {
-                    "wer": _number(part.rate),
-                    "utterances": len(part),
-                    "words": int(part.lengths.sum()),
-                    "speakers": len(_speakers(predictions, column, group)),
-                }
-                for group, part in parts.items()
-            }
+    by_column = {column: _groups(counts, predictions, column) for column in predictions.group_columns}
+    slices |= {column: groups for column, groups in by_column.items() if groups and column in GROUPS}
+    if own := {column: groups for column, groups in by_column.items() if groups and column not in GROUPS}:
+        slices["columns"] = own
     gender = slices.get("gender", {})
     if {"female", "male"} <= set(gender):
         ratio = log2_ratio(gender["female"]["wer"], gender["male"]["wer"])
@@ -370,8 +375,20 @@ def _slices(counts: Counts, predictions: Predictions, draws: np.ndarray | None, 
     return slices
 
 
+def _groups(counts: Counts, predictions: Predictions, column: str) -> Json:
+    return {
+        group: {
+            "wer": _number(part.rate),
+            "utterances": len(part),
+            "words": int(part.lengths.sum()),
+            "speakers": len(_speakers(predictions, column, group)),
+        }
+        for group, part in split(counts, predictions.column(column)).items()
+    }
+
+
 def _speakers(predictions: Predictions, column: str, group: str) -> set[str]:
-    return {line["speaker"] for line in predictions.lines if line.get(column) == group and line.get("speaker")}
+    return {line["speaker"] for line in predictions.only(column, group).lines if line.get("speaker")}
 
 
 def _lwerr_interval(
@@ -388,6 +405,22 @@ def _lwerr_interval(
         return None
     bounds = np.quantile(ratios, [(1 - level) / 2, (1 + level) / 2], method="nearest")  # the others average infinities
     return [round(float(bound), 4) for bound in bounds] if np.isfinite(bounds).all() else None
+
+
+def _untranscribed(unknown: Mapping[str, Predictions], hashes: Mapping[str, str], options: Options) -> Json:
+    """What can be said of clips without a reference: how much was written, and how far from the clean clip's words."""
+    entries: Json = {}
+    for config, predictions in unknown.items():
+        about = _about(predictions, hashes)
+        clean = unknown.get(str(about["source"]))
+        entry = {**about, **_invented([predictions]), "difference": None}
+        if clean is not None:
+            apart = difference(clean, predictions, options.normaliser, options.unit)
+            span = apart.interval(options.replicates, options.level, options.seed)
+            if (value := _number(apart.value)) is not None:
+                entry["difference"] = {"value": value, "interval": span and [_number(v) for v in span]}
+        entries[config] = entry
+    return entries
 
 
 def _hallucination(language: str, counts: Iterable[ConfigCounts], read: Mapping[str, Predictions]) -> Json:

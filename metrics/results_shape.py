@@ -27,6 +27,7 @@ SLICES = object_of(
     speakers=integer,
     lwerr=maybe(SCORE),
     **dict.fromkeys(("gender", "accent", "age"), maybe(GROUPS)),
+    columns=maybe(dict_of(GROUPS)),
 )
 INVENTED = dict.fromkeys(("clips", "clips_with_words", "words"), integer) | {
     "minutes": number,
@@ -91,5 +92,6 @@ RESULTS = object_of(
     languages=dict_of(LANGUAGE),
     configs=dict_of(CONFIG),
     reject=dict_of(object_of(**ORIGIN, **INVENTED)),
+    untranscribed=maybe(dict_of(object_of(**ORIGIN, **INVENTED, difference=nullable(SCORE)))),
     sha256=maybe(text),
 )

@@ -7,13 +7,14 @@ counts.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from srb.core.errors import UserError
+from srb.core.errors import UserError, did_you_mean
 from srb.core.names import parse
 from srb.core.run_files import parse_line, read_run_json
 from srb.core.seeding import FIRST_VERSION
@@ -23,6 +24,18 @@ from srb.metrics.scoring import align
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+
+GROUPS = ("gender", "accent", "age")  # of speakers, in every run
+MOST_GROUPS = 50  # a column with more values (a chapter, a time), or hardly two clips to one, has no groups
+
+
+NO_REFERENCES = "none of its clips has a transcript to compare with, so there is no WER (docs/corpora.md)"
+
+
+def label(line: Mapping[str, Any], column: str) -> Any:
+    """What a line says of its clip in a column: one that every line has, or one of the corpus' own."""
+    return line[column] if column in line else line.get("columns", {}).get(column)
 
 
 @dataclass(frozen=True)
@@ -45,14 +58,33 @@ class Predictions:
 
     def column(self, name: str) -> list[Any]:
         """One value of every line."""
-        return [line.get(name) for line in self.lines]
+        return [label(line, name) for line in self.lines]
+
+    @property
+    def transcribed(self) -> Predictions:
+        """The lines whose clips have a reference: those that can have errors."""
+        return replace(self, lines=[line for line in self.lines if line["text"] is not None])
+
+    @property
+    def untranscribed(self) -> Predictions:
+        """The lines of clips that nobody has transcribed."""
+        return replace(self, lines=[line for line in self.lines if line["text"] is None])
+
+    @property
+    def group_columns(self) -> list[str]:
+        """The columns that sort clips into groups: those of the speakers, then the corpus' own with few values."""
+        return group_columns(self.lines)
+
+    def only(self, column: str, group: str) -> Predictions:
+        """The lines of one group."""
+        return replace(self, lines=[line for line in self.lines if label(line, column) == group])
 
     def count(self, normaliser: str = "srb-paper-1", unit: str | None = None) -> ConfigCounts:
-        """Align the predictions; the unit is that of the config's language unless it is given."""
-        name = parse(self.config)
+        """Align the predictions that have a reference; the unit is that of the config's language unless it is given."""
+        name, own = parse(self.config), self.transcribed
         counts = align(
-            self.column("text"),
-            ["" if text is None else text for text in self.column("pred_text")],
+            own.column("text"),
+            ["" if text is None else text for text in own.column("pred_text")],
             normaliser=normaliser,
             unit=unit,
             language=name.language,
@@ -62,17 +94,46 @@ class Predictions:
         if name.scenario != "clean" and (source is None or category in RECORDINGS):
             source = source or f"{name.language}_clean"
         version = str(self.entry.get("scenario_version", FIRST_VERSION))
-        return ConfigCounts(self.config, category, self.column("id"), counts, source, self.column("speaker"), version)
+        return ConfigCounts(self.config, category, own.column("id"), counts, source, own.column("speaker"), version)
+
+
+def group_columns(lines: Iterable[Mapping[str, Any]]) -> list[str]:
+    """The columns of some lines that sort clips into groups."""
+    clips: dict[str, Counter[str]] = {}
+    for line in lines:
+        for name, value in line.get("columns", {}).items():
+            clips.setdefault(name, Counter())[value] += 1
+    few = (name for name, groups in clips.items() if len(groups) <= min(MOST_GROUPS, max(2, groups.total() // 2)))
+    return [*GROUPS, *sorted(few)]
 
 
 @dataclass(frozen=True)
 class Run:
-    """A run folder: the model's name, `run.json`, and the finished configs."""
+    """A run folder: the model's name, `run.json`, and the finished configs.
+
+    `group` is a column and one of its values where only the clips of that group are looked at.
+    """
 
     folder: Path
     model: str
     about: dict[str, Any]
     configs: tuple[str, ...]
+    group: tuple[str, str] | None = None
+
+    def groups(self, column: str) -> dict[str, Run]:
+        """The run for each group that a column sorts its clips into, in alphabetical order."""
+        configs: dict[str, list[str]] = {}
+        there: set[str] = set(GROUPS)
+        for config in self.configs:
+            read = self.read(config)
+            there.update(read.group_columns)
+            for group in {value for value in read.column(column) if value}:
+                configs.setdefault(str(group), []).append(config)
+        if not configs:
+            raise UserError(f"{self.folder} has no column '{column}' that says anything; {did_you_mean(column, there)}")
+        if len(configs) > MOST_GROUPS:
+            raise UserError(f"'{column}' has {len(configs)} values; a column of groups has at most {MOST_GROUPS}")
+        return {g: replace(self, configs=tuple(configs[g]), group=(column, g)) for g in sorted(configs)}
 
     def read(self, config: str) -> Predictions:
         """The predictions of one config."""
@@ -89,20 +150,28 @@ class Run:
         lines.sort(key=lambda line: line["id"])
         if twice := next((a["id"] for a, b in pairwise(lines) if a["id"] == b["id"]), None):
             raise self._twice(config, twice)
-        return Predictions(config, self.about.get("configs", {}).get(config, {}), lines)
+        read = Predictions(config, self.about.get("configs", {}).get(config, {}), lines)
+        return read.only(*self.group) if self.group else read
 
     def table(self, config: str, columns: Sequence[str]) -> pa.Table:
         """Some columns of text of one config, sorted by id; three times as fast as `read` and a tenth of its memory."""
         import pyarrow as pa
         from pyarrow import compute, json
 
+        further = [name for name in columns if name not in ("id", "text", "pred_text")]
         schema = pa.schema([(name, pa.string()) for name in columns])
+        if further:  # what is not in the line may be in its `columns`
+            schema = schema.append(pa.field("columns", pa.struct([(name, pa.string()) for name in further])))
         how = json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore")
         path = self.folder / f"{config}.jsonl"
         try:
             table = json.read_json(path, json.ReadOptions(use_threads=False), how)
         except (OSError, pa.ArrowInvalid):
             table = None
+        if table is not None and "columns" in table.column_names:
+            own_values = table["columns"]
+            found = {name: compute.coalesce(table[name], compute.struct_field(own_values, name)) for name in further}
+            table = pa.table({name: found.get(name, table[name]) for name in columns})
         needed = [name for name in ("id", "text") if name in columns]
         if table is None or any(table[name].null_count for name in needed):  # odd: the other reader knows what to say
             lines = self.read(config)
@@ -126,8 +195,15 @@ class Run:
         return UserError(f"{path}: has '{clip}' twice; run the config again with `srb run`")
 
     def counts(self, configs: Iterable[str] | None = None, **how: Any) -> list[ConfigCounts]:
-        """The counts of some configs, of all if none is named; `how` goes to `Predictions.count`."""
-        return [self.read(config).count(**how) for config in (self.configs if configs is None else configs)]
+        """The counts of some configs, of all if none is named; `how` goes to `Predictions.count`.
+
+        A config without any reference has none.
+        """
+        reads = (self.read(config).transcribed for config in (self.configs if configs is None else configs))
+        counted = [read.count(**how) for read in reads if read.lines]
+        if not counted:
+            raise UserError(f"{self.folder}: {NO_REFERENCES}")
+        return counted
 
 
 def _parsed(text: str, number: int) -> dict[str, Any]:

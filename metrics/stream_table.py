@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from srb.core.errors import UserError
+from srb.metrics.results import all_entries
 
 Json = dict[str, Any]
 # head, where in `streaming`, which quantile, unit factor and digits; narrow enough for a terminal of 80 columns
@@ -25,7 +26,7 @@ def stream_rows(result: Json) -> list[list[str]]:
     """The cells of every config of a run that was streamed, as text; a measure that a config does not have is empty."""
     rows = [
         [config, _score(entry.get("wer")), *(_cell(entry["streaming"], *column[1:]) for column in COLUMNS)]
-        for config, entry in {**result["configs"], **result["reject"]}.items()
+        for config, entry in all_entries(result).items()
         if entry.get("streaming")
     ]
     if not rows:

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from srb.core.categories import ADVERSARIAL, AVERAGED, column_title
@@ -104,6 +104,32 @@ def dataset_table(results: Sequence[Json]) -> Table:
     return Table(table.columns, table.lines, tuple(note for name in languages for note in _uneven(own[name], name)))
 
 
+def group_tables(results: Sequence[Mapping[str, Json]]) -> list[Table]:
+    """Table 1, and what is beyond it, for each group of clips by itself; the group stands beside the language.
+
+    `results` has for each model its results by group.
+    """
+    tables: list[list[Table]] = [[], []]
+    for group in sorted({group for of_model in results for group in of_model}):
+        own = [of_model[group] for of_model in results if group in of_model]
+        for made, table in zip(tables, (paper_table(own), beyond_table(own)), strict=True):
+            lines = (replace(line, language=f"{line.language} {group}") for line in table.lines)
+            made.append(Table(table.columns, tuple(lines), tuple(f"{group}: {note}" for note in table.notes)))
+    return [_stacked(parts) for parts in tables]
+
+
+def _stacked(tables: Sequence[Table]) -> Table:
+    """The lines of several tables, one under the other, with every column that one of them has."""
+    columns = list({(c.title, c.measure): c for table in tables for c in table.columns}.values())
+    lines = []
+    for table in tables:
+        places = {(c.title, c.measure): i for i, c in enumerate(table.columns)}
+        for line in table.lines:
+            found = (places.get((c.title, c.measure)) for c in columns)
+            lines.append(replace(line, cells=tuple(None if i is None else line.cells[i] for i in found)))
+    return Table(tuple(columns), tuple(lines), tuple(note for table in tables for note in table.notes))
+
+
 def _by_dataset(languages: Json) -> Json:
     """`language corpus` -> the rows of that data set alone, in the form of a language's."""
     split: Json = {}
@@ -139,6 +165,28 @@ def beyond_table(results: Sequence[Json]) -> Table:
     if any(result["reject"] for result in results):
         columns.append(Column("no speech", "words/min", _invented))
     return Table(tuple(columns), _lines(results, columns))
+
+
+def untranscribed_table(results: Sequence[Json]) -> Table:
+    """Clips without references: by category, how far the transcripts are from those of the clean clips, in per cent."""
+    entries = [
+        (result["model"], entry)
+        for result in results
+        for entry in result.get("untranscribed", {}).values()
+        if entry["difference"]
+    ]
+    names = dict.fromkeys(entry["category"] for _, entry in entries)
+    columns = tuple(Column(column_title(name), "differ %", lambda rows: None) for name in names)
+    lines = []
+    for language, model in dict.fromkeys((entry["language"], model) for model, entry in entries):
+        cells = []
+        for name in names:
+            key = (language, model, name)
+            values = [e["difference"]["value"] for m, e in entries if (e["language"], m, e["category"]) == key]
+            cells.append({"value": sum(values) / len(values), "interval": None} if values else None)
+        lines.append(Line(language, model, tuple(cells)))
+    note = "no references: how far each transcript is from the one of the clean clip, words that differ over the longer"
+    return Table(columns, tuple(sorted(lines, key=lambda line: line.language)), (note,) if lines else ())
 
 
 def clean_wer(rows: Json) -> Json | None:
@@ -242,7 +290,7 @@ def to_csv(table: Table) -> str:
         cells: list[Any] = []
         for cell in line.cells:
             cells += ["", "", ""] if cell is None else [cell["value"], *(cell["interval"] or ("", ""))]
-        writer.writerow([line.language, for_csv(line.model), *cells])
+        writer.writerow([for_csv(line.language), for_csv(line.model), *cells])
     return out.getvalue()
 
 
@@ -255,7 +303,9 @@ def to_markdown(table: Table, intervals: bool = False) -> str:
     rows = [row([*NAMES, *(f"{column.title}<br>{column.measure}" for column in table.columns)])]
     rows.append(row(["---"] * 2 + ["---:"] * len(table.columns)))
     for line in table.lines:
-        rows.append(row([line.language, for_markdown(line.model), *_marked(table, line, intervals, "**{}**")]))
+        rows.append(
+            row([for_markdown(line.language), for_markdown(line.model), *_marked(table, line, intervals, "**{}**")])
+        )
     return "\n".join(rows) + "\n"
 
 
@@ -276,7 +326,7 @@ def to_latex(table: Table, intervals: bool = False) -> str:
         return " & ".join(cells) + r" \\"
 
     body = [
-        row([line.language, escape(line.model), *_marked(table, line, intervals, r"\textbf{{{}}}")])
+        row([escape(line.language), escape(line.model), *_marked(table, line, intervals, r"\textbf{{{}}}")])
         for line in table.lines
     ]
     heads = [row([*NAMES, *(column.title for column in table.columns)])]

@@ -30,6 +30,7 @@ from srb.core.errors import UserError, did_you_mean
 from srb.core.files import path_inside
 from srb.core.language_codes import is_language_code
 from srb.core.names import parse
+from srb.core.row_columns import RESERVED, Columns, column_names, column_problem, column_values
 from srb.core.row_hashes import transcripts_digest
 from srb.core.secrets import mask_secrets
 from srb.core.seeding import FIRST_VERSION, later_version
@@ -49,6 +50,7 @@ COLUMNS = {
     "duration": ("duration",),
 }
 ATTACK_FACTS = ("target", "snr_db", "above_threshold")  # of a row of an adversarial config, told to its prediction
+_NOT_LABELS = ("file", "path")  # of the authors' data: where a clip was
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +59,7 @@ class ClipRow:
 
     position: int
     id: str
-    text: str
+    text: str | None  # None where nobody has transcribed the clip
     duration: float
     language: str | None
     speaker: str | None
@@ -65,6 +67,7 @@ class ClipRow:
     age: str | None
     accent: str | None
     attack: Mapping[str, Any] = field(default_factory=dict)  # of an adversarial config: ATTACK_FACTS, as far as known
+    columns: Columns = ()  # what else the corpus says: region, domain, device, ...
 
 
 @dataclass(frozen=True)
@@ -108,10 +111,25 @@ class Config:
         present = {
             ours: next((name for name in names if name in schema.names), None) for ours, names in COLUMNS.items()
         }
-        for needed in ("id", "text"):
-            if not present[needed]:
-                raise UserError(f"{self.files[0]}: no column '{needed}'; it has {', '.join(schema.names)}")
+        if not present["id"]:
+            raise UserError(f"{self.files[0]}: no column 'id'; it has {', '.join(schema.names)}")
         return {ours: name for ours, name in present.items() if name}
+
+    @cached_property
+    def own_columns(self) -> dict[str, str]:
+        """The columns of text that the corpus added: the data's name -> ours."""
+        schema = _schema(self.files[0])
+        known = {*RESERVED, *(name for names in COLUMNS.values() for name in names), *_NOT_LABELS}
+        texts = (f.name for f in schema if pa.types.is_string(f.type) or pa.types.is_large_string(f.type))
+        return column_names((name for name in texts if name not in known), self.name)
+
+    def _own(self) -> list[Columns]:
+        """What the corpus added about each clip; nothing from outside is trusted, so it is checked here too."""
+        parts = [group.read(list(self.own_columns)).to_pylist() for group in self.groups]
+        columns = [column_values(row, self.own_columns) for part in parts for row in part]
+        if wrong := next(filter(None, map(column_problem, columns)), None):
+            raise UserError(f"{self.name}: a row cannot be used, {wrong}; build it again")
+        return columns
 
     @cached_property
     def rows(self) -> list[ClipRow]:
@@ -136,11 +154,12 @@ class Config:
         fields = zip(
             range(count),
             ids,
-            (text or "" for text in columns["text"]),
+            columns.get("text", [None] * count),
             durations,
             languages,
             *(column(name) for name in ("speaker", "gender", "age", "accent")),
             self._attack_facts() or [{}] * count,
+            self._own() if self.own_columns else [()] * count,
             strict=True,
         )
         return [ClipRow(*values) for values in fields]

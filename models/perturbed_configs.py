@@ -205,6 +205,7 @@ class PerturbedConfig(Config):
                 item.gender or None,
                 item.age or None,
                 item.accent or None,
+                columns=item.columns,
             )
             for position, clip in enumerate(self.clips.clips)
             for item in (clip.utterance,)

@@ -41,6 +41,8 @@ def line_of(config: str, row: ClipRow, outcome: Transcription, clip: Clip | Exce
         "language": row.language,
         "loudness_dbfs": loudness_dbfs(clip) if isinstance(clip, np.ndarray) else None,
     }
+    if row.columns:
+        line["columns"] = dict(row.columns)
     line |= row.attack
     line |= {key: value for key, value in outcome.details.items() if key not in line}
     if outcome.error is not None:

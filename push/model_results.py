@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from srb.core.errors import UserError
 from srb.metrics import results
 from srb.push.hub import Hub
 
@@ -77,6 +78,8 @@ def model_card(card: str, result: Json, model_id: str, dataset: str) -> str:
 def files(hub: Hub, run: str | Path, model_id: str, dataset: str) -> dict[str, str]:
     """The files of the pull request: path -> text. Scores are taken from the predictions, not from what a file says."""
     result = results.results(results.open_run(run))
+    if not scores(result):
+        raise UserError(f"{run}: has no score to publish, for none of its clips with speech has a transcript")
     there = hub.info(model_id, "model")
     names = {item.rfilename for item in there.siblings} if there else set()
     card = hub.read(model_id, "model", CARD, there.sha).decode() if there and CARD in names else ""

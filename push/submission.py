@@ -12,7 +12,6 @@ import hashlib
 import json
 import re
 import shlex
-import shutil
 from collections.abc import Container, Iterable
 from importlib import metadata
 from pathlib import Path
@@ -79,7 +78,10 @@ def make(run_folder: str | Path, out: Path, model: Json, configs: Iterable[str] 
     except FileExistsError:
         raise UserError(f"{out}: is there already; name another folder with --out") from None
     for config in chosen:
-        shutil.copyfile(run.folder / f"{config}.jsonl", out / f"{config}.jsonl")
+        source, copy, entry = run.folder / f"{config}.jsonl", out / f"{config}.jsonl", about["configs"][config]
+        _copy_without_columns(source, copy)
+        if entry and entry.get("sha256") == file_facts(source)["sha256"]:  # an edited file stays one
+            entry["sha256"] = file_facts(copy)["sha256"]
     about["model"], about["run_name"] = name, run.folder.name
     _write(out / "run.json", about)
     _write(out / results.NAME, results.results(open_run(out)))
@@ -99,6 +101,16 @@ def make(run_folder: str | Path, out: Path, model: Json, configs: Iterable[str] 
         },
     )
     return out
+
+
+def _copy_without_columns(predictions: Path, to: Path) -> None:
+    """Predictions without what the corpus says beside SRB's own columns: it may be private, and no score needs it."""
+    with predictions.open("rb") as lines, to.open("wb") as out:
+        for line in lines:
+            if b'"columns": ' in line:
+                kept = {key: value for key, value in json.loads(line).items() if key != "columns"}
+                line = json.dumps(kept, ensure_ascii=False).encode() + b"\n"
+            out.write(line)
 
 
 def reproduce_command(about: Json, configs: Iterable[str], name: str) -> str:

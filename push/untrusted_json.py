@@ -24,7 +24,7 @@ from srb.core.row_text import LONGEST, forbidden_character
 JSON_BYTES = 20_000_000
 JSONL_BYTES = 200_000_000
 TOTAL_BYTES = 4_000_000_000
-LINE_BYTES = 100_000
+LINE_BYTES = 2_000_000  # a reference and a transcript of the longest that there may be
 FILES = 2_000
 DEPTH = 12
 DOCUMENTS = ("submission.json", "run.json", "results.json")
@@ -236,8 +236,8 @@ LINE = {
     "audio_filepath": text(500),
     "duration": number(0, 36_000),
     "time": number(0, 86_400),
-    "text": text(LONGEST["text"]),
-    "pred_text": text(20_000, null=True),
+    "text": text(LONGEST["text"], null=True),
+    "pred_text": text(LONGEST["text"], null=True),
     "speaker": text(LONGEST["speaker"], null=True),
     "gender": text(LONGEST["gender"], null=True),
     "age": text(LONGEST["age"], null=True),

@@ -25,6 +25,7 @@ from srb.core.seeding import FIRST_VERSION, later_version
 from srb.metrics import aggregate, results
 from srb.metrics.aggregate import MEASURES
 from srb.metrics.integrity import digest
+from srb.metrics.runs import Predictions, Run
 from srb.push.evidence import copies
 from srb.push.leaderboard import files
 from srb.push.leaderboard.files import SCHEMA
@@ -164,7 +165,7 @@ def _by_normaliser(verdict: Verdict) -> dict[str, Json]:
     A model that writes "8 4 7" for "eight four seven" looks different by each: the difference says how it writes.
     """
     assert verdict.run is not None
-    speech = [p for p in map(verdict.run.read, verdict.run.configs) if p.entry.get("category") != results.REJECT]
+    speech = _with_references(verdict.run)
     by_normaliser: dict[str, Json] = {}
     for normaliser in OTHER_NORMALISERS:
         with suppress(UserError):  # a package that is not there, or a language that it does not know
@@ -180,6 +181,12 @@ def _by_normaliser(verdict: Verdict) -> dict[str, Json]:
     return by_normaliser
 
 
+def _with_references(run: Run) -> list[Predictions]:
+    """What was written for clips with speech of which it is known what was said."""
+    speech = (p for p in map(run.read, run.configs) if p.entry.get("category") != results.REJECT)
+    return [own for predictions in speech if (own := predictions.transcribed).lines]
+
+
 def _mean_wer(rows: Iterable[aggregate.Mean]) -> float | None:
     values = [row.values["wer"] for row in rows if "wer" in row.values]
     return _rounded(sum(values) / len(values)) if values else None
@@ -193,12 +200,7 @@ def _draws(verdict: Verdict) -> dict[str, np.ndarray]:
     """The replicates of every row that models are compared in, by language, row and measure."""
     assert verdict.run is not None
     options = results.Options()
-    read = [verdict.run.read(config) for config in verdict.run.configs]
-    counts = [
-        predictions.count(options.normaliser)
-        for predictions in read
-        if predictions.entry.get("category") != results.REJECT
-    ]
+    counts = [predictions.count(options.normaliser) for predictions in _with_references(verdict.run)]
     scored = aggregate.score(
         counts, table=options.difficulty, replicates=options.replicates, seed=options.seed, floor=options.floor
     )

@@ -25,6 +25,7 @@ from srb.report.sections.report_cards import report_cards
 from srb.report.sections.severities import curves, heat_map, perturbations
 from srb.report.sections.speakers import speakers
 from srb.report.sections.trade_off import trade_off
+from srb.report.sections.untranscribed import untranscribed
 from srb.report.sections.worst_clips import worst_clips
 from srb.report.sections.worst_words import worst_words
 
@@ -77,4 +78,4 @@ def _body(report: Report) -> Html:
     for language in report.languages:
         body = [section for build in SECTIONS if (section := build(report, language))]
         parts.append(tag("div", tag("h1", language) if several else None, body, id=f"language-{language}"))
-    return join([*parts, languages(report), provenance(report)])
+    return join([*parts, languages(report), untranscribed(report), provenance(report)])

@@ -11,7 +11,7 @@ from speech_robust_bench.one_clip import Folder, open_banks
 from srb.builders.corpora import Utterance, as_sources
 from srb.builders.custom import load_table
 from srb.builders.plan import DEMO, Job, clips, job_named
-from srb.builders.rows import make_row, unencoded_row
+from srb.builders.rows import make_row, own_columns, unencoded_row
 from srb.core.audio import RATE, from_pcm16
 
 if TYPE_CHECKING:
@@ -28,14 +28,20 @@ class RowMaker:
     noise_dir: Folder
     rir_dir: Folder
     decode: bool
+    columns: tuple[str, ...] = ()  # of the corpus' own
 
     def row(self, item: Utterance) -> dict[str, Any]:
         """The row of one clip, its audio as an array or as the bytes that are stored."""
         banks = open_banks(self.noise_dir, self.rir_dir)
         if not self.decode:
-            return make_row(self.job, item, item.load(), banks)
+            return self._complete(make_row(self.job, item, item.load(), banks))
         row, pcm = unencoded_row(self.job, item, item.load(), banks)
-        return row | {"audio": {"array": from_pcm16(pcm), "sampling_rate": RATE, "path": row["audio"]["path"]}}
+        return self._complete(row) | {
+            "audio": {"array": from_pcm16(pcm), "sampling_rate": RATE, "path": row["audio"]["path"]}
+        }
+
+    def _complete(self, row: dict[str, Any]) -> dict[str, Any]:
+        return row | {column: row.get(column) for column in self.columns}
 
 
 @dataclass(frozen=True)
@@ -110,7 +116,7 @@ def load(
     job = job_named(config, load_table(file))
     sources = {**DEMO, **as_sources(corpus, job.selection[:2])}
     _, items = clips(job.selection, sources, limit, tts)
-    maker = RowMaker(job, noise_dir, rir_dir, decode)
+    maker = RowMaker(job, noise_dir, rir_dir, decode, own_columns(items))
     if streaming:
         return datasets.IterableDataset.from_generator(_generate, gen_kwargs={"items": items, "maker": maker})
     dataset = datasets.Dataset.from_dict({"id": [item.id for item in items]})

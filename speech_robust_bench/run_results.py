@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from srb.core.errors import UserError, did_you_mean
-from srb.metrics.results import Json, load
+from srb.metrics.results import PARTS, Json, load, load_groups
 
 if TYPE_CHECKING:
     import pandas
@@ -109,13 +109,24 @@ class Results:
 
     @property
     def configs(self) -> list[str]:
-        """The configs that were run, those without speech last."""
-        return [*self.json["configs"], *self.json["reject"]]
+        """The configs that were run: those with references, without speech, without references."""
+        return list(dict.fromkeys(config for part in PARTS for config in self.json.get(part, {})))
 
-    def to_records(self) -> list[dict[str, Any]]:
-        """One dict a config with speech: what it is, its scores and their bounds."""
+    def to_records(self, by: str | None = None) -> list[dict[str, Any]]:
+        """One dict a config with speech: what it is, its scores and their bounds.
+
+        `by` is a column that tells groups of clips apart, "gender" or one of the corpus' own: then one a config and
+        group.
+        """
+        if by is None:
+            return self._records(self.json)
+        groups = load_groups(self.folder, by)
+        return [{by: group, **record} for group, json in groups.items() for record in self._records(json)]
+
+    @staticmethod
+    def _records(json: Json) -> list[dict[str, Any]]:
         records = []
-        for config, entry in self.json["configs"].items():
+        for config, entry in json["configs"].items():
             keys = ("language", "corpus", "scenario", "severity", "category", "rows", "failed")
             record = {"config": config, **{key: entry[key] for key in keys}}
             for measure in MEASURES:
@@ -127,11 +138,11 @@ class Results:
             records.append(record)
         return records
 
-    def to_pandas(self) -> pandas.DataFrame:
-        """One row a config with speech."""
+    def to_pandas(self, by: str | None = None) -> pandas.DataFrame:
+        """One row a config with speech, or a config and group of the column `by`."""
         import pandas
 
-        return pandas.DataFrame(self.to_records())
+        return pandas.DataFrame(self.to_records(by))
 
     def predictions(self, config: str) -> list[dict[str, Any]]:
         """What was transcribed: one dict a clip, with `text` (the reference) and `pred_text`."""
@@ -141,15 +152,31 @@ class Results:
             raise UserError(f"no config '{config}' in this run; {did_you_mean(config, self.configs)}")
         return open_run(self.folder).read(config).lines
 
-    def table(self, *others: Results, intervals: bool = False) -> TextTable:
-        """The paper's Table 1 for this run, and others beside it; below it what the paper does not have."""
+    def table(self, *others: Results, intervals: bool = False, by: str | None = None) -> TextTable:
+        """The paper's Table 1 for this run, and others beside it; below it what the paper does not have.
+
+        `by`: for each data set by itself ("dataset"), or for each group of clips that a column tells apart ("domain").
+        """
         from srb.metrics.results import check_comparable
-        from srb.metrics.table1 import beyond_table, paper_table, to_markdown
+        from srb.metrics.table1 import (
+            beyond_table,
+            dataset_table,
+            group_tables,
+            paper_table,
+            to_markdown,
+            untranscribed_table,
+        )
 
         results = [self.json, *(other.json for other in others)]
         check_comparable(results)
-        tables = [paper_table(results).filled(), beyond_table(results).filled()]
-        return TextTable("\n".join(to_markdown(table, intervals) for table in tables if table.columns))
+        if by == "dataset":
+            tables = [dataset_table(results)]
+        elif by:
+            tables = group_tables([load_groups(run.folder, by) for run in (self, *others)])
+        else:
+            tables = [paper_table(results), beyond_table(results), untranscribed_table(results)]
+        filled = [table.filled() for table in tables]
+        return TextTable("\n".join(to_markdown(table, intervals) for table in filled if table.columns))
 
     def score(self, name: str = "overall", measure: str | None = None, language: str | None = None) -> Score:
         """The score of a config, scenario ("noise"), severity ("noise_sev3"), category ("noise_env") or "overall".
@@ -173,16 +200,28 @@ class Results:
             raise UserError(f"no score '{name}' in this run; {did_you_mean(name, known)}")
         return _score(name, known[name], measure)
 
-    def compare(self, other: Results, **options: Any) -> Comparisons:
-        """Is this recogniser more robust than the other, by category and overall? Paired, and corrected for number."""
-        from srb.metrics.compare import compare
+    def compare(self, other: Results, groups: str | None = None, **options: Any) -> Comparisons:
+        """Is this recogniser more robust than the other, by category and overall? Paired, and corrected for number.
+
+        `groups` is a column that tells groups of clips apart; each is then compared by itself.
+        """
+        from srb.metrics.compare import compare, compare_groups
         from srb.metrics.runs import open_run
 
-        counts = [open_run(run.folder).counts() for run in (self, other)]
+        runs = [open_run(run.folder) for run in (self, other)]
         a, b = self.model, other.model
         if a == b:
             a, b = f"{a} (A)", f"{b} (B)"
-        return Comparisons(a, b, compare(counts[0], counts[1], **options))
+        if groups:
+            return Comparisons(a, b, compare_groups(runs[0], runs[1], groups, **options))
+        return Comparisons(a, b, compare(runs[0].counts(), runs[1].counts(), **options))
+
+    def difference(self, other: Results, **options: Any) -> list[dict[str, Any]]:
+        """How far this recogniser's transcripts are from another's, one dict a config; needs no reference."""
+        from srb.metrics.runs import open_run
+        from srb.metrics.transcript_difference import between
+
+        return between(open_run(self.folder), open_run(other.folder), **options)
 
     def report(self, path: str | os.PathLike, *others: Results, title: str = "Speech Robust Bench") -> Path:
         """Write the report, one page that needs nothing but itself; others are shown beside it."""
@@ -200,7 +239,7 @@ class Results:
         return place
 
     def __repr__(self) -> str:
-        clips = sum(entry["rows"] for part in ("configs", "reject") for entry in self.json[part].values())
+        clips = sum(entry["rows"] for part in PARTS for entry in self.json.get(part, {}).values())
         parts = [f"{self.model}: {len(self.configs)} configs, {clips} clips"]
         for language, rows in self.json["languages"].items():
             clean = [row["wer"]["value"] for row in rows["clean"].values() if row["wer"]]

@@ -16,6 +16,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 from srb.builders.corpora.base import CorpusInfo, FileAudio, Problem, Utterance, find_folder, gender, words
+from srb.builders.corpora.long_form import whole_recordings
 
 INFO = CorpusInfo(
     name="ami",
@@ -34,7 +35,12 @@ _NITE = "{http://nite.sourceforge.net/}"
 _RANGE = re.compile(r"#id\((?P<first>[^)]+)\)(?:\.\.id\((?P<last>[^)]+)\))?")
 
 
-def read(root: Path, language: str, far: bool = False) -> Iterator[Utterance | Problem]:
+def read_meetings(root: Path, language: str) -> Iterator[Utterance | Problem]:
+    """Whole test meetings from the first room microphone, with every word of everybody."""
+    return whole_recordings(read(root, language, far=True, minimum=1))
+
+
+def read(root: Path, language: str, far: bool = False, minimum: int = MIN_WORDS) -> Iterator[Utterance | Problem]:
     """Segments with more than 3 words of the test meetings, from the speaker's headset or the first room microphone."""
     annotations = find_folder(root, lambda folder: (folder / "corpusResources" / "meetings.xml").is_file())
     if not annotations:
@@ -59,7 +65,7 @@ def read(root: Path, language: str, far: bool = False) -> Iterator[Utterance | P
             for start_s, end_s, text in _segments(segments, annotations[0] / "words" / f"{meeting}.{agent}.words.xml"):
                 if isinstance(text, Problem):
                     yield text
-                elif words(text) >= MIN_WORDS:
+                elif words(text) >= minimum:
                     yield Utterance(
                         id=f"AMI_{meeting}_{microphone}_{speaker}_{round(start_s * 100):07}_{round(end_s * 100):07}",
                         audio=FileAudio(str(recordings[name]), start_s, end_s),

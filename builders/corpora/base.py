@@ -16,6 +16,7 @@ from srb.core import audio as codec
 from srb.core.audio import Samples
 from srb.core.errors import UserError
 from srb.core.language_codes import is_language_code
+from srb.core.row_columns import Columns, column_problem
 from srb.core.row_text import LONGEST, forbidden_character
 
 # What the readers look for beside a transcript, best first: libsndfile decodes all of them.
@@ -78,7 +79,7 @@ class Utterance:
 
     id: str
     audio: Audio
-    text: str
+    text: str | None  # None where nobody has transcribed the clip
     language: str
     speaker: str | None = None
     gender: str | None = None
@@ -86,6 +87,7 @@ class Utterance:
     accent: str | None = None
     corpus: str = ""
     licence: str = ""
+    columns: Columns = field(default=(), repr=False)  # what else the corpus says: region, domain, device, ...
 
     def load(self) -> Samples:
         """The clip as mono float32 at 16 kHz; what cannot be decoded, or is empty, is a UserError."""
@@ -194,7 +196,7 @@ class Corpus:
 
 def _refusal(item: Utterance) -> str | None:
     """Why an utterance cannot become a row: what is stored, printed and scored later is checked where it enters."""
-    if not item.text.strip():
+    if item.text is not None and not item.text.strip():
         return f"empty text ({item.audio.name})"
     if not is_language_code(item.language):
         return f"'{_printable(item.language[:40])}' is no language code such as en or pt-BR ({item.audio.name})"
@@ -204,7 +206,8 @@ def _refusal(item: Utterance) -> str | None:
             return f"its {column} has the control character {character} ({item.audio.name})"
         if len(value) > longest:
             return f"its {column} is longer than {longest} characters ({item.audio.name})"
-    return None
+    wrong = column_problem(item.columns)
+    return f"{wrong} ({item.audio.name})" if wrong else None
 
 
 def _printable(text: str) -> str:
@@ -223,9 +226,9 @@ def known(value: object) -> str | None:
     return None if text.lower() in _UNKNOWN else text
 
 
-def words(text: str) -> int:
+def words(text: str | None) -> int:
     """How many words a transcript has."""
-    return len(text.split())
+    return len((text or "").split())
 
 
 def find_folder(root: Path, wanted: Callable[[Path], bool], depth: int = 3) -> list[Path]:

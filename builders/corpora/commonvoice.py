@@ -1,6 +1,7 @@
 """Common Voice 17 and later (Ardila et al., 2020; commonvoice.mozilla.org): `<locale>/{test.tsv,clips/*.mp3}`.
 
-test.tsv has no quoting and the columns client_id, path, sentence, age, gender, accents and locale.
+test.tsv has no quoting and the columns client_id, path, sentence, age, gender, accents and locale; others, such as
+sentence_domain (stored as `domain`), go along.
 """
 
 from __future__ import annotations
@@ -10,7 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from srb.builders.corpora.base import CorpusInfo, FileAudio, Problem, Utterance, find_folder
-from srb.builders.corpora.folder import pick_columns, utterance
+from srb.builders.corpora.folder import other_columns, pick_columns, utterance
+from srb.core.row_columns import column_values
 
 INFO = CorpusInfo(
     name="commonvoice",
@@ -40,6 +42,7 @@ def read(root: Path, language: str) -> Iterator[Utterance | Problem]:
         with (folder / "test.tsv").open(newline="", encoding="utf-8") as file:
             rows = csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE)
             columns = pick_columns(rows.fieldnames or ())
+            others = other_columns(rows.fieldnames or (), columns, str(folder / "test.tsv"))
             for row in rows:
                 path = row["path"] if row["path"].endswith(".mp3") else row["path"] + ".mp3"
                 if path not in clips:
@@ -48,7 +51,8 @@ def read(root: Path, language: str) -> Iterator[Utterance | Problem]:
                 values = {field: row.get(column) for field, column in columns.items()}
                 # The locale may be regional (`es-419`); the benchmark's language is what was asked for.
                 source = FileAudio(str(folder / "clips" / path))
-                yield utterance(values | {"language": language}, source, path.removesuffix(".mp3"), language)
+                clip_id = path.removesuffix(".mp3")
+                yield utterance(values | {"language": language}, source, clip_id, language, column_values(row, others))
 
 
 def is_accented(item: Utterance) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from srb.builders.corpora.base import CorpusInfo, Problem, Utterance
@@ -27,4 +28,5 @@ def read(root: Path, language: str) -> Iterator[Utterance | Problem]:
     lines = list(read_manifest(root / "manifest.csv", language))
     clips = [item for item in lines if isinstance(item, Utterance) and item.language == language]
     yield from (item for item in lines if isinstance(item, Problem))
-    yield from sorted(clips, key=lambda clip: (clip.id.rpartition("-")[2], clip.id))
+    for clip in sorted(clips, key=lambda clip: (clip.id.rpartition("-")[2], clip.id)):
+        yield replace(clip, columns=())  # the manifest's `kind` is there for those who make the corpus

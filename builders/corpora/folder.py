@@ -2,7 +2,7 @@
 
 A manifest is a CSV, TSV or JSONL file with a column for the audio (`audio`, `path`, `file`, ...) and one for the text
 (`text`, `transcript`, `sentence`, ...); the names are those that common tools and corpora write. Other columns that it
-may have: id, language, speaker, gender, age, accent, licence, start, end.
+may have: id, language, speaker, gender, age, accent, licence, start, end. Any further one goes along under its name.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Any
 
 from srb.builders.corpora.base import AUDIO_SUFFIXES, CorpusInfo, FileAudio, Problem, Utterance, gender, known
 from srb.core.errors import UserError
+from srb.core.row_columns import Columns, column_names, column_values
 
 # field of an utterance -> the columns that hold it, in the order in which they are tried
 COLUMNS: dict[str, tuple[str, ...]] = {
@@ -31,6 +32,8 @@ COLUMNS: dict[str, tuple[str, ...]] = {
     "end": ("end", "end_s", "end_time"),
     "duration": ("duration",),
 }
+# where the audio is, and not what it is: never a column of the corpus' own
+_PLACES = {name for field in ("audio", "id", "start", "end", "duration") for name in COLUMNS[field]}
 LONGEST_S = 1_000_000  # of a recording that clips are cut from: eleven days
 _DELIMITERS = {".csv": ",", ".tsv": "\t"}
 _MANIFESTS = (*_DELIMITERS, ".jsonl", ".json")
@@ -66,9 +69,9 @@ def read_manifest(manifest: Path, language: str) -> Iterator[Utterance | Problem
     if not rows:
         raise UserError(f"{manifest}: the manifest is empty")
     columns = pick_columns(dict.fromkeys(name for _, row in rows for name in row))  # JSON rows may differ in theirs
-    for field in ("audio", "text"):
-        if field not in columns:
-            raise UserError(f"{manifest}: no {field} column; it may be called {', '.join(COLUMNS[field])}")
+    if "audio" not in columns:
+        raise UserError(f"{manifest}: no audio column; it may be called {', '.join(COLUMNS['audio'])}")
+    others = other_columns(dict.fromkeys(name for _, row in rows for name in row), columns, str(manifest))
     for line, row in rows:
         path = known(row.get(columns["audio"]))
         if path is None:
@@ -87,7 +90,7 @@ def read_manifest(manifest: Path, language: str) -> Iterator[Utterance | Problem
             stem = Path(path).with_suffix("").as_posix()
             suffix = "" if start is None else f"-{round(start * 100):07}"
             source = FileAudio(str(manifest.parent / path), start or 0.0, end)
-            yield utterance(values, source, values.get("id") or stem + suffix, language)
+            yield utterance(values, source, values.get("id") or stem + suffix, language, column_values(row, others))
 
 
 def pick_columns(row: Iterable[str]) -> dict[str, str]:
@@ -101,18 +104,27 @@ def pick_columns(row: Iterable[str]) -> dict[str, str]:
     return picked
 
 
-def utterance(values: Mapping[str, Any], source: Any, clip_id: object, language: str) -> Utterance:
+def other_columns(row: Iterable[str], picked: Mapping[str, str], where: str) -> dict[str, str]:
+    """The columns that hold no field of an utterance, each with the name that it has in rows."""
+    taken = set(picked.values())
+    return column_names((n for n in row if n and n not in taken and n.strip().lower() not in _PLACES), where)
+
+
+def utterance(
+    values: Mapping[str, Any], source: Any, clip_id: object, language: str, columns: Columns = ()
+) -> Utterance:
     """An utterance from a row whose columns have been given their fields' names."""
     return Utterance(
         id=str(clip_id),
         audio=source,
-        text=str(values.get("text") or "").strip(),
+        text=str(values.get("text") or "").strip() or None,
         language=known(values.get("language")) or language,
         speaker=known(values.get("speaker")),
         gender=gender(values.get("gender")),
         age=known(values.get("age")),
         accent=known(values.get("accent")),
         licence=known(values.get("licence")) or "",
+        columns=columns,
     )
 
 
@@ -158,6 +170,10 @@ def _read_pairs(root: Path, language: str) -> Iterator[Utterance | Problem]:
         raise UserError(f"{root}: no audio files here, and no manifest (.csv, .tsv or .jsonl) that lists any")
     for path in recordings:
         transcript = transcripts.get(path.with_suffix(""))
+        clip_id = path.relative_to(root).with_suffix("").as_posix()
+        if not transcripts:  # nobody has transcribed any of it
+            yield Utterance(clip_id, FileAudio(str(path)), None, language)
+            continue
         if transcript is None:
             yield Problem(str(path), "audio without a transcript (a .txt file of the same name)")
             continue
@@ -166,7 +182,6 @@ def _read_pairs(root: Path, language: str) -> Iterator[Utterance | Problem]:
         except UnicodeDecodeError:
             yield Problem(str(transcript), "not UTF-8 text")
         else:
-            clip_id = path.relative_to(root).with_suffix("").as_posix()
             yield Utterance(clip_id, FileAudio(str(path)), text, language)
     named = {path.with_suffix("") for path in recordings}
     for stem, path in transcripts.items():

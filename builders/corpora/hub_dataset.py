@@ -15,10 +15,11 @@ from pathlib import Path
 from typing import Any
 
 from srb.builders.corpora.base import Audio, BytesAudio, FileAudio, Problem, Utterance
-from srb.builders.corpora.folder import COLUMNS, pick_columns, utterance
+from srb.builders.corpora.folder import other_columns, pick_columns, utterance
 from srb.builders.corpora.mls import LANGUAGES
 from srb.core.audio import Samples
 from srb.core.errors import UserError
+from srb.core.row_columns import column_values
 
 _PREFIXES = {"hf": False, "hf-stream": True}
 
@@ -87,23 +88,29 @@ def read(spec: HubSpec, language: str) -> Iterator[Utterance | Problem]:
     features = dataset.features or {}
     columns = pick_columns(features)
     column = _audio_column(features)
-    if column is None or "text" not in columns:
-        raise UserError(
-            f"{spec.path}: needs an audio column and a text column ({', '.join(COLUMNS['text'])}); "
-            f"it has {', '.join(features) or 'none that are known'}"
-        )
+    if column is None:
+        raise UserError(f"{spec.path}: needs an audio column; it has {', '.join(features) or 'none that are known'}")
     names = {
         field: name for field, name in columns.items() if name != column and field not in ("audio", "start", "end")
     }
+    others = other_columns((name for name in features if name != column), columns, spec.path)
     roots = _own_folders(spec)
     sources = _streamed(dataset, column, roots) if spec.streaming else _stored(dataset, column, roots)
     for number, (row, source) in enumerate(sources):
         if isinstance(source, Problem):
             yield replace(source, where=f"{spec.path}, row {number}")
             continue
+        row |= _class_names(row, features)
         values = {field: row.get(name) for field, name in names.items()}
         clip_id = values.get("id") or _stem(row) or f"{spec.split or 'test'}-{number:06}"
-        yield utterance(values | {"language": language}, source, clip_id, language)
+        yield utterance(values | {"language": language}, source, clip_id, language, column_values(row, others))
+
+
+def _class_names(row: dict[str, Any], features: Any) -> dict[str, str | None]:
+    """The values of columns of classes (`ClassLabel`), which are numbers, by name; -1 stands for none."""
+    classes = {name: feature.names for name, feature in features.items() if hasattr(feature, "int2str")}
+    numbers = {name: row.get(name) for name in classes}
+    return {n: classes[n][i] if i is not None and 0 <= i < len(classes[n]) else None for n, i in numbers.items()}
 
 
 def _load(spec: HubSpec) -> Any:

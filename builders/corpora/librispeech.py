@@ -24,9 +24,9 @@ INFO = CorpusInfo(
 LAYOUT = "test-clean/<speaker>/<chapter>/*.trans.txt"
 
 
-def read(root: Path, language: str) -> Iterator[Utterance | Problem]:
+def read(root: Path, language: str, split: str = "test") -> Iterator[Utterance | Problem]:
     """Test-clean, from the release, a folder above it, or the split itself; another split only if it alone is given."""
-    splits = find_folder(root, lambda folder: folder.name == "test-clean") or [root]
+    splits = find_folder(root, lambda folder: folder.name == f"{split}-clean") or [root]
     genders = _genders(splits[0])
     for transcript in sorted(path for split in splits for path in split.rglob("*.trans.txt")):
         recordings = {path.stem: path for path in transcript.parent.iterdir() if path.suffix in AUDIO_SUFFIXES}

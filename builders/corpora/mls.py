@@ -36,18 +36,18 @@ LAYOUT = "mls_<language>/test/transcripts.txt and test/audio/<speaker>/<book>/"
 _SUFFIXES = (".flac", ".opus", ".wav")
 
 
-def read(root: Path, language: str) -> Iterator[Utterance | Problem]:
-    """The test split, from `mls_<language>`, a folder above several of them, or a split itself, such as `dev`."""
+def read(root: Path, language: str, split: str = "test") -> Iterator[Utterance | Problem]:
+    """A split, from `mls_<language>`, a folder above several of them, or a split itself."""
     release = f"mls_{LANGUAGES.get(language, language)}"
 
-    def is_test(folder: Path) -> bool:
+    def is_split(folder: Path) -> bool:
         # Above several languages only this one's counts; a folder that was renamed is taken as it is.
-        named = folder.parent.name if folder.name == "test" else folder.name
+        named = folder.parent.name if folder.name == split else folder.name
         foreign = named.startswith("mls_") and named.removesuffix("_opus") != release
-        other = folder.name in ("train", "dev") and folder != root
+        other = folder.name in {"train", "dev", "test"} - {split} and folder != root
         return not other and not foreign and (folder / "transcripts.txt").is_file()
 
-    for test in find_folder(root, is_test):
+    for test in find_folder(root, is_split):
         genders = _genders(test)
         recordings = {path.stem: path for path in (test / "audio").rglob("*") if path.suffix in _SUFFIXES}
         for line in (test / "transcripts.txt").read_text(encoding="utf-8").splitlines():

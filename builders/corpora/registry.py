@@ -11,11 +11,24 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from srb.builders.corpora import ami, chime, commonvoice, demo, folder, hub_dataset, librispeech, mls, tedlium
+from srb.builders.corpora import (
+    ami,
+    chime,
+    commonvoice,
+    demo,
+    folder,
+    hub_dataset,
+    librispeech,
+    mls,
+    openslr_english,
+    ravdess,
+    speech_accent_archive,
+    tedlium,
+)
 from srb.builders.corpora.base import Corpus, CorpusInfo, Problem, Utterance
 from srb.core.errors import UserError
 from srb.core.names import default_corpus
@@ -35,15 +48,43 @@ class KnownCorpus:
     sort: bool = True  # by id; otherwise the reader's own order
 
 
+_WITH_DEV = (
+    KnownCorpus(librispeech.INFO, librispeech.read, librispeech.LAYOUT, ("en",)),
+    KnownCorpus(mls.INFO, mls.read, mls.LAYOUT, tuple(mls.LANGUAGES)),
+    KnownCorpus(tedlium.INFO, tedlium.read, tedlium.LAYOUT, ("en",), tedlium.amend),
+)
+DEV = "dev"  # at the end of a corpus' name: its dev split, with clips that are in no test config
+
+
+def _dev_split(entry: KnownCorpus) -> KnownCorpus:
+    hub = entry.info.hub and entry.info.hub.replace(":clean:test", ":clean:validation").replace("}:test", "}:dev")
+    titles = {"name": f"{entry.info.name}{DEV}", "title": entry.info.title.replace("test", DEV), "hub": hub}
+    get = entry.info.get.replace("test-clean", "dev-clean")
+    layout = entry.layout.replace("test", DEV)
+    return replace(
+        entry, info=replace(entry.info, **titles, get=get), read=partial(entry.read, split=DEV), layout=layout
+    )
+
+
+def _long(info: CorpusInfo, what: str) -> CorpusInfo:
+    """The same corpus as whole recordings."""
+    return replace(info, name=f"{info.name}long", title=f"{info.title}, whole {what}", hub=None)
+
+
 CORPORA = {
     entry.info.name: entry
     for entry in (
-        KnownCorpus(librispeech.INFO, librispeech.read, librispeech.LAYOUT, ("en",)),
-        KnownCorpus(mls.INFO, mls.read, mls.LAYOUT, tuple(mls.LANGUAGES)),
-        KnownCorpus(tedlium.INFO, tedlium.read, tedlium.LAYOUT, ("en",), tedlium.amend),
+        *_WITH_DEV,
+        *map(_dev_split, _WITH_DEV),
+        KnownCorpus(_long(tedlium.INFO, "talks"), tedlium.read_talks, tedlium.LAYOUT, ("en",)),
+        KnownCorpus(_long(ami.INFO, "meetings"), ami.read_meetings, ami.LAYOUT, ("en",)),
         KnownCorpus(commonvoice.INFO, commonvoice.read, commonvoice.LAYOUT),
         KnownCorpus(ami.INFO, ami.read, ami.LAYOUT, ("en",), ami.amend),
         KnownCorpus(chime.INFO, chime.read, chime.LAYOUT, ("en",)),
+        KnownCorpus(openslr_english.UK_IRELAND, openslr_english.read, openslr_english.LAYOUT, ("en",)),
+        KnownCorpus(openslr_english.NIGERIA, openslr_english.read, openslr_english.LAYOUT, ("en",)),
+        KnownCorpus(ravdess.INFO, ravdess.read, ravdess.LAYOUT, ("en",)),
+        KnownCorpus(speech_accent_archive.INFO, speech_accent_archive.read, speech_accent_archive.LAYOUT, ("en",)),
         KnownCorpus(demo.INFO, demo.read, "manifest.csv", ("en", "es"), sort=False),
     )
 }
@@ -81,6 +122,23 @@ def parse_flags(flags: Iterable[str]) -> dict[tuple[str, str], str | None]:
             raise UserError(f"--corpus {flag}: {_flag(*key)} is given twice; name one of them otherwise")
         sources[key] = match["source"]
     return sources
+
+
+def dev_splits(
+    sources: Mapping[tuple[str, str], str | None], patterns: Iterable[str]
+) -> tuple[dict[tuple[str, str], str | None], list[str]]:
+    """`--split dev`: the same corpora and configs of their dev splits; `en-tedlium_clean` is `en-tedliumdev_clean`."""
+    wanted = list(patterns)
+    changed: dict[tuple[str, str], str | None] = {}
+    for (language, name), source in sources.items():
+        if f"{name}{DEV}" not in CORPORA:
+            known = ", ".join(entry.info.name for entry in _WITH_DEV)
+            raise UserError(f"--split dev: {_flag(language, name)} has no dev split that SRB reads; {known} have one")
+        changed[language, f"{name}{DEV}"] = source
+        prefix = f"{_flag(language, name)}_"
+        own = f"{language}-{name}{DEV}_"
+        wanted = [own + pattern.removeprefix(prefix) if pattern.startswith(prefix) else pattern for pattern in wanted]
+    return changed, wanted
 
 
 def as_sources(

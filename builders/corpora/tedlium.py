@@ -13,6 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from srb.builders.corpora.base import CorpusInfo, FileAudio, Problem, Utterance, find_folder, gender
+from srb.builders.corpora.long_form import whole_recordings
 
 INFO = CorpusInfo(
     name="tedlium",
@@ -32,15 +33,15 @@ _CLITIC = re.compile(r" '(s|t|re|ve|m|ll|d|all|clock)\b", re.IGNORECASE)
 _MARKUP = re.compile(r"<unk>|<sil>|\{[^}]*\}|\(\d+\)")
 
 
-def read(root: Path, language: str) -> Iterator[Utterance | Problem]:
-    """The test talks, from the release or its `legacy` folder; or a split itself, such as `legacy/dev`."""
+def read(root: Path, language: str, split: str = "test") -> Iterator[Utterance | Problem]:
+    """The talks of a split, from the release, its `legacy` folder, or a split itself."""
+    others = {"train", "dev", "test", "data", "speaker-adaptation"} - {split}
 
-    def is_test(folder: Path) -> bool:
-        other = folder.name in ("train", "dev", "data", "speaker-adaptation") and folder != root
-        return not other and (folder / "stm").is_dir()
+    def is_split(folder: Path) -> bool:
+        return (folder.name not in others or folder == root) and (folder / "stm").is_dir()
 
     # The release has a copy of the split under speaker-adaptation; the legacy one is the benchmark's.
-    for test in find_folder(root / "legacy" if (root / "legacy").is_dir() else root, is_test):
+    for test in find_folder(root / "legacy" if (root / "legacy").is_dir() else root, is_split):
         talks = {path.stem: path for path in test.joinpath("sph").glob("*.sph")} if (test / "sph").is_dir() else {}
         for stm in sorted(test.joinpath("stm").glob("*.stm")):
             talk = talks.pop(stm.stem, None)
@@ -50,6 +51,11 @@ def read(root: Path, language: str) -> Iterator[Utterance | Problem]:
                 yield from _read_stm(stm, talk, language)
         for talk in sorted(talks.values()):
             yield Problem(str(talk), "audio without a transcript")
+
+
+def read_talks(root: Path, language: str) -> Iterator[Utterance | Problem]:
+    """Whole test talks."""
+    return whole_recordings(read(root, language))
 
 
 def _read_stm(stm: Path, talk: Path, language: str) -> Iterator[Utterance | Problem]:
@@ -84,4 +90,5 @@ def clean(text: str) -> str:
 
 def amend(item: Utterance) -> Utterance | None:
     """A row of a Hub copy, which holds the STM's text as it is."""
-    return None if item.text.lower() == _IGNORED else replace(item, text=clean(item.text))
+    text = item.text or ""
+    return None if text.lower() == _IGNORED else replace(item, text=clean(text))

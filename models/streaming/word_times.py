@@ -90,7 +90,7 @@ def _aligned(clean: Config, rows: list[ClipRow], path: Path) -> WordTimes:
     missing = {row.position for row in rows if row.id not in known}
     for window in clean.windows(missing):
         for row in window.rows:
-            words = align(window.decode(row), row.text)
+            words = align(window.decode(row), row.text or "")
             known[row.id] = [[word.text, word.start_s, word.end_s] for word in words] if words else None
     if missing:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from srb.metrics.results import Json
+from srb.metrics.results import Json, all_entries
 from srb.report.html import Html, table, tag
 from srb.report.report_data import Report
 from srb.report.sections.parts import name, number, section
@@ -20,7 +20,7 @@ def provenance(report: Report) -> Html:
                 run["spec"] or "",
                 run["revision"] or "",
                 ", ".join(f"{k} {v}" for k, v in (run["options"] or {}).items()),
-                number(len(results["configs"]) + len(results["reject"]), 0),
+                number(len(all_entries(results)), 0),
                 ", ".join(f"{k} {v}" for k, v in (run["versions"] or {}).items()),
             ]
         )
@@ -42,5 +42,5 @@ def provenance(report: Report) -> Html:
 def _configs(report: Report) -> dict[str, Json]:
     configs: dict[str, Json] = {}
     for model in report.models:
-        configs |= model.results["configs"] | model.results["reject"]
+        configs |= all_entries(model.results)
     return dict(sorted(configs.items()))

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from srb.core.categories import ADVERSARIAL, AVERAGED, column_title
 from srb.metrics.material import STAND_IN_NOTE, stand_ins
 from srb.metrics.ranking import RULE, Standing
+from srb.metrics.results import all_entries
 from srb.metrics.table1 import clean_wer
 from srb.report.charts import spanning, track
 from srb.report.html import Html, table, tag
@@ -65,7 +66,7 @@ def _percent(share: float | None) -> float | None:
 
 
 def _failed(model: Model, language: str) -> float:
-    entries = [*model.results["configs"].values(), *model.results["reject"].values()]
+    entries = all_entries(model.results).values()
     return float(sum(entry["failed"] for entry in entries if entry["language"] == language))
 
 

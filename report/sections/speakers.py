@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from srb.core.categories import column_title
-from srb.metrics.results import SLICES as COLUMNS
 from srb.metrics.results import Json
+from srb.metrics.runs import GROUPS
 from srb.report.charts import Scale, fixed, track, width_bars
 from srb.report.html import Html, table, tag
 from srb.report.report_data import Model, Report
@@ -43,11 +43,16 @@ def speakers(report: Report, language: str) -> Html | None:
 
 def _groups(model: Model, what: str, slices: Json) -> list[list[Any]]:
     rows = []
-    for column in COLUMNS:
-        for group, cell in slices.get(column, {}).items():
+    for column, of_column in _columns(slices).items():
+        for group, cell in of_column.items():
             counts = [number(cell[key], 0) for key in ("speakers", "utterances")]
             rows.append([name(model), what, column, group, number(cell["wer"]), *counts])
     return rows
+
+
+def _columns(slices: Json) -> Json:
+    """Column -> its groups: those of the speakers, then the corpus' own."""
+    return {column: slices[column] for column in GROUPS if column in slices} | slices.get("columns", {})
 
 
 def _ratios(ratios: Sequence[tuple[Model, str, Json]]) -> Html:
@@ -98,8 +103,7 @@ def _populations(report: Report, language: str) -> Html | None:
     figures = []
     for model in report.ranked(language):
         for corpus, kinds in (model.rows(language) or {})["slices"].items():
-            for column in COLUMNS:
-                groups = kinds.get("hard", {}).get(column, {})
+            for column, groups in _columns(kinds.get("hard", {})).items():
                 rates = {group: cell["wer"] for group, cell in groups.items() if cell["wer"] is not None}
                 if len(rates) < 2:
                     continue

@@ -136,10 +136,19 @@ def test_what_only_decoding_shows_is_named_by_load(tmp_path):
             clip.load()
 
 
-def test_a_manifest_without_text_says_which_columns_it_knows(tmp_path):
-    (tmp_path / "list.csv").write_text("file,words\nx.wav,hello\n")
-    with pytest.raises(UserError, match="no text column; it may be called text, transcript"):
-        list(open_corpus(tmp_path, "en", "mine"))
+def test_speech_that_nobody_has_transcribed(tmp_path):
+    for name in ("x", "y"):
+        tone(tmp_path / "audio" / f"{name}.wav")
+    assert [clip.text for clip in open_corpus(tmp_path / "audio", "en", "mine")] == [None, None]
+    (tmp_path / "list.csv").write_text("file,region\naudio/x.wav,north\n")
+    assert [clip.text for clip in open_corpus(tmp_path / "list.csv", "en", "mine")] == [None]
+    (tmp_path / "list.jsonl").write_text(
+        '{"file": "audio/x.wav", "text": null}\n{"file": "audio/y.wav", "text": "a"}\n'
+    )
+    assert [clip.text for clip in open_corpus(tmp_path / "list.jsonl", "en", "mine")] == [None, "a"]
+    (tmp_path / "none.csv").write_text("words\nhello\n")
+    with pytest.raises(UserError, match="no audio column; it may be called audio"):
+        list(open_corpus(tmp_path / "none.csv", "en", "mine"))
 
 
 def test_json_rows_may_each_have_columns_of_their_own(tmp_path):

@@ -149,7 +149,7 @@ def test_wrong_split_and_wrong_columns(saved, tmp_path):
     with pytest.raises(UserError, match="no split 'dev'; it has test"):
         list(open_corpus(f"hf:{saved}::dev", "en"))
     datasets.Dataset.from_dict({"words": ["a"]}).save_to_disk(tmp_path / "bare")
-    with pytest.raises(UserError, match="needs an audio column and a text column"):
+    with pytest.raises(UserError, match="needs an audio column; it has words"):
         list(open_corpus(f"hf:{tmp_path / 'bare'}", "en", "mine"))
 
 

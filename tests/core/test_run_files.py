@@ -74,7 +74,9 @@ def test_a_line_is_taken_as_it_is():
     [
         {"id": None},
         {"id": 3},
-        {"text": None},
+        {"text": 3},
+        {"columns": ["north"]},
+        {"columns": {"region": 3}},
         {"pred_text": ["one"]},
         {"pred_text": "\ud800"},
         {"duration": -1},

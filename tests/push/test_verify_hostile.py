@@ -188,12 +188,12 @@ BAD = {
         "a clip has either a transcript or an 'error'",
     ),
     "a long line": (
-        lambda f: edit_lines(f, NOISE, lambda lines: [{**lines[0], "pred_text": "x" * 200_000}, *lines[1:]]),
-        "line 1: longer than 100000 bytes",
+        lambda f: edit_lines(f, NOISE, lambda lines: [{**lines[0], "pred_text": "x" * 3_000_000}, *lines[1:]]),
+        "line 1: longer than 2000000 bytes",
     ),
     "a transcript without end": (
-        lambda f: edit_lines(f, NOISE, lambda lines: [{**lines[0], "pred_text": "x" * 30_000}, *lines[1:]]),
-        "line 1: 'pred_text' is longer than 20000 characters",
+        lambda f: edit_lines(f, NOISE, lambda lines: [{**lines[0], "pred_text": "x" * 300_000}, *lines[1:]]),
+        "line 1: 'pred_text' is longer than 200000 characters",
     ),
     "an unknown key": (
         lambda f: edit_lines(f, NOISE, each_line(lambda line: line.update(__class__="os.system"))),
