@@ -177,6 +177,8 @@ def parse_spec(text: str) -> Spec:
     if "?" in adapter:  # no target: `moonshine?threads=1`
         adapter, _, tail = text.partition("?")
         rest = f"?{tail}"
+    if adapter.strip() == "front":  # what follows a `?` belongs to the recogniser behind it
+        return Spec("front", rest, {})
     target, question, tail = rest.rpartition("?")
     if not question or not _OPTIONS.fullmatch(tail):
         target, tail = rest, ""

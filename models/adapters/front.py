@@ -31,7 +31,7 @@ class Front(Described):
 
 
 def load(target: str, *, device: str = "") -> Recogniser:
-    """`front:<front end>[+<front end>...]|<model>`; the model's own options go before a last `?`."""
+    """`front:<front end>[+<front end>...]|<model>`; options after `?` are the model's."""
     names, bar, model = target.partition("|")
     if not bar or not names or not model:
         raise UserError(f"'front:{target}' names no front end and model; write {EXAMPLE}")

@@ -104,6 +104,13 @@ def test_a_wrong_front_end_is_one_line(spec, word):
         open_model(spec)
 
 
+def test_options_are_those_of_the_recogniser_behind_it(speech):
+    model = open_model("front:asnr|python:test_front_ends:recogniser?batch_size=3")
+    assert model.batch_size == 3
+    assert str(parse_spec("front:asnr|hf:X?beams=2&device=cpu")) == "front:asnr|hf:X?beams=2&device=cpu"
+    assert parse_spec("front:asnr|hf:X?beams=2").folder == "asnr-X"
+
+
 def test_a_run_has_a_folder_of_its_own():
     assert parse_spec("front:wpe+rnnoise|hf:openai/whisper-tiny.en").folder == "wpe-rnnoise-whisper-tiny.en"
     assert parse_spec("smooth:hf:openai/whisper-tiny.en?n=4").folder == "smooth-whisper-tiny.en"
