@@ -78,7 +78,8 @@ def _print_suite(name: str, as_json: bool) -> None:
         print(f"{category:<14}{' '.join(configs)}")
     print()
     print("\n".join(suite.about["summary"] if "summary" in suite.about else _summary_of_fast(suite.about)))
-    print(f"\nsrb run --suite {name} --model MODEL --corpus en=LibriSpeech")
+    corpus = "LANGUAGE-NAME=FOLDER ..." if "corpora" in suite.about else "en=LibriSpeech"
+    print(f"\nsrb run --suite {name} --model MODEL --corpus {corpus}")
 
 
 def _summary_of_fast(about: dict[str, Any]) -> list[str]:

@@ -16,6 +16,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     form.add_argument("--latex", action="store_true", help="for a paper (booktabs)")
     form.add_argument("--csv", action="store_true", help="for a spreadsheet, with intervals, in full precision")
     form.add_argument("--streaming", action="store_true", help="latency and stability of streamed runs")
+    form.add_argument("--ood", action="store_true", help="error rates out of domain, as of `srb run --suite ood`")
     form.add_argument("--adversarial", action="store_true", help="success of the attacks that a run was tested with")
     form.add_argument("--lenient", action="store_true", help="WER strict and WER lenient of every config")
     form.add_argument("--confidence", action="store_true", help="does it know when it fails: ECE and AUC per config")
@@ -37,6 +38,8 @@ def run(args: argparse.Namespace) -> None:
     results = [load(folder, allow_changed=args.allow_changed) for folder in args.folder]
     if args.streaming:
         return print_streaming(results)
+    if args.ood:
+        return print_ood(results)
     if args.adversarial:
         return print_adversarial(results)
     if args.lenient:
@@ -107,6 +110,15 @@ def print_confidence(results: list) -> None:
         raise UserError("none of these recognisers told how sure it is of its words (docs/models.md says which do)")
     for result in results:
         _print_rows(result["model"], HEADS, confidence_rows(result))
+
+
+def print_ood(results: list) -> None:
+    """One table per model, one row per task, and the average."""
+    from srb.diagnosis.suites import load
+    from srb.metrics.ood_table import HEADS, ood_rows
+
+    for result in results:
+        _print_rows(result["model"], HEADS, ood_rows(result, load("ood").about["corpora"]))
 
 
 def _print_rows(title: str, heads: Sequence[str], rows: Iterable[Sequence[str]]) -> None:

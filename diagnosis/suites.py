@@ -16,10 +16,11 @@ from importlib import resources
 from typing import Any
 
 from srb.core.errors import UserError, did_you_mean
-from srb.core.names import ConfigName, parse
+from srb.core.names import ConfigName, default_corpus, parse
 
 SUITES = {
     "fast": "ten configs, all clips: ranks recognisers as the paper's Table 1 does",
+    "ood": "other languages and spontaneous speech: OOD-ASR of SUPERB-SG",
 }
 
 
@@ -52,6 +53,13 @@ class Suite:
     def configs(self, corpora: Iterable[tuple[str, str | None]], *, tts: bool = True) -> list[str]:
         """Its configs on some corpora, given as language and name, clean speech first; `tts` is false where nothing
         speaks."""
+        corpora = list(corpora)
+        if own := [tuple(pair) for pair in self.about.get("corpora", {}).values()]:
+            if not set(own) & set(corpora):
+                wanted = ", ".join(f"{language}-{corpus}" for language, corpus in own)
+                raise UserError(f"the suite '{self.name}' is of the corpora {wanted}; none of them is here")
+            usual = {(language, default_corpus(language)) for language, _ in own}  # to compare with
+            corpora = [pair for pair in corpora if pair in own or pair in usual]
         prefixes = [str(ConfigName(language, "", corpus=corpus)) for language, corpus in corpora]
         members = [member for member in ("clean", *self.members) if tts or member != "tts"]
         return [f"{prefix}{member}" for prefix in prefixes for member in members]

@@ -29,24 +29,29 @@ _AMERICAN = "united states english"
 
 
 def read(root: Path, language: str) -> Iterator[Utterance | Problem]:
-    """The test split of the language, from the release, a folder above it, or the language's own folder."""
+    """The test split of the language, from the release, a folder above it, or the language's own folder.
+
+    The path of another table, such as `es/train.tsv`, reads that split instead.
+    """
+    table = root.name if root.is_file() else "test.tsv"
+    root = root.parent if root.is_file() else root
 
     def is_language(folder: Path) -> bool:
-        if not (folder / "test.tsv").is_file():
+        if not (folder / table).is_file():
             return False
         locale = folder.name.lower().partition("-")[0]
         return folder == root or locale == language  # a folder that was pointed at may have any name
 
     for folder in find_folder(root, is_language):
         clips = {path.name for path in (folder / "clips").iterdir()} if (folder / "clips").is_dir() else set()
-        with (folder / "test.tsv").open(newline="", encoding="utf-8") as file:
+        with (folder / table).open(newline="", encoding="utf-8") as file:
             rows = csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE)
             columns = pick_columns(rows.fieldnames or ())
             others = other_columns(rows.fieldnames or (), columns, str(folder / "test.tsv"))
             for row in rows:
                 path = row["path"] if row["path"].endswith(".mp3") else row["path"] + ".mp3"
                 if path not in clips:
-                    yield Problem(path, f"transcript without audio ({folder / 'test.tsv'}, line {rows.line_num})")
+                    yield Problem(path, f"transcript without audio ({folder / table}, line {rows.line_num})")
                     continue
                 values = {field: row.get(column) for field, column in columns.items()}
                 # The locale may be regional (`es-419`); the benchmark's language is what was asked for.

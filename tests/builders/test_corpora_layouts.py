@@ -350,3 +350,69 @@ def test_chime(chime, scenario, file, missing):
 def test_chime_clock():
     assert seconds("1:02:03.45") == pytest.approx(3723.45)
     assert seconds(12.5) == 12.5
+
+
+# Common Voice 7.0 and SBCSAE, as OOD-ASR selects them
+
+
+@pytest.mark.parametrize(
+    ("language", "locale", "rows", "texts"),
+    [
+        (
+            "es",
+            "es",
+            [("¿Dónde está, señor?", "mexicano"), ("Hola", "andino"), ("Nada", ""), ("Es しらゴ", "mexicano")],
+            ["DÓNDE ESTÁ SEÑOR"],
+        ),
+        ("zh", "zh-CN", [("我 说「你好」。", ""), ("我 说 OK", ""), ("カ 我", "")], ["我说你好"]),
+        ("ar", "ar", [("هل تسمعني؟", ""), ("Windows هل", "")], ["هل تسمعني"]),
+    ],
+)
+def test_common_voice_7_as_s3prl_selects_it(tmp_path, language, locale, rows, texts):
+    root = tmp_path / "cv-corpus-7.0-2021-07-21"
+    header = "client_id path sentence up_votes down_votes age gender accent locale segment"
+    for split in ("test", "train"):
+        lines = ["\t".join(header.split())]
+        for number, (sentence, accent) in enumerate(rows):
+            name = f"common_voice_{locale}_{split}{number}.mp3"
+            sound(root / locale / "clips" / name, rate=32_000, format="MP3")
+            lines.append("\t".join(("c", name, sentence, "2", "0", "", "", accent, locale, "")))
+        write(root / locale / f"{split}.tsv", "\n".join(lines) + "\n")
+    assert [clip.text for clip in open_corpus(root, language, "cv7")] == texts
+    (clip,) = open_corpus(root / locale / "train.tsv", language, "cv7")
+    assert clip.id == f"common_voice_{locale}_train0"
+    assert clip.language == language
+
+
+TRN = """0.00 3.00\tLENORE: \t... So you don't need to go,
+3.00 4.00\tborrow= equipment (H) from anybody.
+4.00 6.50 LYNNE:\tWell,
+6.00 7.00\t\tI know it.
+8.00 9.00\t[two at] once
+9.00 9.05\ttoo short
+10.00\t11.50\tDORIS:\tYou're <X right X>
+12.00\t13.00\tDORIS:\tthat's twenty-five.
+14.00 15.00\tsaid XX here
+16.00 40.00\tmuch too long to be one unit
+40.00 41.00\t(TSK) .. %Uh ~Mary said so!
+"""
+
+
+def test_sbcsae_lines_that_overlap_or_are_uncertain_are_left_out(tmp_path):
+    """The two lines from 4 to 7 s overlap, so neither is used, as in the published script."""
+    root = tmp_path / "SBCSAE"
+    for number in (1, 50, *range(54, 61)):
+        write(root / "trn" / f"SBC{number:03}.trn", TRN if number in (1, 54) else "")
+        sound(root / "mp3" / f"{number:02}.mp3", duration_s=45 if number == 54 else 1, rate=22_050, format="MP3")
+    (root / "mp3/60.mp3").unlink()
+    corpus = open_corpus(tmp_path, "en", "sbcsae")
+    assert [(clip.id, clip.text) for clip in corpus] == [
+        ("SBC054_000000-000300", "SO YOU DON'T NEED TO GO"),
+        ("SBC054_000300-000400", "BORROW EQUIPMENT FROM ANYBODY"),
+        ("SBC054_001200-001300", "THAT'S TWENTY FIVE"),
+        ("SBC054_004000-004100", "UH MARY SAID SO"),
+    ]
+    assert [problem.where[-6:] for problem in corpus.problems] == ["60.mp3"]
+    assert abs(len(next(iter(corpus)).load()) - 3 * 16_000) < 100
+    assert not corpus.derivatives_allowed
+    assert next(iter(open_corpus(root, "en", "sbcsaetrain"))).id == "SBC001_000000-000300"

@@ -8,6 +8,7 @@ import pytest
 
 from srb.builders.scenarios import find
 from srb.cli.main import main
+from srb.core.errors import UserError
 from srb.core.names import parse
 from srb.diagnosis import suites
 from srb.diagnosis.suites import SUITES, Suite, load
@@ -89,3 +90,65 @@ def test_a_suite_that_was_made_whole_is_no_suite_any_more(small, tmp_path):
     assert all("suite" not in entry and entry["content_sha256"] for entry in entries)
     assert main(["score", "runs/echo"]) == 0
     assert json.loads((tmp_path / "runs/echo/results.json").read_text())["suite"] is None
+
+
+def test_ood_takes_its_corpora_and_those_to_compare_with():
+    ood = load("ood")
+    given = [("es", "cv7"), ("en", "sbcsae"), ("en", "librispeech"), ("en", "mine"), ("fr", "mls")]
+    assert ood.configs(given) == ["es-cv7_clean", "en-sbcsae_clean", "en_clean"]
+    with pytest.raises(UserError, match="es-cv7, zh-cv7, ar-cv7, en-sbcsae"):
+        ood.configs([("en", "librispeech")])
+
+
+def test_the_ood_average_is_the_papers():
+    """SUPERB-SG, Table 9, HuBERT Base: 37.15, 26.23, 54.94, 68.41, average 46.69 (46.68 by the rounded rates)."""
+    from srb.metrics.ood_table import ood_rows
+
+    rates = {"es-cv7_clean": 37.15, "zh-cv7_clean": 26.23, "ar-cv7_clean": 54.94, "en-sbcsae_clean": 68.41}
+    rates["en_clean"] = 6.42
+    result = {"configs": {name: {"wer": {"value": rate}} for name, rate in rates.items()}}
+    rows = ood_rows(result, load("ood").about["corpora"])
+    assert rows[1][:2] == ("zh CER", "26.23")
+    assert rows[3] == ("spon WER", "68.41", "6.42", "61.99")
+    assert rows[4][0] == "AVG"
+    assert float(rows[4][1]) == pytest.approx(46.69, abs=0.015)
+    del result["configs"]["ar-cv7_clean"]
+    assert ood_rows(result, load("ood").about["corpora"])[4][1] == "-"
+
+
+def test_ood_from_corpora_to_the_table(tmp_path, capsys):
+    """Two of its corpora, a stand-in for a recogniser, every stage by its command."""
+    import numpy as np
+    import soundfile
+
+    noise = np.random.default_rng(0).uniform(-0.3, 0.3, 16_000 * 5)
+    (tmp_path / "SBCSAE/trn").mkdir(parents=True)
+    (tmp_path / "SBCSAE/mp3").mkdir()
+    for number in range(54, 61):
+        (tmp_path / f"SBCSAE/trn/SBC{number:03}.trn").write_text("0.00 1.50\tso they say.\n2.00 4.00\tthat it was\n")
+        soundfile.write(tmp_path / f"SBCSAE/mp3/{number:02}.mp3", noise, 16_000, format="MP3")
+    clips = tmp_path / "cv/zh-CN/clips"
+    clips.mkdir(parents=True)
+    soundfile.write(clips / "a.mp3", noise, 16_000, format="MP3")
+    head = ["client_id", "path", "sentence", "up_votes", "down_votes", "age", "gender", "accent", "locale", "segment"]
+    lines = ["\t".join(head), "\t".join(["c", "a.mp3", "我说你好", "2", "0", "", "", "", "zh-CN", ""])]
+    (tmp_path / "cv/zh-CN/test.tsv").write_text("\n".join(lines) + "\n")
+    said = "['我说 你' if language == 'zh' else 'so they say'] * len(clips)"
+    (tmp_path / "heard.py").write_text(f"def heard(clips, rate, language):\n    return {said}\n")
+    corpora = ["--corpus", f"zh-cv7={tmp_path / 'cv'}", "--corpus", f"en-sbcsae={tmp_path / 'SBCSAE'}"]
+    import sys
+
+    sys.path.insert(0, str(tmp_path))
+    try:
+        run = ["run", "--model", "python:heard:heard", "--suite", "ood", *corpora, "--out", str(tmp_path / "runs")]
+        assert main([*run, "--quiet", "--perturb-workers", "1", "--name", "m"]) == 0
+    finally:
+        sys.path.remove(str(tmp_path))
+    assert main(["score", str(tmp_path / "runs/m")]) == 0
+    capsys.readouterr()
+    assert main(["table", "--ood", str(tmp_path / "runs/m")]) == 0
+    shown = {line.split()[0]: line.split() for line in capsys.readouterr().out.splitlines() if line.strip()}
+    assert shown["zh"][1:3] == ["CER", "25.00"]
+    assert shown["spon"][1:3] == ["WER", "50.00"]
+    assert main(["ls", "--suite", "ood"]) == 0
+    assert "SBCSAE" in capsys.readouterr().out
