@@ -22,6 +22,7 @@ class TargetOptions:
     compiled: bool = False
     eot: int | None = None
     threads: int | None = None
+    judge: str | None = None  # of transfer_cw: the model whose transcripts choose the candidate
 
     @property
     def unusual(self) -> dict[str, Any]:
@@ -36,6 +37,7 @@ def open_target(options: TargetOptions) -> Any:
 
     from srb.attacks.differentiable.ensemble import joined
     from srb.attacks.differentiable.open_view import open_view
+    from srb.attacks.transfer_cw import judged_by
 
     if options.threads:
         torch.set_num_threads(options.threads)
@@ -45,7 +47,11 @@ def open_target(options: TargetOptions) -> Any:
     if options.attack in NEEDS_NO_GRADIENT:
         return recognisers[0]
     dtype = getattr(torch, options.precision) if options.precision else None
-    view = joined([open_view(recogniser, eot=options.eot, precision=dtype) for recogniser in recognisers])
+    views = [open_view(recogniser, eot=options.eot, precision=dtype) for recogniser in recognisers]
+    if options.attack == "transfer_cw":
+        view = judged_by(views, open_model(options.judge, device=options.device) if options.judge else None)
+    else:
+        view = joined(views)
     if options.compiled:
         view.compile()
     return view

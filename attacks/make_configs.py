@@ -20,7 +20,7 @@ from srb.attacks.differentiable.ensemble import Ensemble
 from srb.attacks.export import ConfigOwner, ExportedConfig, ExportOptions, export
 from srb.attacks.gradient_loop import Attack, Attacked
 from srb.attacks.language import LanguageFit
-from srb.attacks.registry import TARGETED, AttackOptions, check_severities, make_attack
+from srb.attacks.registry import TARGETED, TRANSFER, AttackOptions, check_severities, make_attack
 from srb.attacks.transfer import Cell, Column, matrix, write_matrix
 from srb.attacks.universal import Perturbation, UniversalFit, fit_key, refuse_overlap
 from srb.builders.scenarios import SCENARIOS
@@ -50,6 +50,7 @@ class AttackRequest:
     compiled: bool = False
     eot: int | None = None
     threads: int | None = None
+    judge: str | None = None
     engine: str = "local"
     workers: int | None = None
     dev: str | None = None
@@ -59,7 +60,7 @@ class AttackRequest:
 
     def target(self, specs: list[str]) -> TargetOptions:
         """What is opened for an attack on these models."""
-        shared = {key: getattr(self, key) for key in ("device", "precision", "compiled", "eot", "threads")}
+        shared = {key: getattr(self, key) for key in ("device", "precision", "compiled", "eot", "threads", "judge")}
         return TargetOptions(self.attack, tuple(specs), **shared)
 
     def clean(self) -> Config:
@@ -73,10 +74,13 @@ class AttackRequest:
             raise UserError("--limit and --batch-size are 1 or more")
         if self.options.eps is not None and self.attack == "pgd" and self.options.norm != "linf":
             raise UserError("--eps is the radius of --norm linf; an l2 ball is given by the severity's SNR")
-        if self.attack == "transfer":
+        if self.judge and self.attack != "transfer_cw":
+            raise UserError("--judge is the model whose transcripts choose among the candidates of transfer_cw")
+        if self.attack in TRANSFER:
             if not self.proxies or not self.models:
                 raise UserError(
-                    "'transfer' fits on --proxy models and scores on --model ones; give both, each as often as needed"
+                    f"'{self.attack}' fits on --proxy models and scores on --model ones; "
+                    "give both, each as often as needed"
                 )
         elif self.attack not in NEEDS_NO_MODEL and len(self.models) != 1:
             raise UserError(f"'{self.attack}' attacks one model: --model hf:openai/whisper-tiny.en")
@@ -121,7 +125,7 @@ def _make_configs(
         configs = []
         for severity in check_severities(request.attack, request.severities):
             perturbation = _perturbation(request, severity, target, clean, progress)
-            attack = make_attack(request.attack, severity, request.options, perturbation)
+            attack = make_attack(request.attack, severity, request.options, perturbation, request.judge)
             label = f"{request.attack} sev{severity}" if severity else request.attack
             tick = progress.stage(label, len(clean.rows[: request.export.limit]))
             configs.append(
@@ -256,7 +260,7 @@ def transfer_matrices(
     target = request.options.target[0] if request.options.target else None
     matrices = {}
     for severity, of_severity in columns.items():
-        path = request.out / f"transfer_sev{severity}.json"
+        path = request.out / f"{request.attack}{f'_sev{severity}' if severity else ''}.json"
         matrices[path] = matrix(of_severity, models, target, request.export.limit)
         write_matrix(path, matrices[path])
     return configs, matrices

@@ -10,7 +10,8 @@ from srb.attacks.gradient_loop import Attack
 from srb.builders.scenarios import SCENARIOS
 from srb.core.errors import UserError
 
-TARGETED = ("cw", "psychoacoustic")  # they make the model write one of some targets
+TRANSFER = ("transfer", "transfer_cw")  # fitted on proxies, scored on other models
+TARGETED = ("cw", "psychoacoustic", "transfer_cw")  # they make the model write one of some targets
 
 
 @dataclass
@@ -29,6 +30,7 @@ class AttackOptions:
     stop: float | None = None
     transcribe_every: int | None = None
     epochs: int | None = None
+    dropout: bool = True
     seed: str = ""
 
     def given(self, *names: str) -> dict[str, Any]:
@@ -36,7 +38,9 @@ class AttackOptions:
         return {name: getattr(self, name) for name in names if getattr(self, name) is not None}
 
 
-def make_attack(name: str, severity: int, options: AttackOptions, perturbation: Any = None) -> Attack:
+def make_attack(
+    name: str, severity: int, options: AttackOptions, perturbation: Any = None, judge: str | None = None
+) -> Attack:
     """The attack of that name at a severity; `perturbation` is the fitted one that a universal attack adds."""
     from srb.attacks.auto import Auto
     from srb.attacks.cw import TARGETS, CarliniWagner
@@ -46,6 +50,7 @@ def make_attack(name: str, severity: int, options: AttackOptions, perturbation: 
     from srb.attacks.pgd import Pgd
     from srb.attacks.psychoacoustic import Psychoacoustic
     from srb.attacks.transfer import Transfer
+    from srb.attacks.transfer_cw import TransferCw
     from srb.attacks.universal import Universal
 
     snr_db = SCENARIOS[name].value(severity)
@@ -55,7 +60,10 @@ def make_attack(name: str, severity: int, options: AttackOptions, perturbation: 
         common["target"] = options.target[0]
     if name in TARGETED:
         chosen = options.given("eps", "steps", "transcribe_every", "regularisation")
-        cw = CarliniWagner(targets=tuple(options.target) or TARGETS, **chosen)
+        targets = tuple(options.target) or TARGETS
+        if name == "transfer_cw":
+            return TransferCw(targets, dropout=options.dropout, judge=judge, **chosen)
+        cw = CarliniWagner(targets=targets, **chosen)
         return cw if name == "cw" else Psychoacoustic(cw, **options.given("steps", "transcribe_every"))
     assert at_snr is not None
     if name == "auto":

@@ -61,11 +61,11 @@ class Cell:
 
 
 def score(
-    model: Recogniser, clips: Sequence[tuple[AttackClip, np.ndarray]], target: str | None = None
+    model: Recogniser, clips: Sequence[tuple[AttackClip, np.ndarray]], targets: Sequence[str | None] = ()
 ) -> tuple[float, float]:
     """Mean success and WER of a model on perturbed clips: min(WER, 1), or max(1 - WER to the target, 0)."""
     errors, successes = [], []
-    for clip, pcm in clips:
+    for (clip, pcm), target in zip(clips, targets or [None] * len(clips), strict=True):
         hypotheses = model.transcribe([to_float(pcm)], 16_000, clip.language)
         error = word_errors([clip.text], hypotheses, clip.language)[0]
         errors.append(error)
@@ -114,10 +114,14 @@ def matrix(
 ) -> list[Cell]:
     """Every model on every column's config: success rates, related pairs marked."""
     cells = []
+    # The clean clips are judged by the targets that they had elsewhere.
+    rows = [row for column in columns for row in column.config.rows]
+    targets = {row.id: row.attack["target"] for row in rows if "target" in row.attack}
     for column in columns:
         clips = [(clip, to_pcm16(clip.samples)) for clip in clips_of(column.config, limit)]
+        wanted = [target or targets.get(clip.id) for clip, _ in clips]
         for name, model in models.items():
-            success, wer = score(model, clips, target)
+            success, wer = score(model, clips, wanted)
             ties = [tie for proxy in column.proxies if (tie := related(model, proxy))]
             tie = "same" if "same" in ties else ties[0] if ties else None
             cells.append(Cell(name, column.label, success, wer, tie))

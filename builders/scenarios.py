@@ -301,6 +301,7 @@ _ROWS = (
     _attack("auto", "adv_auto", "Croce and Hein", *ATTACK_SNR_DB, what="the worst of an ensemble without knobs"),
     _attack("genetic", "adv_other", OLIVIER, *ATTACK_SNR_DB, what="genetic, by queries alone"),
     _attack("transfer", "adv_other", OLIVIER, *ATTACK_SNR_DB, what="PGD on proxy models"),
+    _attack("transfer_cw", "adv_other", OLIVIER, what="targeted, on proxy models, for others"),
     _attack("cw", "adv_other", OLIVIER, what="targeted, as faint as it gets"),
     _attack("psychoacoustic", "adv_other", "Qin 2019", what="targeted, under the masking threshold"),
     _attack("language", "adv_other", OLIVIER, 45, what="Whisper mistakes the language"),

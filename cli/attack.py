@@ -17,6 +17,7 @@ EPILOG = """examples:
   srb attack genetic --model pocketsphinx --config en-demo_clean --severity 4 --limit 10
   srb attack kenansville --config en_clean
   srb attack transfer --proxy hf:A --proxy 'hf:A + hf:B' --model hf:C --model hf:D --config en_clean --severity 2
+  srb attack transfer_cw --proxy 'hf:A + hf:B' --judge hf:C --model hf:D --config en_clean --limit 85
 An attack that was interrupted goes on where it stopped when the same command is given again."""
 
 
@@ -29,6 +30,12 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     add("attack", choices=names, metavar="ATTACK", help=", ".join(names))
     add("--model", action="append", default=[], metavar="M", help="the model to attack (transfer: to score), as in run")
     add("--proxy", action="append", default=[], metavar="M", help="transfer: fit on this model, or on 'M + M'")
+    add(
+        "--judge",
+        metavar="M",
+        help="transfer_cw: the model that chooses the candidate (default: the first proxy)",
+    )
+    add("--no-dropout", action="store_true", help="transfer_cw: proxies as they transcribe (default: with dropout)")
     add("--config", required=True, help="the clean config whose clips are attacked")
     add("--data", default="srb", help="where it is: a built folder, the datasets cache, the Hub (default: srb)")
     add("--severity", type=int, nargs="+", metavar="N", help="1 is the mildest (default: all)")
@@ -90,13 +97,14 @@ def run(args: argparse.Namespace) -> int:
     if find_spec("torch") is None:
         raise UserError(f"attacks need torch: {install_hint('attacks')}")
     from srb.attacks.make_configs import make_configs, transfer_matrices
+    from srb.attacks.registry import TRANSFER
     from srb.attacks.transfer import as_table
     from srb.core.progress import progress
 
     request = _request(args)
     matrices: dict[Path, Any] = {}
     with progress(args.quiet) as bar:
-        if args.attack == "transfer":
+        if args.attack in TRANSFER:
             configs, matrices = transfer_matrices(request, _Bars(bar))
         else:
             configs = make_configs(request, _Bars(bar))
@@ -130,7 +138,7 @@ def _request(args: argparse.Namespace) -> Any:
         compiled=args.compile,
         out=Path(args.out),
         perturbation=Path(args.perturbation) if args.perturbation else None,
-        options=taken(AttackOptions, random_start=not args.no_random_start),
+        options=taken(AttackOptions, random_start=not args.no_random_start, dropout=not args.no_dropout),
         export=taken(ExportOptions, skip_bad_clips=args.on_error == "skip"),
     )
 

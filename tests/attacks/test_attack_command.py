@@ -244,3 +244,15 @@ def test_mixed_precision_keeps_the_bound_and_is_written_down(tone_data) -> None:
     assert all((snr_db(clean[row["id"]], read(row["audio"]["bytes"])) or 0) >= 20 for row in rows)
     assert {one["precision"] for one in facts} == {"bfloat16"}
     assert np.mean([one["wer_after"] for one in facts]) > np.mean([one["wer_before"] for one in facts])
+
+
+def test_transfer_cw_makes_a_config_and_a_matrix_of_targets(tone_data, capsys) -> None:  # noqa: F811
+    words = ["--proxy", "python:small:Ctc", "--judge", "python:small:Seq2Seq", "--model", "python:small:Ctc"]
+    assert attack(tone_data, "transfer_cw", *words, "--limit", "2", *FAST, *TWO) == 0
+    rows = [json.loads(row["parameters"]) for row in rows_of(tone_data, "en-tones_transfer_cw-small-Ctc")]
+    assert {row["target"] for row in rows} <= {"ba", "ba dc"}
+    assert {(row["judge"], row["dropout"]) for row in rows} == {("python:small:Seq2Seq", True)}
+    cells = json.loads((tone_data / "transfer_cw.json").read_text())
+    assert [cell["proxy"] for cell in cells] == ["clean", "small-Ctc"]
+    assert attack(tone_data, "pgd", "--model", "python:small:Ctc", "--judge", "python:small:Ctc") == 2
+    assert "transfer_cw" in capsys.readouterr().err

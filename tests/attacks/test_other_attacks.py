@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -25,6 +27,7 @@ from srb.attacks.transfer import (  # noqa: E402
     as_table,
     related,
 )
+from srb.attacks.transfer_cw import TransferCw, dropout_on, judged_by  # noqa: E402
 from srb.attacks.universal import Perturbation, Universal, UniversalFit, refuse_overlap  # noqa: E402
 from srb.builders.perturb.kenansville import kenansville  # noqa: E402
 from srb.core.audio import to_pcm16  # noqa: E402
@@ -116,6 +119,30 @@ def test_psychoacoustic_says_the_target_and_is_heard_less(view) -> None:
     heard = [(above_threshold(o.clip.samples, to_float(o.pcm)), o.facts["first_above_threshold"]) for o in reached]
     assert all(after <= before + 1e-4 for after, before in heard)
     assert np.mean([after for after, _ in heard]) < 0.9 * np.mean([before for _, before in heard])
+
+
+def test_transfer_cw_keeps_what_the_judge_reads_best_and_does_not_depend_on_the_batch() -> None:
+    proxies = [open_view(recogniser(seed)) for seed in (0, 5)]
+    view = judged_by(proxies, recogniser(0))
+    attack = TransferCw(("ba dc",), eps=0.3, learning_rate=0.5, regularisation=0.01, steps=40, transcribe_every=5)
+    clips = [clip_of(seed) for seed in range(4)]
+    found = attack.run(view, clips)
+    assert np.mean([one.facts["success"] for one in found]) > 0.7
+    assert all(attack.bound.holds(one.clip.samples, one.pcm) for one in found)
+    (alone,) = attack.run(view, clips[2:3])
+    assert np.abs(alone.pcm.astype(int) - found[2].pcm).max() <= 1
+    stranger = judged_by(proxies, recogniser(7))
+    (judged,) = replace(attack, steps=5).run(stranger, clips[:1])
+    assert recogniser(7).transcribe([to_float(judged.pcm)], 16_000, "en") == [judged.facts["prediction_after"]]
+
+
+def test_dropout_is_on_for_the_gradient_alone() -> None:
+    layer = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.Dropout(0.5), torch.nn.BatchNorm1d(4)).eval()
+    view = open_view(recogniser())
+    view.model = layer
+    with dropout_on(view):
+        assert [part.training for part in layer] == [False, True, False]
+    assert [part.training for part in layer] == [False, False, False]
 
 
 def test_cw_reaches_its_target_and_then_gets_fainter(view) -> None:
