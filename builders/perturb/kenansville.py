@@ -15,24 +15,34 @@ def kenansville(samples: Samples, rate: int, snr_db: float, rng: np.random.Gener
     from scipy import fft
 
     spectrum = fft.rfft(samples.astype(float))
-    # Parseval: every bin but the first and, of an even number of samples, the last stands for two
-    twice = np.full(len(spectrum), 2.0)
-    twice[0] = 1.0
-    if len(samples) % 2 == 0:
-        twice[-1] = 1.0
-    power = twice * np.abs(spectrum) ** 2
-    order = np.argsort(power, kind="stable")
-    lost = np.cumsum(power[order])
+    order, lost = _weakest_first(spectrum, len(samples))
     allowed = lost[-1] * 10 ** (-snr_db / 10)
     count = int(np.searchsorted(lost, allowed, side="right"))
+    del lost  # of an hour each of these arrays takes 230 MB or more
     while True:
         kept = spectrum.copy()
         kept[order[:count]] = 0
-        filtered = _stored(fft.irfft(kept, len(samples)))
-        if count == 0 or np.sum((filtered - samples) ** 2) <= allowed / len(samples):
+        filtered = _stored(fft.irfft(kept, len(samples), overwrite_x=True))
+        del kept
+        if count == 0 or _energy(filtered - samples) <= allowed / len(samples):
             return filtered.astype(np.float32) if count else samples.copy()
         count -= max(1, count // 500)  # rounding took the rest of what is allowed
 
 
+def _weakest_first(spectrum: np.ndarray, length: int) -> tuple[np.ndarray, np.ndarray]:
+    """The bins of a real signal's spectrum in the order of their power, and the power of so many of them together."""
+    power = np.abs(spectrum)
+    np.square(power, out=power)
+    # Parseval: every bin but the first and, of an even number of samples, the last stands for two
+    power[1 : len(power) - (length % 2 == 0)] *= 2
+    order = np.argsort(power, kind="stable")
+    power = power[order]
+    return order, np.cumsum(power, out=power)
+
+
+def _energy(difference: np.ndarray) -> float:
+    return float(np.sum(np.square(difference, out=difference)))
+
+
 def _stored(samples: np.ndarray) -> np.ndarray:
-    return to_pcm16(np.clip(samples, -1, 1).astype(np.float32)) / 32768.0
+    return to_pcm16(np.clip(samples, -1, 1, out=samples).astype(np.float32)) / 32768.0
