@@ -30,6 +30,9 @@ def add_scoring_options(parser: argparse.ArgumentParser) -> None:
         metavar="CSV",
         help="more of what may be written in several ways, for WER lenient (docs/metrics.md)",
     )
+    parser.add_argument(
+        "--embeddings", metavar="FOLDER", help="a sentence-embedding model: how far the meaning is from what was said"
+    )
     parser.add_argument("--unit", choices=("word", "char", "char-nospace"), help="default: what the language calls for")
     parser.add_argument(
         "--table", dest="difficulty", default="paper-table3", help="difficulty table: a name, or the path of a CSV file"

@@ -18,7 +18,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     form.add_argument("--streaming", action="store_true", help="latency and stability of streamed runs")
     form.add_argument("--ood", action="store_true", help="error rates out of domain, as of `srb run --suite ood`")
     form.add_argument("--adversarial", action="store_true", help="success of the attacks that a run was tested with")
-    form.add_argument("--lenient", action="store_true", help="WER strict and WER lenient of every config")
+    form.add_argument("--lenient", action="store_true", help="WER strict and lenient, and semantic error")
     form.add_argument("--confidence", action="store_true", help="does it know when it fails: ECE and AUC per config")
     parser.add_argument(
         "--by",
@@ -94,11 +94,10 @@ def print_lenient(results: list) -> None:
         raise UserError("these results have no WER lenient; score them again with `srb score`")
     for result in results:
         scored = {config: entry for config, entry in result["configs"].items() if entry.get("wer_lenient")}
-        rows = [
-            (config, cell_text(entry["wer"], True), cell_text(entry["wer_lenient"], True))
-            for config, entry in scored.items()
-        ]
-        _print_rows(result["model"], ("config", "WER strict", "WER lenient"), rows)
+        heads = {"wer": "WER strict", "wer_lenient": "WER lenient", "semantic_error": "semantic error"}
+        shown = [key for key in heads if any(entry.get(key) for entry in scored.values())]
+        rows = [(config, *(cell_text(entry.get(key), True) for key in shown)) for config, entry in scored.items()]
+        _print_rows(result["model"], ("config", *(heads[key] for key in shown)), rows)
 
 
 def print_confidence(results: list) -> None:

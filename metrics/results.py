@@ -25,7 +25,7 @@ from srb.core.errors import UserError
 from srb.core.files import write_atomically
 from srb.core.json_shapes import read_object
 from srb.core.names import ConfigName, parse
-from srb.metrics import aggregate, attack_success, bootstrap, calibration, conventions, difficulty, integrity
+from srb.metrics import aggregate, attack_success, bootstrap, calibration, conventions, difficulty, integrity, semantic
 from srb.metrics.aggregate import MEASURES, ConfigCounts, ConfigScore, Mean
 from srb.metrics.groups import log2_ratio, split
 from srb.metrics.results_shape import RESULTS
@@ -41,7 +41,7 @@ RUN_KEYS = ("spec", "adapter", "target", "asked", "revision", "options", "data",
 CONFIG_KEYS = ("language", "corpus", "scenario", "severity", "category", "source", "bank", "benchmark_version")
 VERSION = "scenario_version"  # only of a scenario that has changed since its first version
 HASHES = ("content_sha256", "rows_sha256")
-LATER_OPTIONS = frozenset({"conventions"})  # older results do not have them
+LATER_OPTIONS = frozenset({"conventions", "embeddings"})  # older results do not have them
 PARTS = ("configs", "reject", "untranscribed")  # of a result, each an object from config to its entry
 Json = dict[str, Any]
 
@@ -59,6 +59,7 @@ class Options:
     level: float = 0.95
     seed: int = 0
     conventions: str | None = None  # a file with equivalences of one's own, for WER lenient
+    embeddings: str | None = None  # the folder of a sentence-embedding model, for the semantic error
 
     def as_json(self) -> Json:
         """The options as a results file has them; one that came later stands there only if it was used."""
@@ -126,6 +127,7 @@ def results(run: Run, options: Options = Options()) -> Json:
         seed=options.seed,
     )
     hashes = _file_hashes(run)
+    embedder = semantic.open_embedder(options.embeddings) if options.embeddings else None
     summaries = aggregate.summarise(own_scores(run, scores))
     return {
         "schema": SCHEMA,
@@ -137,6 +139,7 @@ def results(run: Run, options: Options = Options()) -> Json:
             "normaliser": versions(options.normaliser)["normaliser"],
             "difficulty": {"name": table.name, "sha256": hashlib.sha256(table.to_csv().encode()).hexdigest()},
             **_own_conventions(options),
+            **({"embeddings": {"model": embedder.folder.name, "revision": embedder.revision}} if embedder else {}),
         },
         "suite": _suite(read.values()),
         "failed": sum(predictions.failed for predictions in read.values()),
@@ -152,7 +155,10 @@ def results(run: Run, options: Options = Options()) -> Json:
             for language, summary in summaries.items()
         },
         "configs": {
-            score.config: _config(score, counts[score.config], speech[score.config], hashes, options)
+            score.config: {
+                **_config(score, counts[score.config], speech[score.config], hashes, options),
+                **_semantic(counts[score.config], speech[score.config], options, embedder),
+            }
             for score in scores
         },
         "reject": {
@@ -240,12 +246,26 @@ def _lenient(counts: ConfigCounts, predictions: Predictions, options: Options) -
     if versions(options.normaliser, options.unit, language)["unit"] != "word":
         return {}
     written = ["" if text is None else text for text in predictions.column("pred_text")]
-    said = predictions.column("text")
+    said = [text or "" for text in predictions.column("text")]
     errors = conventions.lenient_errors(counts.counts, said, written, language, options.conventions)
     draws, lengths = _draw(counts, options), counts.counts.lengths
     span = None if draws is None else bootstrap.interval(error_rate(draws @ errors, draws @ lengths), options.level)
     value = _number(float(error_rate(errors.sum(), lengths.sum())))
     return {"wer_lenient": {"value": value, "interval": span and [_number(v) for v in span]}}
+
+
+def _semantic(
+    counts: ConfigCounts, predictions: Predictions, options: Options, embedder: semantic.Embed | None
+) -> Json:
+    """The mean semantic error, where an embedding model is given."""
+    if embedder is None:
+        return {}
+    written = ["" if text is None else text for text in predictions.column("pred_text")]
+    said = [text or "" for text in predictions.column("text")]
+    errors = semantic.semantic_errors(said, written, embedder)
+    draws = _draw(counts, options)
+    span = None if draws is None else bootstrap.interval(draws @ errors / draws.sum(axis=1), options.level)
+    return {"semantic_error": {"value": _number(float(errors.mean())), "interval": span and [_number(v) for v in span]}}
 
 
 def _confidence(predictions: Predictions) -> Json:

@@ -62,6 +62,7 @@ CONFIG = object_of(
     attack=maybe(dict_of(number)),
     streaming=maybe(dict_of(anything)),
     wer_lenient=maybe(SCORE),
+    semantic_error=maybe(SCORE),
     confidence=maybe(dict_of(nullable(number))),
 )
 RESULTS = object_of(
@@ -79,11 +80,13 @@ RESULTS = object_of(
         unit=nullable(text),
         level=number,
         conventions=maybe(text),
+        embeddings=maybe(text),
     ),
     scoring=object_of(
         normaliser=text,
         difficulty=object_of(name=text, sha256=text),
         conventions=maybe(object_of(file=text, sha256=text)),
+        embeddings=maybe(object_of(model=text, revision=text)),
     ),
     failed=integer,
     suite=nullable(text),

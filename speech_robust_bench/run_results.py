@@ -133,7 +133,7 @@ class Results:
                 low, high = (entry[measure] and entry[measure]["interval"]) or (None, None)
                 value = entry[measure] and entry[measure]["value"]
                 record |= {measure: value, f"{measure}_low": low, f"{measure}_high": high}
-            record["wer_lenient"] = (entry.get("wer_lenient") or {}).get("value")
+            record |= {key: (entry.get(key) or {}).get("value") for key in ("wer_lenient", "semantic_error")}
             record |= {key: (entry.get("confidence") or {}).get(key) for key in ("ece", "auc")}
             records.append(record)
         return records
