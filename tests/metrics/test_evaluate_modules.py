@@ -36,6 +36,7 @@ EXTRA = {
     "lwerr": {"groups": ["female"]},
     "fairness": {"groups": {"gender": ["female"]}},
     "terms": {"terms": ["c"]},
+    "confidence": {"confidences": ["0.9 0.9 0.9 0.2"]},
 }
 
 # evaluate imports all of transformers if it is there, which takes longer than everything else here.
@@ -136,6 +137,7 @@ MORE = {
     "lwerr": {"groups": ["female", "male"]},
     "fairness": {"groups": ["x", "y"]},
     "terms": {"terms": ["c"]},
+    "confidence": {"confidences": [[0.9, 0.9, 0.9, 0.2], [0.8] * 4]},
 }
 
 
@@ -253,7 +255,7 @@ def test_fairness_crosses_columns_and_refuses_weights_for_no_column(here):
 
 
 def test_unknown_metric():
-    with pytest.raises(ValueError, match="there is no metric 'wer'; there are fairness, formatting, lwerr"):
+    with pytest.raises(ValueError, match="there is no metric 'wer'; there are confidence, fairness, formatting"):
         modules.space_files("wer")
 
 
