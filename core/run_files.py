@@ -51,7 +51,7 @@ LIVE = object_of(stream=maybe(_STREAM), words=maybe(list_of(fixed_list(text, num
 _COLUMNS = dict_of(text)
 # what every line holds
 _TEXT, _NUMBER = (str, type(None)), (int, float, type(None))
-_LINE = {
+_LINE: dict[str, Any] = {
     "id": str,
     **dict.fromkeys(("text", "pred_text", "speaker", "gender", "age", "accent", "language", "error", "target"), _TEXT),
     **dict.fromkeys(("duration", "time", "loudness_dbfs"), _NUMBER),
@@ -87,6 +87,7 @@ def parse_line(line: str | bytes) -> dict[str, Any]:
             raise ValueError(f"has an odd {key}")
     if "stream" in content and (problem := LIVE(content)):
         raise ValueError(f"has a {problem}")
-    if "stream" in content or (b"\\u" if isinstance(line, bytes) else "\\u") in line:
+    escaped = b"\\u" in line if isinstance(line, bytes) else "\\u" in line
+    if "stream" in content or escaped:
         json.dumps(content, ensure_ascii=False, allow_nan=False).encode()  # raises for half a character or NaN
     return content

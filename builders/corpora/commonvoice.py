@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from srb.builders.corpora.base import CorpusInfo, FileAudio, Problem, Utterance, find_folder
@@ -57,7 +58,10 @@ def read(root: Path, language: str) -> Iterator[Utterance | Problem]:
                 # The locale may be regional (`es-419`); the benchmark's language is what was asked for.
                 source = FileAudio(str(folder / "clips" / path))
                 clip_id = path.removesuffix(".mp3")
-                yield utterance(values | {"language": language}, source, clip_id, language, column_values(row, others))
+                values |= {"language": language}
+                clip = utterance(values, source, clip_id, language, column_values(row, others))
+                # A sentence that is not there is a mistake of this corpus, and reported as one.
+                yield clip if clip.text else replace(clip, text="")
 
 
 def is_accented(item: Utterance) -> bool:

@@ -41,7 +41,7 @@ def read(root: Path, language: str) -> Iterator[Utterance | Problem]:
     for item in commonvoice.read(root, language):
         if isinstance(item, Problem):
             yield item
-        elif ACCENT.get(language) in (None, item.accent) and (text := suite_text(item.text, language)):
+        elif ACCENT.get(language) in (None, item.accent) and (text := suite_text(item.text or "", language)):
             yield replace(item, text=text)
 
 
