@@ -8,6 +8,8 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from srb.builders.corpora import RECORDED, Corpus, Utterance, open_corpus
+from srb.builders.forced_alignment import LANGUAGE
+from srb.builders.masking import mask_all
 from srb.builders.scenarios import SCENARIOS, Scenario, check_can_perturb, find, missing_packages, perturbations
 from srb.builders.tts import default_engine, speak_all
 from srb.core.errors import UserError, did_you_mean
@@ -33,7 +35,8 @@ class Job:
         """What decides which clips it is made from: language, corpus and, unless they are all of it, the scenario."""
         if self.scenario.name in RECORDED:
             return self.name.language, RECORDED[self.scenario.name].corpus, self.scenario.name
-        return self.name.language, str(self.name.corpus), "tts" if self.scenario.name == "tts" else None
+        made = self.scenario.maker in ("speech synthesis", "masking")
+        return self.name.language, str(self.name.corpus), self.name.level if made else None
 
     @property
     def source(self) -> ConfigName | None:
@@ -44,10 +47,12 @@ class Job:
 def plan(patterns: Iterable[str], sources: Sources, table: Mapping[str, Scenario] = SCENARIOS) -> list[Job]:
     """The configs that names and globs mean, in a fixed order and each once."""
     known = {str(job.name): job for job in available(sources, table)}
+    masked = {str(job.name): job for job in masked_jobs(sources, table)}
     chosen: dict[str, Job] = {}
     for pattern in patterns:
         if any(mark in pattern for mark in "*?["):
-            matching = {name: job for name, job in known.items() if fnmatchcase(name, pattern)}
+            among = known | masked if "masked" in pattern else known
+            matching = {name: job for name, job in among.items() if fnmatchcase(name, pattern)}
             if not matching:
                 corpora = ", ".join(f"{language}-{corpus}" for language, corpus in sources)
                 raise UserError(
@@ -90,6 +95,18 @@ def available(sources: Sources, table: Mapping[str, Scenario] = SCENARIOS) -> li
     return jobs
 
 
+def masked_jobs(sources: Sources, table: Mapping[str, Scenario] = SCENARIOS) -> list[Job]:
+    """The configs with masked words. Only a pattern with that word matches them: each clip has to be aligned."""
+    rows = [row for row in table.values() if row.maker == "masking"]
+    keys = [(language, corpus) for language, corpus in sources if language == LANGUAGE]
+    return [
+        Job(ConfigName(language, row.name, level, corpus), row)
+        for language, corpus in keys
+        for row in rows
+        for level in row.levels
+    ]
+
+
 def job_named(name: str, table: Mapping[str, Scenario] = SCENARIOS) -> Job:
     """The config of that name, checked against the scenario table."""
     parts = parse(name)
@@ -117,7 +134,7 @@ def clips(
     spoken: Path | None = None,
     seed: str = "",
 ) -> tuple[Corpus, list[Utterance]]:
-    """The corpus that a group of configs is made from, and the clips of it: as recorded, or spoken by an engine.
+    """The corpus that a group of configs is made from, and its clips: as recorded, spoken by an engine, or masked.
 
     Spoken clips are kept in the folder `spoken`, if there is one, so that each is synthesised once. `seed` is that of a
     private edition, whose voices are drawn anew.
@@ -125,6 +142,10 @@ def clips(
     language, name, scenario = selection
     corpus = open_corpus(sources.get((language, name)), language, name, scenario)
     chosen = corpus.utterances[:limit]
-    if scenario != "tts":
-        return corpus, chosen
-    return corpus, list(speak_all(chosen, tts or default_engine(language), spoken, seed))
+    if scenario == "tts":
+        return corpus, list(speak_all(chosen, tts or default_engine(language), spoken, seed))
+    if scenario and (level := parse(f"{language}_{scenario}")).scenario in SCENARIOS:
+        row = SCENARIOS[level.scenario]
+        if row.maker == "masking":
+            return corpus, list(mask_all(chosen, row.name, level.severity, row.value(level.severity), seed))
+    return corpus, chosen

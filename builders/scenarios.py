@@ -73,7 +73,7 @@ VALUES: dict[str, tuple[float, float]] = {
     "chorus": (20, 90),  # SoX allows delays of 20 to 100 ms, and the second voice is 10 ms later
 }
 LINK = " + "  # between the steps of a chain
-Maker = Literal["perturbation", "recording", "speech synthesis", "attack"]
+Maker = Literal["perturbation", "recording", "speech synthesis", "masking", "attack"]
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ class Scenario:
     A perturbation is a pure function `(samples, rate, value, rng) -> samples` with its value at each severity; one that
     needs material from a bank names it, and its function takes the recording as a fifth argument. One that begins with
     work that is the same at every severity names it as `prepare`, and its function takes the result as a last argument.
-    The other makers (recordings, speech synthesis, attacks) have no function here.
+    The other makers (recordings, speech synthesis, masking, attacks) have no function here.
 
     A chain has no function either: its severities are other scenarios in the order in which they are applied, written
     as in config names (`rir_sev1 + noise_snr10 + telephone`), and `parts` holds their rows.
@@ -231,6 +231,11 @@ def _attack(name: str, category: str, source: str, *snr_db: float, what: str) ->
     return Scenario(name, category, what, source, None, parameter, snr_db or (None,), maker="attack")
 
 
+def _masked(name: str, fill: str) -> Scenario:
+    what = f"words replaced by {fill}"
+    return Scenario(name, "masked", what, "Amid 2022", None, "words", (1, 2, 4, 8), maker="masking")
+
+
 def _aeq(name: str, function: Callable[..., Any], parameter: str, *values: float, what: str) -> Scenario:
     return Scenario(f"aeq_{name}", "aequevox", what, "AequeVox Table 2", function, parameter, values)
 
@@ -306,6 +311,9 @@ _ROWS = (
     _attack("psychoacoustic", "adv_other", "Qin 2019", what="targeted, under the masking threshold"),
     _attack("language", "adv_other", OLIVIER, 45, what="Whisper mistakes the language"),
     _attack("language_universal", "adv_other", OLIVIER, 40, what="the same, by one perturbation"),
+    # Heard or remembered
+    _masked("masked", "silence"),
+    _masked("masked_noise", "white noise"),
     # Beyond the papers (asked for by Aksenova et al.)
     Scenario("mulaw", "codec", "G.711 mu-law", "ITU-T G.711", codec.mulaw),
     Scenario("alaw", "codec", "G.711 A-law", "ITU-T G.711", codec.alaw),

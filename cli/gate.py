@@ -39,7 +39,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--suite", metavar="NAME", help="instead of configs, a suite that the baseline was run on (srb ls --suite)"
     )
-    parser.add_argument("--clips", type=positive, metavar="N", help="clips to transcribe at most (default: 600)")
+    parser.add_argument("--clips", type=positive, metavar="N", help="clips to transcribe at most (default: 1500)")
     parser.add_argument(
         "--worst", type=float, default=0.0, metavar="R", help="the rise of the noisy WER that is allowed; 0.05 is 5 %%"
     )

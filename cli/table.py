@@ -18,6 +18,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     form.add_argument("--streaming", action="store_true", help="latency and stability of streamed runs")
     form.add_argument("--ood", action="store_true", help="error rates out of domain, as of `srb run --suite ood`")
     form.add_argument("--adversarial", action="store_true", help="success of the attacks that a run was tested with")
+    form.add_argument("--masked", action="store_true", help="how often masked words are written all the same")
     form.add_argument("--lenient", action="store_true", help="WER strict and lenient, and semantic error")
     form.add_argument("--confidence", action="store_true", help="does it know when it fails: ECE and AUC per config")
     parser.add_argument(
@@ -46,6 +47,8 @@ def run(args: argparse.Namespace) -> None:
         return print_lenient(results)
     if args.confidence:
         return print_confidence(results)
+    if args.masked:
+        return print_masked(args.folder, results)
     check_comparable(results)
     if args.by == "dataset":
         tables = [table1.dataset_table(results)]
@@ -118,6 +121,15 @@ def print_ood(results: list) -> None:
 
     for result in results:
         _print_rows(result["model"], HEADS, ood_rows(result, load("ood").about["corpora"]))
+
+
+def print_masked(folders: list[str], results: list) -> None:
+    """One table per model, one row per config with masked words."""
+    from srb.diagnosis.remembered_words import HEADS, masked_rows
+    from srb.metrics.runs import open_run
+
+    for folder, result in zip(folders, results, strict=True):
+        _print_rows(result["model"], HEADS, [row.cells() for row in masked_rows(open_run(folder), result)])
 
 
 def _print_rows(title: str, heads: Sequence[str], rows: Iterable[Sequence[str]]) -> None:

@@ -22,6 +22,7 @@ def _averaged(name: str, title: str, label: str, meaning: str) -> Category:
 
 
 REJECT = "reject"
+MASKED = "masked"
 
 _ROWS = (
     Category("clean", "clean speech, the baseline"),
@@ -44,6 +45,7 @@ _ROWS = (
     Category("noise_other", "noise, beyond the paper"),
     Category("chain", "several degradations, one after the other"),
     Category("extreme", "speech rate and loudness extremes"),
+    Category(MASKED, "words taken out: what is written in their place was not heard"),
     Category(REJECT, "no speech at all: every word is a hallucination"),
     Category("aequevox", "AequeVox fairness transformations"),
     Category("custom", "the user's own"),

@@ -10,7 +10,7 @@ from srb.core.categories import label
 from srb.core.errors import UserError
 from srb.core.escape import for_markdown, for_terminal
 
-CLIPS = 600  # transcriptions at most
+CLIPS = 1500  # transcriptions at most
 BEYOND = 0.1  # the rise above what is allowed that must not be missed
 MOST_CONFIGS = 5  # configs named in a table; the JSON has all
 WORSE, NOT_WORSE, UNDECIDED = "worse", "not worse", "undecided"

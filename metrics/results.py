@@ -25,7 +25,17 @@ from srb.core.errors import UserError
 from srb.core.files import write_atomically
 from srb.core.json_shapes import read_object
 from srb.core.names import ConfigName, parse
-from srb.metrics import aggregate, attack_success, bootstrap, calibration, conventions, difficulty, integrity, semantic
+from srb.metrics import (
+    aggregate,
+    attack_success,
+    bootstrap,
+    calibration,
+    conventions,
+    difficulty,
+    integrity,
+    masked_words,
+    semantic,
+)
 from srb.metrics.aggregate import MEASURES, ConfigCounts, ConfigScore, Mean
 from srb.metrics.groups import log2_ratio, split
 from srb.metrics.results_shape import RESULTS
@@ -222,6 +232,7 @@ def _config(
         "slices": _slices(counts.counts, predictions, _draw(counts, options), options.level),
         **_attack(predictions, options),
         **_confidence(predictions),
+        **_masked(predictions, options),
     }
 
 
@@ -272,6 +283,12 @@ def _confidence(predictions: Predictions) -> Json:
     """Whether the recogniser knows when it fails, of a config whose words have confidences."""
     found = calibration.of_lines(predictions.lines, parse(predictions.config).language)
     return {"confidence": found} if found else {}
+
+
+def _masked(predictions: Predictions, options: Options) -> Json:
+    """How often masked words are written all the same, of a config that has some."""
+    rate = masked_words.of_lines(predictions.lines, options.normaliser, options.replicates, options.level, options.seed)
+    return {"masked": rate} if rate else {}
 
 
 def _empty(counts: Counts) -> int:

@@ -64,6 +64,7 @@ CONFIG = object_of(
     wer_lenient=maybe(SCORE),
     semantic_error=maybe(SCORE),
     confidence=maybe(dict_of(nullable(number))),
+    masked=maybe(object_of(words=integer, written=integer, rate=SCORE)),
 )
 RESULTS = object_of(
     schema=integer,

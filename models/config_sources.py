@@ -26,6 +26,7 @@ import pyarrow.parquet as pq
 
 from srb.builders.manifests import MANIFEST, read_manifest, shard_paths
 from srb.core.audio import RATE, read
+from srb.core.categories import MASKED
 from srb.core.errors import UserError, did_you_mean
 from srb.core.files import path_inside
 from srb.core.language_codes import is_language_code
@@ -66,7 +67,7 @@ class ClipRow:
     gender: str | None
     age: str | None
     accent: str | None
-    attack: Mapping[str, Any] = field(default_factory=dict)  # of an adversarial config: ATTACK_FACTS, as far as known
+    facts: Mapping[str, Any] = field(default_factory=dict)  # ATTACK_FACTS or masked_facts, as far as known
     columns: Columns = ()  # what else the corpus says: region, domain, device, ...
 
 
@@ -158,20 +159,24 @@ class Config:
             durations,
             languages,
             *(column(name) for name in ("speaker", "gender", "age", "accent")),
-            self._attack_facts() or [{}] * count,
+            self._facts() or [{}] * count,
             self._own() if self.own_columns else [()] * count,
             strict=True,
         )
         return [ClipRow(*values) for values in fields]
 
-    def _attack_facts(self) -> list[dict[str, Any]]:
-        """What an attack says of each row: its target, the SNR reached, the share that is heard. Else empty."""
+    def _facts(self) -> list[dict[str, Any]]:
+        """What an attack says of each row (its target, the SNR reached, the share that is heard), or what is masked."""
         needed = ["parameters", "snr_db"]
-        if not parse(self.name).model or not set(needed) <= set(_schema(self.files[0]).names):
+        name = parse(self.name)
+        masked = category_of(name.scenario) == MASKED
+        if not (name.model or masked) or not set(needed) <= set(_schema(self.files[0]).names):
             return []
         tables = [group.read(needed).to_pydict() for group in self.groups]
         rows = [pair for table in tables for pair in zip(table["parameters"], table["snr_db"], strict=True)]
         known = [{**json.loads(text or "{}"), "snr_db": None if snr is None else round(snr, 2)} for text, snr in rows]
+        if masked:
+            return [masked_facts(facts.get("masked")) for facts in known]
         return [{key: facts[key] for key in ATTACK_FACTS if key in facts} for facts in known]
 
     @cached_property
@@ -426,6 +431,11 @@ def our_name(path: str) -> str | None:
     *folders, file = path.split("/")
     split = re.sub(r"(-\d+-of-\d+)?\.parquet$", "", file)
     return next((name for folder in folders if (name := authors_data.ours(folder, split))), None)
+
+
+def masked_facts(places: Any) -> dict[str, str]:
+    """What the prediction of a row is told of its masked words: their places in the transcript, as a text."""
+    return {"masked": " ".join(str(int(place)) for place in places)} if isinstance(places, list | tuple) else {}
 
 
 def category_of(scenario: str) -> str | None:

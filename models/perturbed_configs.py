@@ -32,7 +32,7 @@ from srb.core.errors import UserError
 from srb.core.names import ConfigName
 from srb.core.row_hashes import content_digest, transcripts_digest
 from srb.core.seeding import BENCHMARK_VERSION, later_version
-from srb.models.config_sources import ClipRow, Config
+from srb.models.config_sources import ClipRow, Config, masked_facts
 from srb.models.interface import Clip, cores
 
 # What a worker perturbs at a time, and what waits in memory for the recogniser: bounded in clips and in seconds.
@@ -205,6 +205,7 @@ class PerturbedConfig(Config):
                 item.gender or None,
                 item.age or None,
                 item.accent or None,
+                masked_facts(getattr(item.audio, "masked", None)),
                 columns=item.columns,
             )
             for position, clip in enumerate(self.clips.clips)

@@ -43,7 +43,7 @@ def line_of(config: str, row: ClipRow, outcome: Transcription, clip: Clip | Exce
     }
     if row.columns:
         line["columns"] = dict(row.columns)
-    line |= row.attack
+    line |= row.facts
     line |= {key: value for key, value in outcome.details.items() if key not in line}
     if outcome.error is not None:
         line["error"] = outcome.error

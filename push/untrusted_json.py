@@ -248,6 +248,7 @@ LINE = {
     "snr_db": number(-200, 400, null=True),
     "above_threshold": number(0, 1),
     "word_confidences": words(20_000),
+    "masked": text(10_000, r"(?:\d{1,6}(?: \d{1,6})*)?"),
     "error": text(2_000),
 }
 LINE_NEEDS = ("id", "audio_filepath", "duration", "time", "text", "pred_text")

@@ -1,63 +1,18 @@
-"""Where the words of a clip lie, by forced alignment of its transcript (PocketSphinx, English, offline).
-
-Latencies are counted from the end of a word, so they need to know it. A word that is not in the dictionary is spelled
-by a rough letter-to-sound rule: its neighbours hold it in place.
-"""
+"""Where the words of a config's clips lie: latencies are counted from the end of a word, so they need to know it."""
 
 from __future__ import annotations
 
 import json
-import re
-from functools import cache
 from pathlib import Path
 from typing import Any
 
+from srb.builders.forced_alignment import LANGUAGE, align
 from srb.builders.scenarios import SCENARIOS
-from srb.core.audio import RATE, to_pcm16
 from srb.core.files import write_atomically
 from srb.core.names import parse
 from srb.models.config_sources import ClipRow, Config
-from srb.models.interface import Clip, need
-from srb.models.streaming.session import Word
 
 WordTimes = dict[str, list[list[Any]] | None]  # clip id -> [word, start_s, end_s] of each word, or None if not known
-LANGUAGE = "en"  # of the acoustic model that PocketSphinx carries
-
-FRAMES_PER_S = 100
-_LETTERS = dict(
-    zip(
-        "abcdefghijklmnopqrstuvwxyz",
-        [
-            "AE",
-            "B",
-            "K",
-            "D",
-            "EH",
-            "F",
-            "G",
-            "HH",
-            "IH",
-            "JH",
-            "K",
-            "L",
-            "M",
-            "N",
-            "AO",
-            "P",
-            "K",
-            "R",
-            "S",
-            "T",
-            "AH",
-            "V",
-            "W",
-            "K",
-            "Y",
-            "Z",
-        ],
-        strict=True,
-    )
-)
 
 
 def word_times_of(config: Config, clean: Config, wanted: set[int], store: Path) -> WordTimes:
@@ -91,7 +46,7 @@ def _aligned(clean: Config, rows: list[ClipRow], path: Path) -> WordTimes:
     for window in clean.windows(missing):
         for row in window.rows:
             words = align(window.decode(row), row.text or "")
-            known[row.id] = [[word.text, word.start_s, word.end_s] for word in words] if words else None
+            known[row.id] = [list(word) for word in words] if words else None
     if missing:
         path.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(path, json.dumps({"edition": edition, "words": known}) + "\n")
@@ -105,44 +60,3 @@ def _stored(path: Path, edition: str) -> WordTimes:
         return dict(stored["words"]) if stored["edition"] == edition else {}
     except (OSError, ValueError, KeyError, TypeError):
         return {}
-
-
-def align(clip: Clip, text: str) -> list[Word] | None:
-    """The words of a transcript with their times in a clip at 16 kHz; None where they cannot be found in it."""
-    words = spoken_words(text)
-    decoder = _aligner()
-    if not words or not len(clip):
-        return None
-    for word in words:
-        if decoder.lookup_word(word) is None:
-            decoder.add_word(word, " ".join(_LETTERS[letter] for letter in word if letter in _LETTERS), True)
-    try:
-        decoder.set_align_text(" ".join(words))
-        decoder.reinit_feat()
-        decoder.start_utt()
-        decoder.process_raw(to_pcm16(clip).tobytes(), False, True)
-        decoder.end_utt()
-        segments = [segment for segment in decoder.seg() or () if not segment.word.startswith(("<", "["))]
-    except RuntimeError:  # the transcript does not fit the audio
-        return None
-    if len(segments) != len(words):
-        return None
-    return [
-        Word(word, segment.start_frame / FRAMES_PER_S, (segment.end_frame + 1) / FRAMES_PER_S)
-        for word, segment in zip(words, segments, strict=True)
-    ]
-
-
-def spoken_words(text: str) -> list[str]:
-    """The words of an English transcript as the dictionary has them.
-
-    >>> spoken_words("It wasn't -- so!")
-    ['it', "wasn't", 'so']
-    """
-    return re.findall(r"[a-z]+(?:'[a-z]+)*", text.lower())
-
-
-@cache
-def _aligner() -> Any:
-    pocketsphinx = need("pocketsphinx", "forced alignment", 'pip install -e ".[demo]"')
-    return pocketsphinx.Decoder(samprate=RATE, loglevel="FATAL", lm=None)

@@ -63,7 +63,7 @@ def runs(tmp_path_factory) -> Path:
 
 
 def gate(runs: Path, new: str, **options) -> srb.GateResult:
-    return srb.gate(srb.read_run(runs / new), runs / "main", **options)
+    return srb.gate(srb.read_run(runs / new), runs / "main", **{"clips": 600, **options})
 
 
 def test_a_clear_case_ends_at_the_first_look(runs):
@@ -140,7 +140,9 @@ def test_false_alarms_and_power_over_many_models(runs):
     alarms = {}
     for share in (0.2, 0.24):
         rng = np.random.default_rng(7)
-        results = [decide("new", "main", counts, GateOptions(), partial(random_errors, rng, share)) for _ in range(60)]
+        results = [
+            decide("new", "main", counts, GateOptions(clips=600), partial(random_errors, rng, share)) for _ in range(60)
+        ]
         alarms[share] = sum(not result.passed for result in results)
     assert alarms[0.2] <= 7  # 3 are expected at 5 %, and more than 7 come once in a hundred times
     assert alarms[0.24] >= 57

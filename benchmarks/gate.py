@@ -1,0 +1,145 @@
+"""How often the gate raises a false alarm, how often it finds a rise of 10 %, and what that costs.
+
+    python benchmarks/gate.py RUN [--clips N] [--trials N] [--normaliser srb-numbers-1]
+    srb gate --baseline RUN --model python:benchmarks.gate:Coarse --normaliser srb-numbers-1
+
+The first takes the per-clip errors of a run folder and lets the gate judge new models that are made from them: each
+error is kept with some probability, and each correct word becomes an error with the probability that makes the noisy
+WER what it should be. The recogniser `Coarse` is Moonshine Tiny with the encoder's output rounded to 4 bits, as a
+quantisation that went wrong; `Coarse5` and `Coarse6` have more.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from srb.diagnosis.gate import Pair, choose_configs, decide
+from srb.diagnosis.gate_result import CLIPS, GateOptions, GateResult
+from srb.metrics.aggregate import ConfigCounts
+from srb.metrics.runs import open_run
+
+KEPT = (0.95, 0.8, 0.5)
+RISES = (0.0, 0.05, 0.1, 0.2, 0.5)
+
+
+@dataclass(frozen=True)
+class NewModel:
+    """Errors of a model that is made from the errors of another."""
+
+    old: Mapping[Pair, tuple[int, int]]  # errors, words
+    kept: float
+    added: float
+    rng: np.random.Generator
+
+    def transcribe(self, pairs: Sequence[Pair]) -> dict[Pair, int]:
+        errors, words = np.array([self.old[pair] for pair in pairs]).T
+        right = np.maximum(words - errors, 0)
+        drawn = self.rng.binomial(errors, self.kept) + self.rng.binomial(right, self.added)
+        return dict(zip(pairs, drawn.tolist(), strict=True))
+
+
+def simulate(counts: Sequence[ConfigCounts], kept: float, rise: float, trials: int, clips: int) -> list[GateResult]:
+    """The gate's verdicts on new models whose noisy WER is `rise` above the old one's.
+
+    Each trial has its own seed, so it plays other clips in another order.
+    """
+    old = {
+        (each.config, clip): (int(errors), int(words))
+        for each in counts
+        for clip, errors, words in zip(each.ids, each.counts.errors, each.counts.lengths, strict=True)
+    }
+    errors, words = np.array(list(old.values())).T
+    added = (1 + rise - kept) * errors.sum() / np.maximum(words - errors, 0).sum()
+    return [
+        decide(
+            "new",
+            "old",
+            counts,
+            GateOptions(clips=clips, seed=trial),
+            NewModel(
+                old, kept, added, np.random.default_rng([trial, round(1000 * kept), round(1000 * rise)])
+            ).transcribe,
+        )
+        for trial in range(trials)
+    ]
+
+
+def show(args: argparse.Namespace) -> None:
+    run = open_run(args.run)
+    counts = run.counts(choose_configs(run), normaliser=args.normaliser)
+    print(f"{len(counts)} configs of {len(counts[0].ids)} clips; at most {args.clips} are played; {args.trials} trials")
+    print("| errors kept | rise | alarms | undecided | clips played, mean (median) |\n|---|---|---|---|---|")
+    for kept in KEPT:
+        for rise in RISES:
+            results = simulate(counts, kept, rise, args.trials, args.clips)
+            played = [result.looks[-1].clips for result in results]
+            share = {
+                name: sum(result.verdict == name for result in results) / len(results)
+                for name in ("worse", "undecided")
+            }
+            print(
+                f"| {kept:.0%} | {rise:.0%} | {share['worse']:.1%} | {share['undecided']:.1%} | "
+                f"{np.mean(played):.0f} ({np.median(played):.0f}) |",
+                flush=True,
+            )
+
+
+@dataclass
+class RoundedEncoder:
+    """An onnxruntime session whose output is rounded to a number of bits between its least and its largest value."""
+
+    session: Any
+    bits: int
+
+    def run(self, names: Any, inputs: Any) -> list[np.ndarray]:
+        hidden, *rest = self.session.run(names, inputs)
+        low, high = hidden.min(), hidden.max()
+        step = (high - low) / (2**self.bits - 1)
+        return [(np.round((hidden - low) / step) * step + low).astype(np.float32), *rest]
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.session, name)
+
+
+class Coarse:
+    """Moonshine Tiny with a coarse encoder."""
+
+    bits = 4
+
+    def __init__(self) -> None:
+        from srb.models.interface import open_model
+
+        self.options = {"bits": self.bits}
+        self.model: Any = open_model("moonshine?threads=1")
+        self.model.encoder = RoundedEncoder(self.model.encoder, self.bits)
+
+    def transcribe(self, clips: list[np.ndarray], rate: int, language: str | None) -> list[str]:
+        return self.model.transcribe(clips, rate, language)
+
+
+class Coarse5(Coarse):
+    bits = 5
+
+
+class Coarse6(Coarse):
+    bits = 6
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("run", help="the run folder of the old model")
+    parser.add_argument("--clips", type=int, default=CLIPS)
+    parser.add_argument("--trials", type=int, default=400)
+    parser.add_argument("--normaliser", default="srb-numbers-1")
+    show(parser.parse_args())
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,67 @@
+"""How often masked words are written all the same: counted by hand, scored, tabled, and refused where it is no list."""
+
+import json
+
+import pytest
+from run_folders import write_run
+
+from srb.cli.main import main
+from srb.diagnosis.remembered_words import guess
+from srb.metrics.masked_words import of_lines, written
+from srb.push.untrusted_json import LINE
+
+
+def line(clip: str, text: str, transcript: str, masked: str) -> dict:
+    return {"id": clip, "text": text, "pred_text": transcript, "masked": masked, "language": "en"}
+
+
+def test_a_word_counts_only_at_its_place():
+    said = "the man saw the old dog and the man left"
+    assert written(line("a", said, "the man saw the old dog and the left", "1 8")) == [True, False]
+    assert written(line("a", said, "", "1")) == [False]
+    assert written(line("a", "Well -- seven, or eight!", "well SEVEN or nine", "2 4")) == [True, False]
+    assert written(line("a", "seven or eight", "7 or 9", "0 2"), "srb-numbers-1") == [True, False]
+
+
+def test_the_share_is_over_words_and_its_interval_over_clips():
+    lines = [
+        line(f"c{n}", "one two three four", "one two three" if n % 2 else "one three four", "1 3") for n in range(40)
+    ]
+    rate = of_lines(lines, "srb-paper-1", 1000, 0.95, 0)
+    assert rate is not None
+    assert (rate["words"], rate["written"], rate["rate"]["value"]) == (80, 40, 50.0)
+    assert rate["rate"]["interval"] == [50.0, 50.0]  # every clip has one of its two
+    halves = [line(f"c{n}", "one two", "one two" if n % 2 else "one", "1") for n in range(100)]
+    low, high = of_lines(halves, "srb-paper-1", 1000, 0.95, 0)["rate"]["interval"]
+    assert (low, high) == pytest.approx((40, 60), abs=3)  # binomial: 50 +- 1.96 x 5
+    assert of_lines([{"id": "a", "text": "b", "pred_text": "b"}], "srb-paper-1", 10, 0.95, 0) is None
+
+
+def test_a_trigram_model_knows_what_everybody_knows():
+    pytest.importorskip("pocketsphinx")
+    assert guess(("the", "united"), ("of", "america")) == "states"
+    assert guess(("new", "york"), ("council",)) == "city"
+
+
+def test_the_table_sets_it_beside_the_language_model_and_clean_speech(tmp_path, capsys):
+    run = write_run(tmp_path / "m", "m", {"clean": ["the quick brown fox", "jumps over the lazy dog", "", ""]})
+    lines = [json.loads(text) for text in (run / "en-tiny_clean.jsonl").read_text().splitlines()]
+    masked = [{**each, "masked": place} for each, place in zip(lines, ("3", "4", "1", ""), strict=True)]
+    masked[1]["pred_text"] = "jumps over the lazy"
+    (run / "en-tiny_masked_sev1.jsonl").write_text("".join(json.dumps(each) + "\n" for each in masked))
+    about = json.loads((run / "run.json").read_text())
+    entry = {**about["configs"]["en-tiny_clean"], "scenario": "masked", "category": "masked", "severity": 1}
+    about["configs"]["en-tiny_masked_sev1"] = {**entry, "source": "en-tiny_clean"}
+    (run / "run.json").write_text(json.dumps(about))
+    assert main(["table", "--masked", str(run)]) == 0
+    row = next(text for text in capsys.readouterr().out.splitlines() if "masked_sev1" in text).split()
+    assert row[:3] == ["en-tiny_masked_sev1", "3", "33.3"]  # fox, but neither dog nor runs
+    assert "66.7" in row  # fox and dog where they can be heard
+    other = write_run(tmp_path / "n", "n", {"clean": ["", "", "", ""]})
+    assert main(["table", "--masked", str(other)]) == 2
+    assert "run it on 'en_masked_*'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("value", "fine"), [("", True), ("3 14", True), ("3,14", False), ("3 ", False), ([3], False)])
+def test_a_submission_can_only_hold_places(value, fine):
+    assert (LINE["masked"](value) is None) is fine
