@@ -21,6 +21,7 @@ from srb.metrics.runs import Run
 
 Json = dict[str, Any]
 HEADS = ("config", "masked\nwords", "written\n%", "\ninterval", "LM guesses\n%", "if heard\n%", "\nWERD")
+VOCABULARY = 10_000  # the commonest words, among which it guesses
 SHORTLIST = 200  # of what may follow the words before; the words after choose among these
 
 
@@ -127,10 +128,10 @@ def _model() -> Any:
 
 @cache
 def _vocabulary() -> tuple[str, ...]:
-    """The words of PocketSphinx's dictionary that the model knows."""
+    """The commonest words of PocketSphinx's dictionary, by the model."""
     import pocketsphinx
 
     dictionary = Path(pocketsphinx.get_model_path()) / "en-us" / "cmudict-en-us.dict"
     words = (line.split(" ", 1)[0] for line in dictionary.read_text("utf-8").splitlines())
-    unknown = _model().prob(["<no such word>"])
-    return tuple(word for word in words if "(" not in word and _model().prob([word]) > unknown)
+    known = ((_model().prob([word]), word) for word in words if "(" not in word)
+    return tuple(word for _, word in sorted(known, reverse=True)[:VOCABULARY])

@@ -1,7 +1,7 @@
 """How often masked words are written all the same: words that nobody can hear, and a recogniser writes from memory.
 
 A masked word counts as written where the alignment of the transcript with the reference has a hit at its place. The
-interval is a bootstrap over clips.
+interval is a bootstrap over clips, and Wilson's where none or all of the words are written.
 """
 
 from __future__ import annotations
@@ -31,8 +31,19 @@ def of_lines(
     if replicates:
         draws = weights([str(line["id"]) for line, _ in counted], None, replicates=replicates, seed=seed)
         low, high = interval(100 * (draws @ hits) / np.maximum(draws @ masked, 1), level)
+        if hits.sum() in (0, masked.sum()):  # none or all, in which no draw can differ
+            low, high = _wilson(hits.sum() == 0, len(hits), level)
         rate["interval"] = [round(low, 4), round(high, 4)]
     return {"words": int(masked.sum()), "written": int(hits.sum()), "rate": rate}
+
+
+def _wilson(none: bool, clips: int, level: float) -> tuple[float, float]:
+    """Wilson's interval of a share of which none, or all, was seen, in per cent."""
+    from scipy.stats import norm
+
+    z = float(norm.isf((1 - level) / 2))
+    beyond = 100 * z**2 / (clips + z**2)
+    return (0.0, beyond) if none else (100 - beyond, 100.0)
 
 
 def places(line: Mapping[str, Any]) -> list[int]:

@@ -34,6 +34,8 @@ def test_the_share_is_over_words_and_its_interval_over_clips():
     halves = [line(f"c{n}", "one two", "one two" if n % 2 else "one", "1") for n in range(100)]
     low, high = of_lines(halves, "srb-paper-1", 1000, 0.95, 0)["rate"]["interval"]
     assert (low, high) == pytest.approx((40, 60), abs=3)  # binomial: 50 +- 1.96 x 5
+    never = of_lines([line(f"c{n}", "one two", "one", "1") for n in range(10)], "srb-paper-1", 1000, 0.95, 0)
+    assert never["rate"]["interval"] == pytest.approx([0, 27.75], abs=0.01)  # Wilson, 0 of 10
     assert of_lines([{"id": "a", "text": "b", "pred_text": "b"}], "srb-paper-1", 10, 0.95, 0) is None
 
 
