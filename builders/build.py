@@ -29,6 +29,7 @@ from srb.builders.plan import Job, Sources, clips
 from srb.builders.rows import SCHEMA, own_columns
 from srb.builders.scenarios import SCENARIOS, Scenario
 from srb.builders.shards import Clip, Shard, check, digest_path, is_whole, shard_name, split, write_shard
+from srb.builders.tts import material_of
 from srb.core.engines import Engine
 from srb.core.errors import UserError
 from srb.core.files import UNFINISHED, write_atomically
@@ -144,7 +145,7 @@ def _build_group(group: Sequence[Job], sources: Sources, run: _Run, built: Built
             built.problems.append(problem)
     refuse_unusable(corpus, usable, problems, run.options.on_error)
     report_untranscribed(corpus, usable, run.report)
-    listing: list[str | int] = [listing_digest(usable), len(usable)]
+    listing = Listing.of(usable)
     configs = [_Config(job, run.out, config_inputs(job, corpus, listing, run.banks, seed)) for job in group]
     todo = [config for config in configs if not _is_done(config, run.options.overwrite)]
     built.reused += [str(config.job.name) for config in configs if config not in todo]
@@ -222,15 +223,24 @@ def report_untranscribed(corpus: Corpus, usable: Sequence[Clip], report: Callabl
         report(Problem(corpus.source, f"{count} of {len(usable)} clips have no transcript (text): no WER of them"))
 
 
-def listing_digest(usable: Sequence[Clip]) -> str:
-    """Hash of all that is known about some clips, and of their samples."""
-    digest = hashlib.sha256()
-    for clip in usable:
-        digest.update(f"{clip.utterance!r}{clip.utterance.columns or ''}{clip.samples_digest}\n".encode())
-    return digest.hexdigest()
+@dataclass(frozen=True)
+class Listing:
+    """The clips of a group of configs: the hash of all that is known about them and of their samples, and whose voices
+    they are, where they were synthesised."""
+
+    digest: str
+    count: int
+    voices: str | None
+
+    @classmethod
+    def of(cls, usable: Sequence[Clip]) -> Listing:
+        digest = hashlib.sha256()
+        for clip in usable:
+            digest.update(f"{clip.utterance!r}{clip.utterance.columns or ''}{clip.samples_digest}\n".encode())
+        return cls(digest.hexdigest(), len(usable), material_of([clip.utterance for clip in usable[:1]]))
 
 
-def config_inputs(job: Job, corpus: Corpus, clips: list[str | int], banks: Banks, seed: str) -> dict[str, Any]:
+def config_inputs(job: Job, corpus: Corpus, listing: Listing, banks: Banks, seed: str) -> dict[str, Any]:
     """Everything that a config's content depends on, as far as it can change between two runs."""
     scenario = job.scenario
     inputs = {
@@ -239,10 +249,10 @@ def config_inputs(job: Job, corpus: Corpus, clips: list[str | int], banks: Banks
         "config": str(job.name),
         "value": scenario.value(job.severity),
         "transform": _own_transforms(scenario),
-        "bank": banks.describe(*scenario.banks),
+        "bank": banks.describe(*scenario.banks) or listing.voices,
         "recordings": banks.fingerprint(*scenario.banks),
         "corpus": corpus.name,
-        "clips": clips,
+        "clips": [listing.digest, listing.count],
     }
     return {**inputs, **later_version(scenario.edition), **({"seed": seed} if seed else {})}
 

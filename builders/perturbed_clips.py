@@ -9,12 +9,12 @@ import numpy as np
 
 from srb.builders.banks import Banks
 from srb.builders.build import (
+    Listing,
     OnError,
     Progress,
     check_clips,
     config_inputs,
     fingerprint,
-    listing_digest,
     refuse_unusable,
     report_untranscribed,
 )
@@ -34,8 +34,7 @@ class CheckedClips:
 
     def fingerprint(self, job: Job, banks: Banks) -> str:
         """What `srb build` would write into the manifest of a config made from these clips."""
-        listing: list[str | int] = [listing_digest(self.clips), len(self.clips)]
-        return fingerprint(config_inputs(job, self.corpus, listing, banks, seed=""))
+        return fingerprint(config_inputs(job, self.corpus, Listing.of(self.clips), banks, seed=""))
 
 
 def list_clips(

@@ -17,7 +17,7 @@ import io
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -135,6 +135,16 @@ def speak_all(
             columns=tuple(pair for pair in item.columns if pair[0] == "domain"),  # the others tell of the speaker
             licence=" AND ".join(dict.fromkeys(part for part in (item.licence, speaker.licence) if part)),
         )
+
+
+def material_of(utterances: Sequence[Utterance]) -> str | None:
+    """Which engine spoke some utterances, and whether it is the paper's; none for recordings. Folders are left out."""
+    first = utterances[0] if utterances else None
+    if first is None or not isinstance(first.audio, SpokenAudio):
+        return None
+    engine = first.audio.engine.partition("@")[0]
+    whose = "the paper's " if engine == DEFAULT_ENGINES.get(first.language) else ""
+    return f"{engine} ({whose}text-to-speech)"
 
 
 def cut(text: str, limit: int = MAX_CHARACTERS) -> str:

@@ -35,6 +35,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     from srb.builders.banks import Banks
     from srb.builders.build import BuildOptions, build
+    from srb.builders.build_size import BuildSize
     from srb.builders.corpora import dev_splits, parse_flags
     from srb.builders.custom import load_table
     from srb.builders.plan import DEMO, available, plan, uninstalled, unspoken
@@ -43,6 +44,7 @@ def run(args: argparse.Namespace) -> None:
     from srb.core.install_hint import install_hint
     from srb.core.progress import tasks
     from srb.core.seeding import read_secret
+    from srb.metrics.material import is_stand_in
 
     if bool(args.all) == bool(args.config):
         raise UserError("say which configs: names, globs such as 'en-demo_*_sev3', or --all")
@@ -59,6 +61,14 @@ def run(args: argparse.Namespace) -> None:
     if left_out := uninstalled(["*"] if args.all else args.config, given or DEMO, table):
         print(f"not {', '.join(left_out)}, which need more packages: {install_hint('codecs')}", file=sys.stderr)
     out = Path(args.out)
+    banks = Banks(args.noise_dir, args.rir_dir)
+
+    def announce(size: BuildSize) -> None:
+        again = ", and as much again in the datasets cache" if args.to_cache else ""
+        print(f"{out}: {size}{again}", file=sys.stderr, flush=True)
+        if any(is_stand_in(banks.describe(*job.scenario.banks)) for job in jobs):
+            print("noises or rooms are of the built-in bank, not the paper's: --noise-dir, --rir-dir", file=sys.stderr)
+
     secret = read_secret(Path(args.secret)) if args.secret else b""
     options = BuildOptions(args.limit, args.tts, args.on_error, args.overwrite, secret)
     engine = open_engine(args.engine, args.workers, args.address, preload=["srb.builders.forkserver_preload"])
@@ -70,10 +80,10 @@ def run(args: argparse.Namespace) -> None:
                 out,
                 engine,
                 show,
-                Banks(args.noise_dir, args.rir_dir),
+                banks,
                 options,
                 lambda problem: print(problem, file=sys.stderr),
-                lambda size: print(f"{out}: {size}", file=sys.stderr, flush=True),
+                announce,
             )
         finally:
             engine.close()

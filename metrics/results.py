@@ -13,7 +13,7 @@ import json
 import math
 import platform
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -103,9 +103,11 @@ def load(folder: str | Path, options: Options | None = None, *, allow_changed: b
 def _read_results(path: Path) -> Json:
     """What a results.json holds; nothing if it is torn or something else, for then it can be made again."""
     try:
-        return read_object(path, RESULTS) if path.is_file() else {}
+        known = read_object(path, RESULTS) if path.is_file() else {}
     except UserError:
         return {}
+    names = {field.name for field in fields(Options)}
+    return known if names - LATER_OPTIONS <= set(known.get("options", {})) <= names else {}
 
 
 def score_run(folder: str | Path, options: Options = Options(), *, allow_changed: bool = False) -> Json:

@@ -20,7 +20,7 @@ from srb.core.categories import ADVERSARIAL, AVERAGED, column_title
 from srb.core.escape import for_csv, for_markdown, for_terminal
 from srb.core.names import parse
 from srb.metrics import ranking
-from srb.metrics.material import STAND_IN_NOTE, stand_ins
+from srb.metrics.material import stand_in_notes
 from srb.metrics.ranking import Standing
 
 Json = dict[str, Any]
@@ -245,8 +245,7 @@ def _notes(results: Sequence[Json]) -> list[str]:
         if any(_averaged(result, language) != standing.configs for result, standing in standings):
             shared = standings[0][1].configs
             notes.append(f"{language}: averages are over the {shared} configs with an NWERD that all models share")
-        if scenarios := sorted({s for result, _ in standings for s in stand_ins(result["configs"], language)}):
-            notes.append(f"built-in bank: {', '.join(scenarios)}. {STAND_IN_NOTE}")
+        notes += stand_in_notes([c for result, _ in standings for c in result["configs"].values()], language)
         notes += [f"{result['model']} is not ranked: {standing.why}" for result, standing in standings if standing.why]
     return notes
 

@@ -26,6 +26,7 @@ from srb.builders.perturbed_clips import CheckedClips, list_clips, perturb_clips
 from srb.builders.plan import DEMO, Job, Sources, available, clips, job_named, plan
 from srb.builders.rows import make_row, reference
 from srb.builders.scenarios import SCENARIOS, Scenario
+from srb.builders.tts import material_of
 from srb.core.audio import RATE, from_pcm16
 from srb.core.engines import Processes
 from srb.core.errors import UserError
@@ -223,7 +224,7 @@ class PerturbedConfig(Config):
             "severity": self.job.severity,
             "category": scenario.category,
             "source": None if scenario.name == "clean" else str(name.clean),
-            "bank": self.origin.banks.describe(*scenario.banks),
+            "bank": self.origin.banks.describe(*scenario.banks) or material_of([self.clips.clips[0].utterance]),
             "benchmark_version": BENCHMARK_VERSION,
             "content_sha256": None,
             "rows_sha256": transcripts_digest((row.id, row.text) for row in self.rows),

@@ -73,8 +73,9 @@ class Terms:
 
 
 def bank_names(manifest: Mapping[str, Any]) -> list[str]:
-    """The banks that a config was made with: none, one, or, of a chain, several."""
-    return str(manifest["bank"]).split(" + ") if manifest.get("bank") else []
+    """The banks that a config was made with: none, one, or, of a chain, several. Rows have the terms of voices."""
+    names = str(manifest["bank"]).split(" + ") if manifest.get("bank") else []
+    return [name for name in names if not name.endswith("text-to-speech)")]
 
 
 def terms(manifest: Mapping[str, Any], rows: Iterable[str] = (), banks: Mapping[str, str] | None = None) -> Terms:

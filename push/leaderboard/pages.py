@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from srb.core.categories import ADVERSARIAL, AVERAGED, label
 from srb.metrics.aggregate import measure_of
-from srb.metrics.material import STAND_IN_NOTE, is_stand_in
+from srb.metrics.material import stand_in_notes
 from srb.push.leaderboard.board import Board, Entry, Json, Row, Score, grid
 from srb.push.leaderboard.board import published as paper_rows
 from srb.report.charts import Point, Scale, Series, fixed, legend_mark, line_chart, spanning
@@ -114,16 +114,8 @@ def checked(entry: Entry) -> str:
 
 def material(board: Board, language: str) -> Html:
     """Which material the scenarios were made from, where it is not the paper's."""
-    banks: dict[str, set[str]] = {}
-    for entry in board.entries:
-        for config in entry.content["configs"].values():
-            if config["language"] == language and is_stand_in(config.get("bank")):
-                banks.setdefault(str(config["bank"]), set()).add(config["scenario"])
-    notes = [
-        tag("p", f"{', '.join(sorted(scenarios))}: {bank}. {STAND_IN_NOTE}", class_="lead")
-        for bank, scenarios in sorted(banks.items())
-    ]
-    return join(notes)
+    configs = [config for entry in board.entries for config in entry.content["configs"].values()]
+    return join(tag("p", note, class_="lead") for note in stand_in_notes(configs, language))
 
 
 def model_page(entry: Entry) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from srb.core.categories import ADVERSARIAL, AVERAGED, column_title
-from srb.metrics.material import STAND_IN_NOTE, stand_ins
+from srb.metrics.material import stand_in_notes
 from srb.metrics.ranking import RULE, Standing
 from srb.metrics.results import all_entries
 from srb.metrics.table1 import clean_wer
@@ -90,9 +90,7 @@ def _not_averaged(standings: Sequence[tuple[Model, Standing]], language: str) ->
         shared = standings[0][1].configs
         notes.append(f"The order is by the {shared} configs with an NWERD that all models share ({RULE}).")
     notes += [f"{model.name} is not ranked: {standing.why}" for model, standing in standings if standing.why]
-    scenarios = sorted({s for model in models for s in stand_ins(model.results["configs"], language)})
-    if scenarios:
-        notes.append(f"Built-in bank: {', '.join(scenarios)}. {STAND_IN_NOTE}")
+    notes += stand_in_notes([c for model in models for c in model.results["configs"].values()], language)
     return tag("ul", [tag("li", note) for note in notes], class_="notes") if notes else None
 
 

@@ -95,6 +95,13 @@ def test_load_dataset_reads_every_config_back(built, monkeypatch, tmp_path):
     assert [row["id"] for row in streamed] == [row["id"] for row in rows(built, CONFIGS[1])]
 
 
+def test_a_build_says_that_its_noises_are_built_in(tmp_path, capsys):
+    assert build(tmp_path / "srb", "en-demo_noise_sev1", "--limit", 1) == 0
+    assert "built-in bank, not the paper's: --noise-dir" in capsys.readouterr().err
+    assert build(tmp_path / "srb", "en-demo_gain_sev1", "--limit", 1) == 0
+    assert "built-in" not in capsys.readouterr().err
+
+
 @pytest.mark.slow
 def test_all_simulated_configs_of_the_demo_corpus_load(tmp_path, monkeypatch):
     import datasets
@@ -397,6 +404,8 @@ def test_transcripts_are_spoken_and_pair_with_the_clean_clips(built, tmp_path):
     assert [row["text"] for row in spoken] == [row["text"] for row in clean]
     assert {row["source"] for row in spoken} == {"en-demo_clean"}
     assert json.loads(spoken[0]["parameters"])["engine"] == "espeak"
+    manifest = json.loads((tmp_path / "srb" / "en-demo_tts" / "_manifest.json").read_text())
+    assert manifest["bank"] == "espeak (text-to-speech)"
     assert spoken[0]["duration"] > 1
 
 
