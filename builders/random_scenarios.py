@@ -42,10 +42,14 @@ class RandomScenarios:
         table: Mapping[str, Scenario] = SCENARIOS,
         without: Iterable[str] = (),
     ) -> RandomScenarios:
-        """Those of some names or categories; without any, every scenario that leaves the speech in the clip."""
+        """Those of some names or categories; without any, all that leave the speech in the clip.
+
+        Among all, those that need a package of their own are left out: a draw does not depend on what is installed.
+        """
         names, left_out = list(names), list(without)
         held_out = {row.name for row in choose(left_out, table)} if left_out else set()
-        chosen = [row for row in choose(names, table) if row.perturbs and (names or row.has_speech)]
+        known = [row for row in choose(names, table) if row.perturbs]
+        chosen = known if names else [row for row in known if row.has_speech and not row.packages]
         rows = tuple(row for row in chosen if row.name not in held_out)
         if not rows:
             raise UserError(f"none of {', '.join(names)} is a scenario that perturbs clips")

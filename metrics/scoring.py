@@ -21,7 +21,8 @@ from rapidfuzz import process
 from rapidfuzz.distance import Levenshtein
 
 from srb.core.errors import UserError
-from srb.metrics import open_asr
+from srb.metrics.open_asr import PACKAGES as OPEN_ASR_PACKAGES
+from srb.metrics.open_asr import count_errors, open_asr
 from srb.metrics.spoken_numbers import spoken_numbers
 
 UNITS = ("word", "char", "char-nospace")
@@ -98,7 +99,7 @@ NORMALISERS = {
     "srb-paper-1": Normaliser(lambda text, language: _srb_paper_1(text)),
     "srb-paper-2": Normaliser(lambda text, language: _srb_paper_2(text)),
     "srb-numbers-1": Normaliser(lambda text, language: spoken_numbers(text, language, _srb_paper_1), ("text2num",)),
-    "open-asr-1": Normaliser(open_asr.open_asr, open_asr.PACKAGES, free_compounds=True),
+    "open-asr-1": Normaliser(open_asr, OPEN_ASR_PACKAGES, free_compounds=True),
     "whisper-en": Normaliser(lambda text, language: _whisper_english()(text), ("whisper_normalizer",)),
     "whisper-basic": Normaliser(lambda text, language: _whisper_basic(text)),
     "none": Normaliser(lambda text, language: text),
@@ -236,7 +237,7 @@ def align(
     hyp = [_split(hypotheses[i], unit) for i in wrong]
     counts = np.zeros((3, len(known)), dtype=np.int64)
     if rules.free_compounds and unit == "word" and wrong:
-        counts[:, wrong] = np.transpose([open_asr.count_errors(*pair) for pair in zip(ref, hyp, strict=True)])
+        counts[:, wrong] = np.transpose([count_errors(*pair) for pair in zip(ref, hyp, strict=True)])
     else:
         counts[:, wrong] = _fewest_errors(ref, hyp)
     return Counts(length - counts[0] - counts[1], *counts)
