@@ -39,7 +39,8 @@ class Conventions:
 
     def apply(self, text: str) -> list[str]:
         """The words of a normalised text in the form in which they are counted; the longest phrase first."""
-        words, out, at = text.split(), [], 0
+        words, at = text.split(), 0
+        out: list[str] = []
         while at < len(words):
             for length in range(min(self.longest, len(words) - at), 0, -1):
                 known = self.phrases.get(tuple(words[at : at + length]))
@@ -123,7 +124,7 @@ def lenient_errors(
     errors = strict.errors.copy()
     wrong = np.flatnonzero(errors)
     said, written = [], []
-    for index in wrong:
+    for index in map(int, wrong):
         reference, prediction = (
             known.apply(normalise(texts[index], NORMALISER, language)) for texts in (references, predictions)
         )
