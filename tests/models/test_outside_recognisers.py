@@ -250,6 +250,9 @@ def test_vosk(monkeypatch, tmp_path) -> None:
             assert (model, rate) == (("model", str(tmp_path)), 16_000)
             self.received = b""
 
+        def SetWords(self, wanted):
+            self.words = wanted
+
         def AcceptWaveform(self, data):
             self.received += data
             return len(self.received) == 8000  # after a quarter of a second: the end of a sentence
@@ -258,7 +261,8 @@ def test_vosk(monkeypatch, tmp_path) -> None:
             return '{"text": "first"}'
 
         def FinalResult(self):
-            return json.dumps({"text": f"{len(self.received) // 2} samples"})
+            words = [{"word": "samples", "conf": 0.5, "start": 0.1, "end": 0.25}] if self.words else []
+            return json.dumps({"text": f"{len(self.received) // 2} samples", "result": words})
 
     fake = types.SimpleNamespace(
         SetLogLevel=lambda level: None, Model=lambda path: ("model", path), KaldiRecognizer=KaldiRecognizer
@@ -266,6 +270,7 @@ def test_vosk(monkeypatch, tmp_path) -> None:
     monkeypatch.setitem(sys.modules, "vosk", fake)
     hypotheses = open_model(f"vosk:{tmp_path}?threads=2").transcribe(CLIPS, 16_000, "en")
     assert hypotheses == [("first " if len(clip) >= 4000 else "") + f"{len(clip)} samples" for clip in CLIPS]
+    assert hypotheses[0].details == {"word_confidences": [["samples", 0.5, 0.1, 0.25]]}
     with pytest.raises(UserError, match="no such folder"):
         open_model("vosk:nowhere")
 
@@ -378,10 +383,16 @@ def test_faster_whisper(monkeypatch) -> None:
         def __init__(self, name, device, compute_type, num_workers):
             assert (name, device, compute_type) == ("tiny.en", "cpu", "int8")
 
-        def transcribe(self, audio, language, task, beam_size, temperature):
+        def transcribe(self, audio, language, task, beam_size, temperature, word_timestamps):
             assert (language, task, beam_size, temperature) == ("en", "transcribe", 1, 0.0)
-            return (types.SimpleNamespace(text=f" {word}") for word in seconds([audio])[0].split()), None
+            spoken = (
+                [types.SimpleNamespace(word=" one", probability=0.75, start=0.0, end=0.5)] if word_timestamps else None
+            )
+            return (types.SimpleNamespace(text=f" {w}", words=spoken) for w in seconds([audio])[0].split()), None
 
     monkeypatch.setitem(sys.modules, "faster_whisper", types.SimpleNamespace(WhisperModel=WhisperModel))
     recogniser = open_model("faster-whisper:tiny.en?beams=1&dtype=int8", device="cpu")
     assert recogniser.transcribe([*CLIPS, CLIPS[0][:0]], 16_000, "en") == [*seconds(CLIPS), ""]
+    sure = open_model("faster-whisper:tiny.en?beams=1&dtype=int8&confidence=true", device="cpu")
+    (text,) = sure.transcribe(CLIPS[:1], 16_000, "en")
+    assert text.details["word_confidences"][0] == ["one", 0.75, 0.0, 0.5]
