@@ -65,6 +65,7 @@ def kill_again_and_again(words: list[str], out: Path, kills: int, seed: int) -> 
             process.wait()
             done += 1
         else:
+            assert process.returncode == 0
             ended += 1
             out = out.with_name(f"{out.name}+")  # all is there: the next kills meet a new one
         check_visible(out)

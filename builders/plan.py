@@ -35,8 +35,8 @@ class Job:
         """What decides which clips it is made from: language, corpus and, unless they are all of it, the scenario."""
         if self.scenario.name in RECORDED:
             return self.name.language, RECORDED[self.scenario.name].corpus, self.scenario.name
-        made = self.scenario.maker in ("speech synthesis", "masking")
-        return self.name.language, str(self.name.corpus), self.name.level if made else None
+        own_clips = self.scenario.maker in ("speech synthesis", "masking")
+        return self.name.language, str(self.name.corpus), self.name.level if own_clips else None
 
     @property
     def source(self) -> ConfigName | None:

@@ -32,13 +32,13 @@ def run(args: argparse.Namespace) -> None:
     from srb.metrics.results import load
     from srb.metrics.runs import open_run
 
-    one = open_run(args.folder)
-    there = sorted({parse(config).language for config in one.configs})
+    run_folder = open_run(args.folder)
+    there = sorted({parse(config).language for config in run_folder.configs})
     if args.language and args.language not in there:
         raise UserError(f"{args.folder} has nothing in '{args.language}'; it has {', '.join(there)}")
     cards = {
         language: card(
-            aligned(one, language, args.normaliser),
+            aligned(run_folder, language, args.normaliser),
             minimum=args.minimum,
             frequency=read_frequencies(args.frequencies, args.normaliser) if args.frequencies else None,
             names=read_names(args.names, args.normaliser) if args.names else None,
@@ -48,7 +48,7 @@ def run(args: argparse.Namespace) -> None:
     across = languages(load(args.folder)) if len(cards) > 1 else None
     text = json.dumps({"cards": cards, "across": across}, indent=1, ensure_ascii=False, allow_nan=False)
     if args.out:
-        _write(args.out, one.model, cards, text)
+        _write(args.out, run_folder.model, cards, text)
         return
     if args.json:
         print(text)
@@ -131,9 +131,11 @@ _P = ("p50", "p90", "p99")
 
 
 def _show_part(name: str, part: Json, console) -> None:
-    for one in part["hallucination"]["examples"][:3]:
-        text = one["text"] if len(one["text"]) < 60 else one["text"][:57] + "..."
-        console.print(f"  {name} {one['kind']} in {one['config']} {one['id']}: {text}", soft_wrap=True, markup=False)
+    for example in part["hallucination"]["examples"][:3]:
+        text = example["text"] if len(example["text"]) < 60 else example["text"][:57] + "..."
+        console.print(
+            f"  {name} {example['kind']} in {example['config']} {example['id']}: {text}", soft_wrap=True, markup=False
+        )
     worst = ", ".join(f"{row['speaker']} {row['wer']:.1f}" for row in part["speakers"]["worst"])
     if worst:
         console.print(f"  {name}, worst speakers: {worst}", soft_wrap=True, markup=False)

@@ -42,18 +42,18 @@ def _results(args: argparse.Namespace) -> None:
     if not re.fullmatch(r"[\w.-]+/[\w.-]+", args.model_id) or ".." in args.model_id:
         raise UserError(f"'{args.model_id}' is not a model's name; they look like ORG/MODEL")
     source = Source(args.model_id, args.organisation, args.relationship, args.dataset)
-    made = record(results.load(args.folder), source, int(time.time()))
-    path = Path(args.out) / file_name(made)
+    converted = record(results.load(args.folder), source, int(time.time()))
+    path = Path(args.out) / file_name(converted)
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(path, json.dumps(made, indent=2, ensure_ascii=False) + "\n")
-    print(f"{path}: {len(made['evaluation_results'])} scores")
+    write_atomically(path, json.dumps(converted, indent=2, ensure_ascii=False) + "\n")
+    print(f"{path}: {len(converted['evaluation_results'])} scores")
 
 
 def _data(args: argparse.Namespace) -> None:
     from srb.builders.croissant import as_json, croissant
     from srb.core.files import write_atomically
 
-    made = croissant(args.data, args.url)
+    metadata = croissant(args.data, args.url)
     path = Path(args.data) / "croissant.json"
-    write_atomically(path, as_json(made))
-    print(f"{path}: {len(made['recordSet'])} configs")
+    write_atomically(path, as_json(metadata))
+    print(f"{path}: {len(metadata['recordSet'])} configs")

@@ -122,22 +122,22 @@ def _print(table, console) -> None:
 
 
 def _show_sets(result: Json, console) -> None:
-    for one in result["sets"]:
-        sizes = ", ".join(f"{group}: {_size(counts)}" for group, counts in one["groups"].items())
-        console.print(f"{one['clean']}  {sizes}", soft_wrap=True)
+    for clip_set in result["sets"]:
+        sizes = ", ".join(f"{group}: {_size(counts)}" for group, counts in clip_set["groups"].items())
+        console.print(f"{clip_set['clean']}  {sizes}", soft_wrap=True)
         for count, what in (
-            (one["unlabelled"], "clips belong to no group"),
-            (one["left_out"], "clips are not in every config and were left out"),
-            (len(one["below_comprehensibility"]), "levels left out, rated less comprehensible than asked for"),
-            (len(one["not_rated"]), "levels were never rated by people and are kept"),
+            (clip_set["unlabelled"], "clips belong to no group"),
+            (clip_set["left_out"], "clips are not in every config and were left out"),
+            (len(clip_set["below_comprehensibility"]), "levels left out, rated less comprehensible than asked for"),
+            (len(clip_set["not_rated"]), "levels were never rated by people and are kept"),
         ):
             if count:
                 console.print(f"  {count} {what}")
-        speakers = [counts["speakers"] for counts in one["groups"].values() if counts["speakers"] is not None]
+        speakers = [counts["speakers"] for counts in clip_set["groups"].values() if counts["speakers"] is not None]
         if min(speakers, default=5) < 5 and not result["options"]["by_speaker"]:
             console.print("  few speakers: the intervals say what other clips of the same people would give")
-    for one in result["skipped"]:
-        console.print(f"{one['clean']}  left out: {one['why']}", soft_wrap=True, markup=False)
+    for clip_set in result["skipped"]:
+        console.print(f"{clip_set['clean']}  left out: {clip_set['why']}", soft_wrap=True, markup=False)
     if result["proxy"]:
         console.print("  groups are a PROXY: how high a voice is, not what anyone said about themselves")
 
@@ -222,11 +222,13 @@ def _show_words(result: Json, console) -> None:
     lost = [f for f in result["faults"] if f["form"] == "transcripts" and f["non_robust"]]
     if lost:
         console.print(f"\n[bold]words lost more than {result['options']['omega']} times[/] (said, recognised, became)")
-    for one in lost:
-        words = "; ".join(_word(entry) for entry in one["non_robust"][:8])
-        more = f"; {len(one['non_robust']) - 8} more" if len(one["non_robust"]) > 8 else ""
+    for fault in lost:
+        words = "; ".join(_word(entry) for entry in fault["non_robust"][:8])
+        more = f"; {len(fault['non_robust']) - 8} more" if len(fault["non_robust"]) > 8 else ""
         console.print(
-            f"  {one['recogniser']} {one['transformation']} {one['group']}: {words}{more}", soft_wrap=True, markup=False
+            f"  {fault['recogniser']} {fault['transformation']} {fault['group']}: {words}{more}",
+            soft_wrap=True,
+            markup=False,
         )
 
 
@@ -250,4 +252,4 @@ def _show_rates(result: Json, console) -> None:
 
 
 def _groups(result: Json) -> list[str]:
-    return list(dict.fromkeys(group for one in result["sets"] for group in one["groups"]))
+    return list(dict.fromkeys(group for clip_set in result["sets"] for group in clip_set["groups"]))

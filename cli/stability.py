@@ -45,19 +45,19 @@ def run(args: argparse.Namespace) -> None:
     }
     settings = across_probe_settings(runs, ranked.overall)
     if args.json:
-        report: dict[str, Any] = {what: [asdict(one) for one in rows] for what, rows in stabilities.items()}
-        report |= {"by": args.by, "settings": [asdict(one) for one in settings]}
+        report: dict[str, Any] = {what: [asdict(row) for row in rows] for what, rows in stabilities.items()}
+        report |= {"by": args.by, "settings": [asdict(row) for row in settings]}
         print(json.dumps(report, indent=1))
         return
     console = Console(highlight=False)
     for what, rows in stabilities.items():
         console.print(f"[bold]{what}[/]  by {args.by.upper()}")
         console.print(f"  Spearman with all {rows[-1].of}: mean, 19 of 20 parts reach, same order")
-        for one in rows:
-            console.print(f"  {one.size:>7}  {one.mean:.3f}  {one.low:.3f}  {100 * one.same_order:.0f} %")
+        for row in rows:
+            console.print(f"  {row.size:>7}  {row.mean:.3f}  {row.low:.3f}  {100 * row.same_order:.0f} %")
         least = enough(rows, args.rho)
         console.print(f"  enough for {args.rho:g}: {least if least is not None else 'not even all but a few'}")
-    for one in settings:
-        rho = "-" if one.spearman is None else f"{one.spearman:.3f}"
-        ranks = ", ".join(f"{name} {value:.1f}" for name, value in sorted(one.scores.items(), key=lambda item: item[1]))
-        console.print(f"{one.setting}: Spearman {rho} ({ranks})", markup=False)
+    for row in settings:
+        rho = "-" if row.spearman is None else f"{row.spearman:.3f}"
+        ranks = ", ".join(f"{name} {value:.1f}" for name, value in sorted(row.scores.items(), key=lambda item: item[1]))
+        console.print(f"{row.setting}: Spearman {rho} ({ranks})", markup=False)

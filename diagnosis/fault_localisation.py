@@ -170,8 +170,8 @@ def table9(faults: Iterable[Faults]) -> dict[str, dict[str, dict[str, float]]]:
 
     def mean(of) -> dict[str, dict[str, float]]:
         cells: dict[str, dict[str, list[float]]] = {}
-        for one in faults:
-            cells.setdefault(of(one), {}).setdefault(one.group, []).append(one.average_drop)
+        for fault in faults:
+            cells.setdefault(of(fault), {}).setdefault(fault.group, []).append(fault.average_drop)
         return {row: {group: float(np.mean(values)) for group, values in cell.items()} for row, cell in cells.items()}
 
     return {

@@ -82,10 +82,10 @@ def of_random_parts(
 def enough(stabilities: Sequence[Stability], rho: float = 0.95) -> int | None:
     """The smallest size from which on 19 of 20 parts reach a correlation."""
     best = None
-    for one in sorted(stabilities, key=lambda s: -s.size):
-        if one.low < rho:
+    for stability in sorted(stabilities, key=lambda s: -s.size):
+        if stability.low < rho:
             break
-        best = one.size
+        best = stability.size
     return best
 
 
@@ -167,8 +167,8 @@ def _counts_of_all(runs: Sequence[Run]) -> list[list[ConfigCounts]]:
     if not spoken:
         raise UserError("the runs have no config with speech and transcripts in common; run all on the same configs")
     counts = [[run.read(config).count() for config in spoken] for run in runs]
-    for one in counts[1:]:
-        for mine, theirs in zip(counts[0], one, strict=True):
+    for other in counts[1:]:
+        for mine, theirs in zip(counts[0], other, strict=True):
             if list(mine.ids) != list(theirs.ids):
                 raise UserError(f"{mine.config}: the runs are not on the same clips; run all on the same clips")
     return counts

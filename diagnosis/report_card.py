@@ -93,7 +93,11 @@ def card(
     replicates: int = 200,
 ) -> Json:
     """The card of a run in one language."""
-    said = {(one.config.split("_")[0], line["id"]): line["text"] for one, _ in aligned_run.speech for line in one.lines}
+    said = {
+        (predictions.config.split("_")[0], line["id"]): line["text"]
+        for predictions, _ in aligned_run.speech
+        for line in predictions.lines
+    }
     texts = list(said.values())
     coded = aligned_run.vocabulary.encode(texts)
     spelled = aligned_run.vocabulary.words
@@ -102,8 +106,8 @@ def card(
         frequency = {word: int(n) for word, n in zip(spelled, counted, strict=True) if n}
     kinds = word_kinds.kinds(spelled, texts, aligned_run.language, frequency, names)
     parts = {"clean": _Part(), "hard": _Part()}
-    for one, alignment in aligned_run.speech:
-        _add(parts["clean" if one.clean else "hard"], one, alignment, kinds, spelled)
+    for predictions, alignment in aligned_run.speech:
+        _add(parts["clean" if predictions.clean else "hard"], predictions, alignment, kinds, spelled)
     return {
         "schema": SCHEMA,
         "model": aligned_run.run.model,
@@ -115,7 +119,9 @@ def card(
         "unknown": dict(kinds.unknown),
         "reject": _reject(aligned_run.reject, spelled),
         **({"untranscribed": _reject(aligned_run.untranscribed, spelled)} if aligned_run.untranscribed else {}),
-        "lwerr": lwerr_table(((one, alignment.counts) for one, alignment in aligned_run.speech), replicates=replicates),
+        "lwerr": lwerr_table(
+            ((predictions, alignment.counts) for predictions, alignment in aligned_run.speech), replicates=replicates
+        ),
     }
 
 

@@ -144,9 +144,9 @@ def words_to_test(
 
 
 def _fault(faults: Sequence[Faults], model: str, transformation: str, transcribed: TranscribedSet) -> Faults:
-    for one in faults:
-        if (one.recogniser, one.transformation) == (model, transformation):
-            return one
+    for fault in faults:
+        if (fault.recogniser, fault.transformation) == (model, transformation):
+            return fault
     there = sorted({parse(level).scenario for level in transcribed.clips.levels})
     raise UserError(f"{transformation} was not run; there is {', '.join(there)}")
 
@@ -224,7 +224,7 @@ def p_value(robust: ValidationOutcome, non_robust: ValidationOutcome) -> float:
     """
     from scipy.stats import fisher_exact
 
-    table = [[one.errors, one.sentences - one.errors] for one in (non_robust, robust)]
+    table = [[group.errors, group.sentences - group.errors] for group in (non_robust, robust)]
     return float(fisher_exact(table, alternative="greater").pvalue)
 
 

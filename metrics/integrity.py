@@ -24,8 +24,8 @@ def changes(run: Run) -> list[str]:
     entries = run.about.get("configs")
     if not isinstance(entries, dict):
         return []
-    found = (_change(run, config, entries.get(config)) for config in run.configs)
-    return [line for line in found if line]
+    differences = (_change(run, config, entries.get(config)) for config in run.configs)
+    return [line for line in differences if line]
 
 
 def check_unchanged(run: Run) -> None:

@@ -283,8 +283,8 @@ def _semantic(
 
 def _confidence(predictions: Predictions) -> Json:
     """Whether the recogniser knows when it fails, of a config whose words have confidences."""
-    found = calibration.of_lines(predictions.lines, parse(predictions.config).language)
-    return {"confidence": found} if found else {}
+    measures = calibration.of_lines(predictions.lines, parse(predictions.config).language)
+    return {"confidence": measures} if measures else {}
 
 
 def _masked(predictions: Predictions, options: Options) -> Json:

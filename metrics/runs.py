@@ -170,8 +170,8 @@ class Run:
             table = None
         if table is not None and "columns" in table.column_names:
             own_values = table["columns"]
-            found = {name: compute.coalesce(table[name], compute.struct_field(own_values, name)) for name in further}
-            table = pa.table({name: found.get(name, table[name]) for name in columns})
+            values = {name: compute.coalesce(table[name], compute.struct_field(own_values, name)) for name in further}
+            table = pa.table({name: values.get(name, table[name]) for name in columns})
         needed = [name for name in ("id", "text") if name in columns]
         if table is None or any(table[name].null_count for name in needed):  # odd: the other reader knows what to say
             lines = self.read(config)

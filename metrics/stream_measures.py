@@ -210,12 +210,12 @@ def _rate(parts: np.ndarray, draws: np.ndarray, level: float) -> Json | None:
 
 def _delay(per_clip: Sequence[Any], draws: np.ndarray, level: float) -> Json | None:
     """Median and 95th percentile of what a clip has one of, or one per word."""
-    values = [np.atleast_1d(np.asarray([] if one is None else one, dtype=float)) for one in per_clip]
+    values = [np.atleast_1d(np.asarray([] if value is None else value, dtype=float)) for value in per_clip]
     pooled = np.concatenate(values) if values else np.empty(0)
     if not len(pooled):
         return None
     order = np.argsort(pooled)
-    clip_of = np.repeat(np.arange(len(values)), [len(one) for one in values])[order]
+    clip_of = np.repeat(np.arange(len(values)), [len(value) for value in values])[order]
     counts = np.stack([np.bincount(draw, minlength=len(values)) for draw in draws])[:, clip_of].cumsum(axis=1)
     ranked = pooled[order]
 

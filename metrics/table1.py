@@ -112,9 +112,9 @@ def group_tables(results: Sequence[Mapping[str, Json]]) -> list[Table]:
     tables: list[list[Table]] = [[], []]
     for group in sorted({group for of_model in results for group in of_model}):
         own = [of_model[group] for of_model in results if group in of_model]
-        for made, table in zip(tables, (paper_table(own), beyond_table(own)), strict=True):
+        for rows_so_far, table in zip(tables, (paper_table(own), beyond_table(own)), strict=True):
             lines = (replace(line, language=f"{line.language} {group}") for line in table.lines)
-            made.append(Table(table.columns, tuple(lines), tuple(f"{group}: {note}" for note in table.notes)))
+            rows_so_far.append(Table(table.columns, tuple(lines), tuple(f"{group}: {note}" for note in table.notes)))
     return [_stacked(parts) for parts in tables]
 
 
@@ -125,8 +125,8 @@ def _stacked(tables: Sequence[Table]) -> Table:
     for table in tables:
         places = {(c.title, c.measure): i for i, c in enumerate(table.columns)}
         for line in table.lines:
-            found = (places.get((c.title, c.measure)) for c in columns)
-            lines.append(replace(line, cells=tuple(None if i is None else line.cells[i] for i in found)))
+            cells = (places.get((c.title, c.measure)) for c in columns)
+            lines.append(replace(line, cells=tuple(None if i is None else line.cells[i] for i in cells)))
     return Table(tuple(columns), tuple(lines), tuple(note for table in tables for note in table.notes))
 
 

@@ -61,18 +61,18 @@ def term_scores(
         references, predictions, terms_of_clips(terms, len(references)), strict=True
     ):
         said, written = split(reference), split(prediction)
-        found = {term: (count_term(said, w), count_term(written, w)) for term in those if (w := tuple(split(term)))}
-        for term, (expected, there) in found.items():
+        counts = {term: (count_term(said, w), count_term(written, w)) for term in those if (w := tuple(split(term)))}
+        for term, (expected, there) in counts.items():
             for tally in (total, by_term.setdefault(term, Tally())):
                 both = min(expected, there)
                 tally.both += both
                 tally.invented += there - both
                 tally.missed += expected - both
-        if any(expected for expected, _ in found.values()):
+        if any(expected for expected, _ in counts.values()):
             biased += 1
         else:
             anti_biased += 1
-            alarms += any(there for _, there in found.values())
+            alarms += any(there for _, there in counts.values())
         _add_errors(said, written, {word for term in those for word in split(term)}, inside, outside)
     return {
         **total.scores(),

@@ -315,15 +315,15 @@ def entities(text: str) -> list[Entity]:
     >>> entities("twenty dollars")[0].value == entities("$20")[0].value
     True
     """
-    found: dict[int, Entity] = {}
+    by_place: dict[int, Entity] = {}
     left = text
     for kind, pattern, value_of in _CLASSES:
         for match in pattern.finditer(left):
             value = value_of(match)
             if value is not None:
-                found[match.start()] = Entity(kind, value, " ".join(match[0].split()))
+                by_place[match.start()] = Entity(kind, value, " ".join(match[0].split()))
                 left = left[: match.start()] + "\0" * len(match[0]) + left[match.end() :]
-    return [found[place] for place in sorted(found)]
+    return [by_place[place] for place in sorted(by_place)]
 
 
 @dataclass

@@ -209,13 +209,13 @@ class Config:
 
     def stored_audio(self, ids: set[str]) -> list[tuple[str, bytes]]:
         """The audio files of some clips, as they are stored."""
-        found = []
+        clips = []
         for group in self.groups:
             rows = group.read([self.columns["id"], "audio"])
             for clip, audio in zip(rows.column(0).to_pylist(), rows.column(1), strict=True):
                 if clip in ids and audio["bytes"].as_py():
-                    found.append((clip, audio["bytes"].as_py()))
-        return found
+                    clips.append((clip, audio["bytes"].as_py()))
+        return clips
 
     def _first(self) -> dict[str, Any]:
         schema = _schema(self.files[0])

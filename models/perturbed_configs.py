@@ -249,16 +249,16 @@ class PerturbedConfig(Config):
 
     def chunks(self, positions: Sequence[int]) -> list[Chunk]:
         """Clips of like length together, the longest first, as batches want them."""
-        made: list[list[int]] = []
+        chunks: list[list[int]] = []
         filled = 0.0
         for position in sorted(positions, key=lambda position: (-self.rows[position].duration, position)):
             seconds = self.rows[position].duration
-            if not made or len(made[-1]) == CLIPS_AT_A_TIME or filled + seconds > SECONDS_AT_A_TIME:
-                made.append([])
+            if not chunks or len(chunks[-1]) == CLIPS_AT_A_TIME or filled + seconds > SECONDS_AT_A_TIME:
+                chunks.append([])
                 filled = 0.0
-            made[-1].append(position)
+            chunks[-1].append(position)
             filled += seconds
-        return [tuple(chunk) for chunk in made]
+        return [tuple(chunk) for chunk in chunks]
 
     def submit(self, chunk: Chunk, work: Callable[..., Any] = perturb_clips) -> Future:
         """Have a worker perturb some clips."""

@@ -130,11 +130,11 @@ def _entry(
 
 
 def _data(name: str, source: Source, details: Mapping[str, Any], utterances: int | None) -> Json:
-    made: Json = {"dataset_name": f"Speech Robust Bench, {name}", "additional_details": _strings(details)}
+    entry: Json = {"dataset_name": f"Speech Robust Bench, {name}", "additional_details": _strings(details)}
     if source.dataset is None:
-        return {**made, "source_type": "other"}
+        return {**entry, "source_type": "other"}
     samples = {} if utterances is None else {"samples_number": utterances}
-    return {**made, "source_type": "hf_dataset", "hf_repo": source.dataset, "hf_split": "test", **samples}
+    return {**entry, "source_type": "hf_dataset", "hf_repo": source.dataset, "hf_split": "test", **samples}
 
 
 def _strings(details: Mapping[str, Any]) -> dict[str, str]:

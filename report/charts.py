@@ -196,21 +196,21 @@ def line_chart(
 ) -> Html:
     """A small chart of scores over severities, with the intervals as bands; `ticks` says what a severity stands for."""
     width, height = 240, 172 if x_label else 160
-    steps = sorted({point.x for one in series for point in one.points})
+    steps = sorted({point.x for line in series for point in line.points})
     x = Scale(min(steps) - 0.25, max(steps) + 0.25, 36, width - 8)
     y = Scale(y.low, y.high, height - (36 if x_label else 24), 10)
     named = {step: (ticks or {}).get(step, tick_text(step)) for step in steps}
     marks = _frame(x, y, x_label, "", named, small=True)
-    for one in series:
-        path = [(x(p.x), y(p.y)) for p in one.points]
-        if len(path) > 1 and all(p.interval for p in one.points):
-            upper = [(x(p.x), y(p.interval[1])) for p in one.points if p.interval]
-            lower = [(x(p.x), y(p.interval[0])) for p in one.points if p.interval]
+    for line in series:
+        path = [(x(p.x), y(p.y)) for p in line.points]
+        if len(path) > 1 and all(p.interval for p in line.points):
+            upper = [(x(p.x), y(p.interval[1])) for p in line.points if p.interval]
+            lower = [(x(p.x), y(p.interval[0])) for p in line.points if p.interval]
             marks.append(
-                tag("polygon", points=_points([*upper, *lower[::-1]]), class_=f"band {series_class(one.index)}")
+                tag("polygon", points=_points([*upper, *lower[::-1]]), class_=f"band {series_class(line.index)}")
             )
-        marks.append(tag("polyline", points=_points(path), class_=f"curve {series_class(one.index)}"))
-        marks += [marker(one.index, x(p.x), y(p.y), p.title, 3.4) for p in one.points]
+        marks.append(tag("polyline", points=_points(path), class_=f"curve {series_class(line.index)}"))
+        marks += [marker(line.index, x(p.x), y(p.y), p.title, 3.4) for p in line.points]
     return tag("svg", marks, viewBox=f"0 0 {width} {height}", role="img", aria_label=label, class_="chart small")
 
 
@@ -241,7 +241,7 @@ Box = tuple[float, float, float, float]  # left, top, right, bottom
 
 def scatter(series: Sequence[Series], axes: Axes, label: str, curves: Sequence[Curve] = ()) -> Html:
     """Models as named points, with lines. A name stands where it covers no point, no line and no other name."""
-    points = [point for one in series for point in one.points]
+    points = [point for group in series for point in group.points]
     xs, ys = [p.x for p in points], [p.y for p in points]
     ys += [bound for p in points for bound in (p.interval or ())]
     x = log_spanning(xs, LEFT, WIDTH - RIGHT) if axes.log_x else spanning(xs, LEFT, WIDTH - RIGHT, zero=False)
@@ -256,16 +256,16 @@ def scatter(series: Sequence[Series], axes: Axes, label: str, curves: Sequence[C
         marks.append(tag("polyline", points=_points(path), class_=f"fit{colour}"))
         taken += [(box, 1) for ends in itertools.pairwise(path) for box in _boxes_along(*ends)]
     taken += [((x(p.x) - 7, y(p.y) - 7, x(p.x) + 7, y(p.y) + 7), 20) for p in points]
-    for one in series:
-        for p in one.points:
+    for group in series:
+        for p in group.points:
             if p.interval:
                 ends = {"y1": y(p.interval[0]), "y2": y(p.interval[1])}
-                marks.append(tag("line", x1=x(p.x), x2=x(p.x), **ends, class_=f"error {series_class(one.index)}"))
-            marks.append(marker(one.index, x(p.x), y(p.y), p.title, 6))
-            if one.label:
-                at, anchor, box = _label_place(x(p.x), y(p.y), one.label, taken)
+                marks.append(tag("line", x1=x(p.x), x2=x(p.x), **ends, class_=f"error {series_class(group.index)}"))
+            marks.append(marker(group.index, x(p.x), y(p.y), p.title, 6))
+            if group.label:
+                at, anchor, box = _label_place(x(p.x), y(p.y), group.label, taken)
                 taken.append((box, 50))
-                marks.append(_text(*at, one.label, anchor, "name"))
+                marks.append(_text(*at, group.label, anchor, "name"))
     return tag("svg", marks, viewBox=f"0 0 {WIDTH} {HEIGHT}", role="img", aria_label=label, class_="chart")
 
 
@@ -353,7 +353,7 @@ class Quartiles:
 
 def box_plot(groups: Mapping[str, Sequence[Series]], axis: str, label: str) -> Html:
     """A box for each group of models, from left to right, with every model as a point in it."""
-    values = {group: [p.y for one in series for p in one.points] for group, series in groups.items()}
+    values = {group: [p.y for part in series for p in part.points] for group, series in groups.items()}
     y = spanning([value for those in values.values() for value in those], HEIGHT - BOTTOM, TOP)
     x = Scale(0, len(groups), LEFT, WIDTH - RIGHT)
     ticks = {place + 0.5: group for place, group in enumerate(groups)}
@@ -367,7 +367,7 @@ def box_plot(groups: Mapping[str, Sequence[Series]], axis: str, label: str) -> H
         said = f"{group}: median {fixed(box.median)}, half of them {fixed(box.first)} to {fixed(box.third)}"
         marks.append(tag("rect", tag("title", said), x=middle - half, y=top, **size, class_="box"))
         marks.append(tag("line", x1=middle - half, x2=middle + half, y1=y(box.median), y2=y(box.median), class_="mid"))
-        marks += [marker(one.index, middle, y(p.y), p.title, 5) for one in series for p in one.points]
+        marks += [marker(part.index, middle, y(p.y), p.title, 5) for part in series for p in part.points]
     return tag("svg", marks, viewBox=f"0 0 {WIDTH} {HEIGHT}", role="img", aria_label=label, class_="chart")
 
 

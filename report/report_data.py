@@ -130,8 +130,8 @@ def _audio(models: Sequence[Model], data: ConfigSource, most: int) -> dict[Key, 
     """The shown clips and their originals as data URLs; the FLAC of the config as it is, nothing encoded again."""
     wanted: dict[str, set[str]] = {}
     for model in models:
-        for one in model.studies.values():
-            for clip in one.clips[:most]:
+        for word_study in model.studies.values():
+            for clip in word_study.clips[:most]:
                 for config in (clip.config, model.results["configs"][clip.config]["source"]):
                     if config:
                         wanted.setdefault(config, set()).add(clip.id)

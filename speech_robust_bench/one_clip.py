@@ -84,9 +84,9 @@ def perturb(
     clip = mono_at_benchmark_rate(samples, rate)
     clip_id = content_id(clip) if id is None else str(id)
     banks = open_banks(noise_dir, rir_dir)
-    made = perturb_clip(row, severity, clip, banks, corpus=corpus, clip_id=clip_id, seed=seed)
-    stored = from_pcm16(to_pcm16(made.samples))
-    return PerturbedClip(like(stored, samples), row.name, severity, made.parameters, made.snr_db, made.clipped)
+    drawn = perturb_clip(row, severity, clip, banks, corpus=corpus, clip_id=clip_id, seed=seed)
+    stored = from_pcm16(to_pcm16(drawn.samples))
+    return PerturbedClip(like(stored, samples), row.name, severity, drawn.parameters, drawn.snr_db, drawn.clipped)
 
 
 def check_scenario(name: str, severity: Any, file: Folder = None, value: float | None = None) -> Scenario:

@@ -264,9 +264,9 @@ def _score(name: str, row: Json, measure: str | None) -> Score:
     if measure is not None and measure not in MEASURES:
         raise UserError(f"no measure '{measure}'; there are {', '.join(MEASURES)}")
     chosen = measure or next((each for each in reversed(MEASURES) if row.get(each)), None)
-    found = row.get(chosen) if chosen else None
-    if not found:
+    score = row.get(chosen) if chosen else None
+    if not score:
         why = row.get("why", {}).get(chosen or "nwerd") or "it was not scored"
         raise UserError(f"'{name}' has no {chosen or 'score'}: {why}")
-    low, high = found["interval"] or (None, None)
-    return Score(name, str(chosen), found["value"], low, high)
+    low, high = score["interval"] or (None, None)
+    return Score(name, str(chosen), score["value"], low, high)

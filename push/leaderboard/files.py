@@ -25,13 +25,13 @@ def name_of(content: Json) -> str:
 def read(path: Path) -> Json:
     """Read a verified file; one that was edited, or is something else, is a UserError."""
     try:
-        made = json.loads(path.read_text("utf-8"))
-        whole = made.get("schema") == SCHEMA and made.get("sha256") == digest(made)
+        content = json.loads(path.read_text("utf-8"))
+        whole = content.get("schema") == SCHEMA and content.get("sha256") == digest(content)
     except (OSError, ValueError, AttributeError, RecursionError):
         whole = False
     if not whole:
         raise UserError(f"{path.name}: not a verified results file, or changed since; `srb verify --out` writes them")
-    return made
+    return content
 
 
 def read_draws(path: Path, made: Json) -> dict[str, np.ndarray]:
