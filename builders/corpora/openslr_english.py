@@ -77,8 +77,12 @@ def read(root: Path, language: str) -> Iterator[Utterance | Problem]:
 def _read_index(index: Path, texts: dict[str, str]) -> Iterator[Problem]:
     separator = "\t" if index.suffix == ".tsv" else ","
     with index.open(newline="", encoding="utf-8-sig") as file:
-        quoting = csv.QUOTE_MINIMAL if separator == "," else csv.QUOTE_NONE
-        rows = csv.reader(file, delimiter=separator, quoting=quoting, skipinitialspace=True)
+        rows = csv.reader(
+            file,
+            delimiter=separator,
+            quoting=csv.QUOTE_MINIMAL if separator == "," else csv.QUOTE_NONE,
+            skipinitialspace=True,
+        )
         for row in rows:
             cells = [cell.strip() for cell in row if cell.strip()]
             # A comma in a text that is not quoted parts it; the clip is the cell that is named like one.

@@ -9,7 +9,7 @@ quantisation, the older defences that smoothing is compared with.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -121,6 +121,7 @@ def load(
         raise UserError("'smooth' needs a recogniser to protect: smooth:hf:openai/whisper-tiny.en?sigma=0.01&n=8")
     if sigma < 0 or n < 1:
         raise UserError(f"smooth: sigma is 0 or more and n 1 or more, not {sigma} and {n}")
+    chosen: dict[str, tuple[str, Collection[str]]]
     chosen = {"enhancer": (enhance, ENHANCERS), "vote": (vote, VOTES), "noise": (noise, NOISES)}
     for what, (value, known) in chosen.items():
         if value not in known:
