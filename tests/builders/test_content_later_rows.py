@@ -15,7 +15,7 @@ import soundfile
 import soxr
 
 from srb.builders.banks import Banks
-from srb.builders.build import config_inputs, fingerprint
+from srb.builders.build import Listing, config_inputs, fingerprint
 from srb.builders.plan import DEMO, Job, clips, job_named, plan
 from srb.builders.rows import make_row
 from srb.builders.scenarios import SCENARIOS, chain, missing_packages, perturbations
@@ -84,7 +84,7 @@ def test_a_new_version_of_a_row_leaves_all_others_as_they_are():
     corpus, _ = loaded()
 
     def inputs(job: Job) -> str:
-        return fingerprint(config_inputs(job, corpus, ["clips", CLIPS], Banks(), seed=""))
+        return fingerprint(config_inputs(job, corpus, Listing("clips", CLIPS, None), Banks(), seed=""))
 
     jobs = [(str(job.name), job, job_named(str(job.name), table)) for job in plan(["en-demo_*"], DEMO)]
     changed = {parse(name).scenario for name, before, after in jobs if inputs(before) != inputs(after)}
@@ -99,5 +99,5 @@ def test_the_first_version_is_written_nowhere():
     corpus, _ = loaded()
     for row in perturbations():
         job = job_named(f"en-demo_{row.name}{'_sev1' if row.graded else ''}")
-        assert "scenario_version" not in config_inputs(job, corpus, [], Banks(), seed="")
+        assert "scenario_version" not in config_inputs(job, corpus, Listing("", 0, None), Banks(), seed="")
         assert (row.edition, row.stream) == ("1", row.name)

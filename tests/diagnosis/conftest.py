@@ -51,7 +51,7 @@ def simulated() -> Callable[..., TranscribedSet]:
         clips = ClipSet("en_clean", levels, ids, tuple(None for _ in ids), {"gender": tuple(labels)})
         vocabulary = Vocabulary()
         vocabulary.encode([" ".join(f"w{i}" for i in range(WORDS))])
-        return TranscribedSet(clips, vocabulary, reference, heard)
+        return TranscribedSet(clips, vocabulary, reference, heard, np.ones(len(ids), dtype=bool))
 
     return make
 

@@ -18,7 +18,8 @@ def heard(transcripts: dict[str, list[str]]) -> TranscribedSet:
     reference = vocabulary.encode(SAID)
     coded = {"m": {config: vocabulary.encode(transcripts.get(config, SAID)) for config in ("en_clean", *LEVELS)}}
     ids = ("1", "2", "3", "4")
-    return TranscribedSet(ClipSet("en_clean", LEVELS, ids, (None,) * 4, {}), vocabulary, reference, coded)
+    clips = ClipSet("en_clean", LEVELS, ids, (None,) * 4, {})
+    return TranscribedSet(clips, vocabulary, reference, coded, np.ones(4, dtype=bool))
 
 
 def test_the_papers_example():

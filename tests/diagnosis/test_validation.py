@@ -85,7 +85,7 @@ def test_the_words_come_from_the_localiser():
     lost = ["one two three"] * 5
     coded = {"m": {"en_clean": vocabulary.encode(said), "en_aeq_noise_sev1": vocabulary.encode(lost)}}
     clips = ClipSet("en_clean", ("en_aeq_noise_sev1",), tuple("abcde"), (None,) * 5, {})
-    heard = TranscribedSet(clips, vocabulary, vocabulary.encode(said), coded)
+    heard = TranscribedSet(clips, vocabulary, vocabulary.encode(said), coded, np.ones(5, dtype=bool))
     strong, weak = words_to_test(heard, "m", "aeq_noise")
     assert (sorted(strong), sorted(weak)) == (["one", "three", "two"], ["five", "four", "six"])
     with pytest.raises(UserError, match="lower --omega"):
