@@ -287,8 +287,7 @@ def test_a_disk_with_no_room_leaves_nothing_half_made(tmp_path, workers):
     words = ["build", "en-demo_clean", "en-demo_echo_sev1", "--limit", "8", "--workers", workers, "--out", "srb"]
     run = subprocess.run([sys.executable, "limited.py", *words], cwd=tmp_path, capture_output=True, text=True)
     assert run.returncode == 2
-    _size, mistake = run.stderr.splitlines()
-    assert "cannot be written" in mistake
+    assert "cannot be written" in run.stderr.splitlines()[-1]  # a slow machine has lines of progress before it
     assert {path.name for path in (tmp_path / "srb").iterdir()} == {".partial", ".srb.lock"}
     assert not [path for path in (tmp_path / "srb").rglob("*") if path.suffix in (".parquet", ".srb-part")]
 
