@@ -110,7 +110,7 @@ def certify(
         for window, row in rows:
             if row.id not in done:
                 samples = np.asarray(window.decode(row), np.float32)
-                done[row.id] = certify_clip(model, row.id, samples, row.text, row.language, settings)
+                done[row.id] = certify_clip(model, row.id, samples, row.text or "", row.language, settings)
                 file.write(json.dumps(asdict(done[row.id]), ensure_ascii=False) + "\n")
                 file.flush()
             tick()

@@ -97,6 +97,7 @@ class _Search:
         change = delta.detach().requires_grad_()
         (heard,) = torch.autograd.grad(self._excess(change, which).sum(), change)
         eps = self.settings.bound.eps
+        assert eps is not None
         return self.adam.step(delta, slope + self.alpha[which, None] * heard, which).clamp(-eps, eps)
 
     def _excess(self, change: Tensor, which: list[int]) -> Tensor:

@@ -116,7 +116,7 @@ def matrix(
     cells = []
     # The clean clips are judged by the targets that they had elsewhere.
     rows = [row for column in columns for row in column.config.rows]
-    targets = {row.id: row.attack["target"] for row in rows if "target" in row.attack}
+    targets = {row.id: row.facts["target"] for row in rows if "target" in row.facts}
     for column in columns:
         clips = [(clip, to_pcm16(clip.samples)) for clip in clips_of(column.config, limit)]
         wanted = [target or targets.get(clip.id) for clip, _ in clips]

@@ -57,7 +57,7 @@ def run(args: argparse.Namespace) -> None:
                 counts[-1] += [read.count(args.normaliser)] if read.lines else []
                 bar.advance(task)
     if args.groups:
-        rows = compare_groups(*runs, args.groups, args.normaliser, **options)
+        rows = compare_groups(runs[0], runs[1], args.groups, args.normaliser, **options)
     else:
         rows = compare(*counts, **options)
     how = {
@@ -87,7 +87,7 @@ def _show_difference(runs: list, args: argparse.Namespace) -> None:
     from srb.core.escape import for_terminal
     from srb.metrics.transcript_difference import between
 
-    rows = between(*runs, normaliser=args.normaliser, replicates=args.replicates, seed=args.seed)
+    rows = between(runs[0], runs[1], args.normaliser, args.replicates, args.seed)
     if args.json:
         return print(json.dumps({"a": runs[0].model, "b": runs[1].model, "rows": rows}, indent=2))
     title = Text(

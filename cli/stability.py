@@ -57,7 +57,8 @@ def run(args: argparse.Namespace) -> None:
             console.print(f"  {row.size:>7}  {row.mean:.3f}  {row.low:.3f}  {100 * row.same_order:.0f} %")
         least = enough(rows, args.rho)
         console.print(f"  enough for {args.rho:g}: {least if least is not None else 'not even all but a few'}")
-    for row in settings:
-        rho = "-" if row.spearman is None else f"{row.spearman:.3f}"
-        ranks = ", ".join(f"{name} {value:.1f}" for name, value in sorted(row.scores.items(), key=lambda item: item[1]))
-        console.print(f"{row.setting}: Spearman {rho} ({ranks})", markup=False)
+    for ranks in settings:
+        rho = "-" if ranks.spearman is None else f"{ranks.spearman:.3f}"
+        order = sorted(ranks.scores.items(), key=lambda item: item[1])
+        told = ", ".join(f"{name} {value:.1f}" for name, value in order)
+        console.print(f"{ranks.setting}: Spearman {rho} ({told})", markup=False)

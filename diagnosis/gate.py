@@ -85,9 +85,9 @@ def plan(counts: Sequence[ConfigCounts], clips: int, seed: int = 0) -> GatePlan:
     played, units = dict.fromkeys(turn, 0), []
     for key, number in zip(keys, wanted, strict=True):
         chosen = sorted(configs_of[key], key=lambda config: (played[config], turn[config]))[:number]
-        for config in chosen:
-            played[config] += 1
-        units.append(tuple((config, key[1]) for config in chosen))
+        for name in chosen:
+            played[name] += 1
+        units.append(tuple((name, key[1]) for name in chosen))
     looks = sorted({math.ceil(share * len(units)) for share in LOOKS})
     return GatePlan(tuple(units), tuple(look for look in looks if look >= FEWEST_UNITS or look == len(units)))
 
@@ -102,7 +102,8 @@ def decide(
     chosen = plan(counts, options.clips, options.seed)
     if len(chosen.units) < 2:
         raise UserError(f"the baseline has {len(chosen.units)} clips in these configs; the gate needs more")
-    errors = _Errors(*({pair: row[place] for pair, row in _by_pair(counts).items()} for place in (0, 1)), {})
+    known = _by_pair(counts)
+    errors = _Errors({pair: row[0] for pair, row in known.items()}, {pair: row[1] for pair, row in known.items()}, {})
     times = tuple(look / len(chosen.units) for look in chosen.looks)
     looks: list[Look] = []
     bounds = boundaries(times, spending(times, options.alpha))

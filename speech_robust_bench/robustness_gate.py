@@ -76,6 +76,7 @@ def gate(
         return gate_run(open_run(model.folder), old, counts, how)
     spec, recogniser = recogniser_of(model, name, batch_size)
     with ExitStack() as open_things:
+        place: Any  # where the clips come from
         if corpus is not None:
             source = _Source(corpus, None, None, noise_dir, rir_dir, tts, file, workers, progress)
             place, where = open_things.enter_context(source).perturbed, source.where

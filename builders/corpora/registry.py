@@ -60,12 +60,14 @@ DEV = "dev"  # at the end of a corpus' name: its dev split, with clips that are 
 
 def _dev_split(entry: KnownCorpus) -> KnownCorpus:
     hub = entry.info.hub and entry.info.hub.replace(":clean:test", ":clean:validation").replace("}:test", "}:dev")
-    titles = {"name": f"{entry.info.name}{DEV}", "title": entry.info.title.replace("test", DEV), "hub": hub}
-    get = entry.info.get.replace("test-clean", "dev-clean")
-    layout = entry.layout.replace("test", DEV)
-    return replace(
-        entry, info=replace(entry.info, **titles, get=get), read=partial(entry.read, split=DEV), layout=layout
+    info = replace(
+        entry.info,
+        name=f"{entry.info.name}{DEV}",
+        title=entry.info.title.replace("test", DEV),
+        hub=hub,
+        get=entry.info.get.replace("test-clean", "dev-clean"),
     )
+    return replace(entry, info=info, read=partial(entry.read, split=DEV), layout=entry.layout.replace("test", DEV))
 
 
 def _long(info: CorpusInfo, what: str) -> CorpusInfo:

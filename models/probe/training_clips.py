@@ -64,7 +64,7 @@ def read_clips(sources: Sources, longest_s: float, progress: Progress) -> tuple[
     clips = []
     for _, name in sources:
         listed = list_clips((language, name, None), {**DEMO, **sources}, Inline(), progress)
-        clips += [SpokenClip(clip, spelled(clip.utterance.text, language)) for clip in listed.clips]
+        clips += [SpokenClip(clip, spelled(clip.utterance.text or "", language)) for clip in listed.clips]
     return language, [clip for clip in clips if clip.text and clip.seconds <= longest_s]
 
 
