@@ -59,8 +59,12 @@ def test_the_table_sets_it_beside_the_language_model_and_clean_speech(tmp_path, 
     row = next(text for text in capsys.readouterr().out.splitlines() if "masked_sev1" in text).split()
     assert row[:3] == ["en-tiny_masked_sev1", "3", "33.3"]  # fox, but neither dog nor runs
     assert "66.7" in row  # fox and dog where they can be heard
+    assert main(["report", str(run), "--out", str(tmp_path / "page.html")]) == 0
+    assert "Masked words" in (tmp_path / "page.html").read_text()
     other = write_run(tmp_path / "n", "n", {"clean": ["", "", "", ""]})
     assert main(["table", "--masked", str(other)]) == 2
+    assert main(["report", str(other), "--out", str(tmp_path / "page.html")]) == 0
+    assert "Masked words" not in (tmp_path / "page.html").read_text()
     assert "run it on 'en_masked_*'" in capsys.readouterr().err
 
 
