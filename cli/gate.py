@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from srb.diagnosis.gate_result import GateOptions, GateResult
     from srb.metrics.aggregate import ConfigCounts
     from srb.metrics.runs import Run
+    from srb.models.config_sources import ConfigSource
 
 EPILOG = """examples:
   srb gate --baseline runs/main --model hf:ORG/NEW
@@ -98,7 +99,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _run_model(args: argparse.Namespace, baseline: Run, counts: list[ConfigCounts], how: GateOptions) -> GateResult:
-    from contextlib import closing, nullcontext
+    from contextlib import ExitStack, closing
 
     from srb.diagnosis.gate_run import data_of, gate_model
     from srb.models.interface import check_spec, parse_spec
@@ -108,10 +109,13 @@ def _run_model(args: argparse.Namespace, baseline: Run, counts: list[ConfigCount
         raise UserError("the gate takes one model, not a file of them")
     spec = parse_spec(args.model)
     check_spec(spec)
-    perturbed = perturbed_configs(args) if args.corpus else None
-    place = closing(perturbed) if perturbed else nullcontext()
-    with place, data_of(baseline, args.data) if not perturbed else nullcontext((perturbed, perturbed.where)) as found:
-        data, where = found
+    data: ConfigSource
+    with ExitStack() as open_things:
+        if args.corpus:
+            perturbed = open_things.enter_context(closing(perturbed_configs(args)))
+            data, where = perturbed, perturbed.where
+        else:
+            data, where = open_things.enter_context(data_of(baseline, args.data))
         options = RunOptions(
             spec=spec,
             folder=Path(args.out) / (args.name or spec.folder),

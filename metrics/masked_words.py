@@ -27,7 +27,7 @@ def of_lines(
         return None
     masked = np.array([len(hits) for _, hits in counted])
     hits = np.array([sum(hits) for _, hits in counted])
-    rate = {"value": round(100 * hits.sum() / masked.sum(), 4), "interval": None}
+    rate: Json = {"value": round(100 * hits.sum() / masked.sum(), 4), "interval": None}
     if replicates:
         draws = weights([str(line["id"]) for line, _ in counted], None, replicates=replicates, seed=seed)
         low, high = interval(100 * (draws @ hits) / np.maximum(draws @ masked, 1), level)
