@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from srb.attacks.attack_target import NEEDS_NO_MODEL, TargetOptions, open_target
+from srb.attacks.batch_runner import BatchRunner
 from srb.attacks.checks import check_sound, checker
 from srb.attacks.clips import AttackClip, clips_of
 from srb.attacks.cw import TARGETS
@@ -156,10 +157,9 @@ def _runner(attack: Attack, target: Any, workers: Any) -> Callable[[Iterable[lis
         if workers is not None:
             yield from workers.map(attack, batches)
             return
-        for number, clips in enumerate(batches):
-            if number == 0 and isinstance(target, View):
-                target.check(clips)
-            yield attack.run(target, clips)
+        runner = BatchRunner(target)
+        for clips in batches:
+            yield runner.run(attack, clips)
 
     return run
 

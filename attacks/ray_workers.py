@@ -5,20 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from srb.attacks.attack_target import TargetOptions, open_target
+from srb.attacks.batch_runner import BatchRunner
 from srb.attacks.clips import AttackClip
 from srb.attacks.gradient_loop import Attack, Attacked
 from srb.core.engines import RayActors
 
 
-class BatchAttacker:
-    """Holds one opened model; a call is one batch."""
+class BatchAttacker(BatchRunner):
+    """Opens a model of its own; a call is one batch."""
 
     def __init__(self, settings: TargetOptions) -> None:
-        self.target = open_target(settings)
-
-    def run(self, attack: Attack, clips: list[AttackClip]) -> list[Attacked]:
-        """The clips, attacked."""
-        return attack.run(self.target, clips)
+        super().__init__(open_target(settings))
 
 
 class Workers:

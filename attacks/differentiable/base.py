@@ -89,7 +89,7 @@ class View:
     def compile(self) -> None:
         """Compile the model with torch.compile, where there is one to compile."""
 
-    def _mixed(self) -> Any:
+    def _mixed(self, enabled: bool = True) -> Any:
         if self.precision is None:
             return contextlib.nullcontext()
-        return torch.autocast(torch.device(self.device).type, self.precision)
+        return torch.autocast(torch.device(self.device).type, self.precision, enabled=enabled)

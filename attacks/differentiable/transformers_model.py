@@ -53,7 +53,8 @@ class TransformersView(View):
         """What the model is given, made from the waveforms differentiably."""
         waves, lengths = self._long_enough(waves, lengths)
         assert self.front_end is not None
-        given = self.front_end(self.extractor, waves * mask_of(lengths, waves.shape[1]), lengths)
+        with self._mixed(enabled=False):  # features as when it transcribes, in any precision
+            given = self.front_end(self.extractor, waves * mask_of(lengths, waves.shape[1]), lengths)
         return {
             name: value.to(self.model.dtype) if value.is_floating_point() else value for name, value in given.items()
         }
