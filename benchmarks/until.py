@@ -23,7 +23,7 @@ from srb.models.adaptive_run import FIRST, grow, shares
 
 ROOT = Path(__file__).parent.parent
 Z = 1.96
-MOST = 20_000  # clips of a config
+MOST = 2_000  # clips of a config
 
 
 @dataclass(frozen=True)
@@ -34,13 +34,11 @@ class Cells:
     category: str
     clips: np.ndarray  # (clips, 3)
 
-    def score(self, drawn: np.ndarray) -> tuple[float, float]:
-        """WERD of some clips and its variance, by the delta method for a ratio."""
-        errors, words, clean = self.clips[drawn].T
-        rate = (errors - clean).sum() / words.sum()
-        residuals = (errors - clean) - rate * words
-        count = len(drawn)
-        return 100 * rate, 1e4 * residuals.var(ddof=1) / count / words.mean() ** 2
+    def drawn(self, rng: np.random.Generator) -> np.ndarray:
+        """Sums over the first clips of an order by chance: of words, lost words, and their products."""
+        errors, words, clean = self.clips[rng.integers(0, len(self.clips), MOST)].T
+        lost = errors - clean
+        return np.cumsum([words, lost, lost * lost, lost * words, words * words], axis=1)
 
 
 def trial(
@@ -48,15 +46,17 @@ def trial(
 ) -> tuple[float, bool, int]:
     """The average that is reached, whether its interval holds the truth, and the clips that it took."""
     weight = np.array([share[c.config] for c in cells])
-    order = [rng.integers(0, len(c.clips), MOST) for c in cells]
-    sizes, there = dict.fromkeys(share, FIRST), dict.fromkeys(share, MOST)
+    sums = np.array([c.drawn(rng) for c in cells])
+    sizes, there = {c.config: FIRST for c in cells}, {c.config: MOST for c in cells}
     while True:
-        scored = [c.score(drawn[: sizes[c.config]]) for c, drawn in zip(cells, order, strict=True)]
-        values, variances = np.array(scored).T
-        value, half = float(weight @ values), Z * float(np.sqrt(weight**2 @ variances))
-        if 2 * half < width:
-            return value, abs(value - average(cells, share)) <= half, sum(sizes.values())
-        grow(sizes, dict.fromkeys(share, 1.0) if equal else share, there)
+        counts = np.array(list(sizes.values()))
+        words, lost, lost_lost, lost_words, words_words = sums[np.arange(len(cells)), :, counts - 1].T
+        rate = lost / words
+        residuals = (lost_lost - 2 * rate * lost_words + rate**2 * words_words) / (counts - 1)  # the delta method
+        variances = 1e4 * residuals * counts / words**2
+        value, half = float(weight @ (100 * rate)), Z * float(np.sqrt(weight**2 @ variances))
+        if 2 * half < width or not grow(sizes, dict.fromkeys(share, 1.0) if equal else share, there):
+            return value, abs(value - average(cells, share)) <= half, int(counts.sum())
 
 
 def average(cells: list[Cells], share: dict[str, float]) -> float:
@@ -64,7 +64,7 @@ def average(cells: list[Cells], share: dict[str, float]) -> float:
     return sum(share[c.config] * 100 * (c.clips[:, 0] - c.clips[:, 2]).sum() / c.clips[:, 1].sum() for c in cells)
 
 
-def read_cells(path: Path, least: int = FIRST) -> dict[str, list[Cells]]:
+def read_cells(path: Path, least: int = 5) -> dict[str, list[Cells]]:
     """The systems of a matrix, each with the configs of the average that have enough clips."""
     import pyarrow.parquet as pq
 

@@ -20,6 +20,7 @@ from srb.core.names import ConfigName, default_corpus, parse
 
 SUITES = {
     "fast": "ten configs, all clips: ranks recognisers as the paper's Table 1 does",
+    "lite": "300 clips over every scenario of the average: a first look, with wide intervals",
     "ood": "other languages and spontaneous speech: OOD-ASR of SUPERB-SG",
 }
 
@@ -28,8 +29,8 @@ SUITES = {
 class Suite:
     """Some configs, and some clips of each.
 
-    `pool` clips are taken of the corpus, and clean speech is run on all of them; every other config has `clips` of the
-    pool, the next ones in turn. None: all there are.
+    `pool` clips are taken of the corpus, and clean speech is run on all of them; every other config has as many of the
+    pool as `clips` says of its category, the next ones in turn. Without a pool, all clips are taken.
     """
 
     name: str
@@ -49,6 +50,15 @@ class Suite:
     def takes_clips(self) -> bool:
         """Whether it is of some clips only."""
         return self.about.get("pool") is not None
+
+    @cached_property
+    def _clips(self) -> dict[str, int]:
+        """How many clips of the pool each config has."""
+        return {
+            member: self.about["clips"][category]
+            for category, members in self.about["configs"].items()
+            for member in members
+        }
 
     def configs(self, corpora: Iterable[tuple[str, str | None]], *, tts: bool = True) -> list[str]:
         """Its configs on some corpora, given as language and name, clean speech first; `tts` is false where nothing
@@ -73,13 +83,13 @@ class Suite:
         """The ids of the clips that it takes of a config."""
         if not self.takes_clips:
             return set(ids)
-        pool, clips = self.about["pool"], self.about["clips"]
+        pool, clips = self.about["pool"], self._clips
         ranked = sorted(ids, key=lambda clip: hashlib.sha256(f"{self.label}/{clip}".encode()).digest())[:pool]
         level = parse(config).level
-        if level == "clean" or level not in self.members or len(ranked) <= clips:
+        if level not in clips or len(ranked) <= clips[level]:
             return set(ranked)
-        start = self.members.index(level) * clips
-        return {ranked[place % len(ranked)] for place in range(start, start + clips)}
+        start = sum(clips[member] for member in self.members[: self.members.index(level)])
+        return {ranked[place % len(ranked)] for place in range(start, start + clips[level])}
 
 
 def load(name: str) -> Suite:

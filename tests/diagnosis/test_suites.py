@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import hashlib
+import importlib.util
 import json
+from pathlib import Path
 
 import pytest
 
-from srb.builders.scenarios import find
+from srb.builders.scenarios import SCENARIOS, find
 from srb.cli.main import main
 from srb.core.errors import UserError
 from srb.core.names import parse
 from srb.diagnosis import suites
 from srb.diagnosis.suites import SUITES, Suite, load
 
+ROOT = Path(__file__).parents[2]
 IDS = [f"clip-{number}" for number in range(200)]
-SMALL = Suite("small", {"version": 3, "configs": {"sfx": ["bass_sev1", "gain_sev2"]}, "pool": 5, "clips": 2})
+SMALL = Suite("small", {"version": 3, "configs": {"sfx": ["bass_sev1", "gain_sev2"]}, "pool": 5, "clips": {"sfx": 2}})
 
 
 def test_every_suite_has_configs_that_can_be_built():
@@ -152,3 +156,26 @@ def test_ood_from_corpora_to_the_table(tmp_path, capsys):
     assert shown["spon"][1:3] == ["WER", "50.00"]
     assert main(["ls", "--suite", "ood"]) == 0
     assert "SBCSAE" in capsys.readouterr().out
+
+
+def test_lite_is_fixed():
+    """Whoever changes it makes another version, with another label, so that results of both can be told apart."""
+    lite = load("lite")
+    assert lite.label == "lite-1"
+    ids = [f"{number:04d}" for number in range(2620)]
+    taken = {config: lite.choose(config, ids) for config in lite.configs([("en", "x")])}
+    assert sum(map(len, taken.values())) == 300
+    assert set().union(*taken.values()) == taken["en-x_clean"]
+    rows = [row for row in SCENARIOS.values() if row.maker == "perturbation" and row.category in lite.about["configs"]]
+    assert {parse(f"en_{member}").scenario for member in lite.members} == {row.name for row in rows}
+    listed = "\n".join(f"{config} {' '.join(sorted(clips))}" for config, clips in taken.items())
+    assert hashlib.sha256(listed.encode()).hexdigest()[:16] == "b9046e3e0ae69b44"
+
+
+def test_lite_follows_the_rule_of_its_script():
+    spec = importlib.util.spec_from_file_location("lite_suite", ROOT / "benchmarks/lite_suite.py")
+    script = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(script)
+    about = load("lite").about
+    assert about["configs"] == {category: script.balanced(category) for category in about["configs"]}
+    assert (about["clips"], about["pool"]) == (script.CLIPS, script.POOL)
