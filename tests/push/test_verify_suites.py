@@ -18,7 +18,8 @@ from srb.push.leaderboard import board, pages
 from srb.push.verify import verify
 from srb.push.verify_process import check
 
-SMALL = Suite("small", {"version": 2, "configs": {"noise_env": ["noise_sev1", "noise_sev3"]}, "pool": 8, "clips": {"noise_env": 3}})
+CONFIGS = {"noise_env": ["noise_sev1", "noise_sev3"]}
+SMALL = Suite("small", {"version": 2, "configs": CONFIGS, "pool": 8, "clips": {"noise_env": 3}})
 
 
 @pytest.fixture
