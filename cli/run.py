@@ -77,6 +77,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--realtime", action="store_true", help="of --stream: wait for the audio to be spoken, as servers need it"
     )
+    parser.add_argument(
+        "--processor-time",
+        action="store_true",
+        help="of --stream: count the processor time of srb itself, all threads; for a busy machine",
+    )
     parser.add_argument("--yes", action="store_true", help="run a paid endpoint although it will cost more than 1 $")
     parser.add_argument("--quiet", action="store_true", help="no progress bar")
     perturbing = parser.add_argument_group("perturbing instead of reading what was built")
@@ -167,7 +172,7 @@ def _run_one(args: argparse.Namespace) -> int:
         batch_seconds=args.batch_seconds,
         limit=None if perturbed else args.limit,
         retry_failed=args.retry_failed,
-        pace=Pace(args.chunk_ms, args.speed, args.realtime) if args.stream else None,
+        pace=Pace(args.chunk_ms, args.speed, args.realtime, args.processor_time) if args.stream else None,
         source=perturbed,
         suite=suite,
     )

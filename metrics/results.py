@@ -174,7 +174,7 @@ def results(run: Run, options: Options = Options()) -> Json:
             for score in scores
         },
         "reject": {
-            config: {**_about(predictions, hashes), **_invented([predictions])}
+            config: {**_about(predictions, hashes, options), **_invented([predictions])}
             for config, predictions in read.items()
             if config not in with_speech
         },
@@ -220,7 +220,7 @@ def _config(
 ) -> Json:
     totals = counts.counts.totals()
     return {
-        **_about(predictions, hashes),
+        **_about(predictions, hashes, options),
         **_scores(score, options),
         **_lenient(counts, predictions, options),
         "why": dict(score.why),
@@ -298,7 +298,7 @@ def _empty(counts: Counts) -> int:
     return int(((counts.lengths > 0) & (counts.deletions == counts.lengths) & (counts.insertions == 0)).sum())
 
 
-def _about(predictions: Predictions, hashes: Mapping[str, str]) -> Json:
+def _about(predictions: Predictions, hashes: Mapping[str, str], options: Options) -> Json:
     name, entry = parse(predictions.config), predictions.entry
     derived = {"language": name.language, "corpus": name.corpus, "scenario": name.scenario, "severity": name.severity}
     return {
@@ -312,13 +312,16 @@ def _about(predictions: Predictions, hashes: Mapping[str, str]) -> Json:
         "rtf_quantiles": entry.get("rtf_quantiles"),
         **{key: entry.get(key) for key in HASHES},
         "predictions_sha256": hashes[predictions.config],
-        **_streaming(predictions),
+        **_streaming(predictions, options),
     }
 
 
-def _streaming(predictions: Predictions) -> Json:
+def _streaming(predictions: Predictions, options: Options) -> Json:
     """Latency and stability, of a config that was used live."""
-    measures = measure_lines(predictions.lines)
+    try:
+        measures = measure_lines(predictions.lines, options.replicates, options.level, options.seed)
+    except UserError as problem:
+        raise UserError(f"{predictions.config}.jsonl, {problem}") from None
     return {"streaming": measures} if measures else {}
 
 

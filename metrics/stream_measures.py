@@ -8,6 +8,7 @@ Definitions, each from the end of the word in the audio, in seconds:
   Shangguan et al. 2021); early cut-off: the recogniser declared the speaker finished before the last word had ended;
 - churn: words taken back per word of the final transcript (normalised erasure, Arivazhagan et al. 2020, the unstable
   partial word ratio of Shangguan et al. 2020); flicker: the share of updates that take a word back;
+- invented words: every word shown, for however short a time, in clips without speech, per minute;
 - compute RTF: processing time over audio time; late chunks: the share that was done only after the next had arrived.
 """
 
@@ -21,21 +22,35 @@ from typing import Any
 import numpy as np
 from rapidfuzz.distance import Levenshtein
 
+from srb.core.errors import UserError
+from srb.metrics import bootstrap
+from srb.metrics.stream_record import calls_of, check_stream, check_words
+
 Json = dict[str, Any]
 QUANTITIES = ("appear_s", "settle_s")  # one value a word; all others are one value a clip
-RATES = ("churn", "flicker", "late_chunks", "early_cutoffs", "rtf")
 DELAYS = ("first_word_s", "last_word_s", "endpoint_s")
+QUANTILES = {"median": 0.5, "p95": 0.95}
+BLOCK = 50  # replicates at a time
 
 
 @dataclass(frozen=True)
 class Update:
-    """What a listener saw: when, and all the words so far. At an endpoint the recogniser ended a segment itself."""
+    """What came: when, and the words of the current segment. At an endpoint the recogniser ended the segment itself."""
 
     time_s: float
     sent_s: float
     words: tuple[str, ...]
     final: bool = False
     endpoint: bool = False
+
+
+@dataclass(frozen=True)
+class ShownWord:
+    """A word of the final transcript: the update that first had it in its place, and when it was there for good."""
+
+    text: str
+    first: Update
+    settled_s: float
 
 
 @dataclass(frozen=True)
@@ -73,19 +88,46 @@ def bare_words(text: str) -> tuple[str, ...]:
 
 
 def updates_of(events: Sequence[Sequence[Any]]) -> list[Update]:
-    """The whole transcript at every event `[time_s, sent_s, text, kind]`; kind is partial, final or endpoint.
+    """What was shown at every event `[time_s, sent_s, text, kind]`; kind is partial, final or endpoint.
 
-    >>> [update.words for update in updates_of([[1, 1, "a", "partial"], [2, 2, "b", "final"], [3, 3, "c", "partial"]])]
-    [('a',), ('b',), ('b', 'c')]
+    >>> [update.words for update in updates_of([[1, 1, "It", "partial"], [2, 2, "It was.", "final"]])]
+    [('it',), ('it', 'was')]
     """
-    finished: tuple[str, ...] = ()
-    updates = []
-    for time_s, sent_s, text, kind in events:
-        words = finished + bare_words(text)
-        updates.append(Update(time_s, sent_s, words, kind != "partial", kind == "endpoint"))
-        if kind != "partial":
-            finished = words
-    return updates
+    return [
+        Update(time_s, sent_s, bare_words(text), kind != "partial", kind == "endpoint")
+        for time_s, sent_s, text, kind in events
+    ]
+
+
+def segments_of(updates: Sequence[Update]) -> list[list[Update]]:
+    """The updates of each segment; a final one ends it, and what comes then changes nothing before it.
+
+    >>> a, b, c = Update(1, 1, ("a",)), Update(2, 2, ("b",), final=True), Update(3, 3, ("c",))
+    >>> segments_of([a, b, c]) == [[a, b], [c]]
+    True
+    """
+    segments: list[list[Update]] = [[]]
+    for update in updates:
+        segments[-1].append(update)
+        if update.final:
+            segments.append([])
+    return [segment for segment in segments if segment]
+
+
+def shown_words(segment: Sequence[Update]) -> list[ShownWord]:
+    """The words that a segment ended with."""
+    final = segment[-1].words
+    first: list[Update] = [segment[-1]] * len(final)
+    for update in reversed(segment):
+        for position, (word, last) in enumerate(zip(update.words, final, strict=False)):
+            if word == last:
+                first[position] = update
+    settled_s = [segment[-1].time_s] * len(final)
+    kept = len(final)
+    for update in reversed(segment):
+        kept = min(kept, _shared(update.words, final))
+        settled_s[:kept] = [update.time_s] * kept
+    return [ShownWord(*word) for word in zip(final, first, settled_s, strict=True)]
 
 
 def measure_clip(updates: Sequence[Update], spoken: Sequence[SpokenWord] = ()) -> ClipMeasures:
@@ -99,14 +141,17 @@ def measure_clip(updates: Sequence[Update], spoken: Sequence[SpokenWord] = ()) -
     (0.3, 1.0, 2, 2)
     """
     measures = ClipMeasures()
-    previous: tuple[str, ...] = ()
-    for update in updates:
-        lost = len(previous) - _shared(previous, update.words)
-        measures.erased += lost
-        measures.revisions += lost > 0
-        measures.updates += update.words != previous
-        previous = update.words
-    measures.final_words = len(previous)
+    shown: list[ShownWord] = []
+    for segment in segments_of(updates):
+        previous: tuple[str, ...] = ()
+        for update in segment:
+            lost = len(previous) - _shared(previous, update.words)
+            measures.erased += lost
+            measures.revisions += lost > 0
+            measures.updates += update.words != previous
+            previous = update.words
+        shown += shown_words(segment)
+    measures.final_words = len(shown)
     if not spoken:
         return measures
     first = next((update.time_s for update in updates if update.words), None)
@@ -117,14 +162,24 @@ def measure_clip(updates: Sequence[Update], spoken: Sequence[SpokenWord] = ()) -
     if finals:
         measures.endpoint_s = finals[-1] - end_s
     measures.early_cutoff = any(update.endpoint and update.sent_s < end_s for update in updates)
-    settled = _settled(updates)
-    for place, position in _hits([word.text for word in spoken], previous):
-        word = spoken[place]
-        measures.appear_s.append(_appeared(updates, position, previous[position]) - word.end_s)
-        measures.settle_s.append(settled[position] - word.end_s)
+    for place, position in word_hits(spoken, shown):
+        word = shown[position]
+        measures.appear_s.append(word.first.time_s - spoken[place].end_s)
+        measures.settle_s.append(word.settled_s - spoken[place].end_s)
         if place == len(spoken) - 1:
             measures.last_word_s = measures.settle_s[-1]
     return measures
+
+
+def early_words(updates: Sequence[Update], spoken: Sequence[SpokenWord]) -> tuple[int, int]:
+    """How many of the recognised words were shown before any of their audio had been sent, and how many there are.
+
+    >>> early_words([Update(.2, .1, ("one", "two"))], [SpokenWord("one", 0.0, 0.4), SpokenWord("two", 0.5, 0.9)])
+    (1, 2)
+    """
+    shown = [word for segment in segments_of(updates) for word in shown_words(segment)]
+    hits = word_hits(spoken, shown)
+    return sum(shown[position].first.sent_s < spoken[place].start_s for place, position in hits), len(hits)
 
 
 def _shared(first: Sequence[str], second: Sequence[str]) -> int:
@@ -136,35 +191,19 @@ def _shared(first: Sequence[str], second: Sequence[str]) -> int:
     return same
 
 
-def _appeared(updates: Sequence[Update], position: int, word: str) -> float:
-    return next(u.time_s for u in updates if len(u.words) > position and u.words[position] == word)
-
-
-def _settled(updates: Sequence[Update]) -> list[float]:
-    """For every word of the final transcript, the time from which on nothing up to it changes."""
-    if not updates:
-        return []
-    final = updates[-1].words
-    times = [updates[-1].time_s] * len(final)
-    kept = len(final)
-    for update in reversed(updates):
-        kept = min(kept, _shared(update.words, final))
-        for position in range(kept):
-            times[position] = update.time_s
-    return times
-
-
-def _hits(reference: Sequence[str], hypothesis: Sequence[str]) -> list[tuple[int, int]]:
-    """The pairs of places (reference, hypothesis) of the words that a best alignment finds equal."""
+def word_hits(spoken: Sequence[SpokenWord], shown: Sequence[ShownWord]) -> list[tuple[int, int]]:
+    """The pairs of places (spoken, shown) of the words that a best alignment finds equal."""
     return [
         (op.src_start + offset, op.dest_start + offset)
-        for op in Levenshtein.opcodes(list(reference), list(hypothesis))
+        for op in Levenshtein.opcodes([word.text for word in spoken], [word.text for word in shown])
         if op.tag == "equal"
         for offset in range(op.src_end - op.src_start)
     ]
 
 
-def measure_lines(lines: Sequence[Mapping[str, Any]], replicates: int = 1000, level: float = 0.95) -> Json | None:
+def measure_lines(
+    lines: Sequence[Mapping[str, Any]], replicates: int = 1000, level: float = 0.95, seed: int = 0
+) -> Json | None:
     """The measures of a config from its predictions, each with an interval over clips; None if it was not streamed.
 
     Delays are given as median and 95th percentile, pooled over words or clips. The bootstrap draws whole clips.
@@ -172,26 +211,35 @@ def measure_lines(lines: Sequence[Mapping[str, Any]], replicates: int = 1000, le
     streamed = [line for line in lines if line.get("stream")]
     if not streamed:
         return None
+    for line in streamed:
+        try:
+            check_stream(line["stream"], line["duration"])
+            check_words(line.get("words"), line["duration"])
+        except ValueError as problem:
+            raise UserError(f"clip '{line['id']}': {problem}; run it again with `srb run --stream`") from None
     clips = [measure_clip(updates_of(line["stream"]["events"]), _spoken(line)) for line in streamed]
-    durations = np.array([line["duration"] for line in streamed], dtype=float)
+    calls = [calls_of(line["stream"], line["duration"]) for line in streamed]
+    durations = [float(line["duration"]) for line in streamed]
+    silent = [not line["text"].strip() for line in streamed]
     ratios = {
         "churn": ([c.erased for c in clips], [c.final_words for c in clips]),
         "flicker": ([c.revisions for c in clips], [c.updates for c in clips]),
-        "late_chunks": ([_of(line, "late_chunks") for line in streamed], [_of(line, "chunks") for line in streamed]),
+        "late_chunks": ([c.late_chunks for c in calls], [c.chunks for c in calls]),
         "early_cutoffs": ([c.early_cutoff for c in clips], [c.endpoint_s is not None for c in clips]),
-        "rtf": ([_of(line, "busy_s") for line in streamed], durations),
+        "rtf": ([c.busy_s for c in calls], durations),
+        "invented_words_per_minute": (
+            [(c.final_words + c.erased) * none for c, none in zip(clips, silent, strict=True)],
+            [duration / 60 * none for duration, none in zip(durations, silent, strict=True)],
+        ),
     }
-    draws = np.random.default_rng(0).integers(len(clips), size=(replicates, len(clips)))
+    ids = [str(line["id"]) for line in streamed]
+    draws = bootstrap.weights(ids, replicates=replicates, seed=seed) if replicates else np.zeros((0, len(ids)))
     return {
         "clips": len(clips),
         "with_word_times": sum(bool(line.get("words")) for line in streamed),
         **{name: _rate(np.asarray(parts, dtype=float), draws, level) for name, parts in ratios.items()},
         **{name: _delay([getattr(clip, name) for clip in clips], draws, level) for name in (*QUANTITIES, *DELAYS)},
     }
-
-
-def _of(line: Mapping[str, Any], key: str) -> float:
-    return float(line["stream"][key])
 
 
 def _spoken(line: Mapping[str, Any]) -> list[SpokenWord]:
@@ -203,8 +251,8 @@ def _rate(parts: np.ndarray, draws: np.ndarray, level: float) -> Json | None:
     above, below = parts
     if not below.sum():
         return None
-    sums = below[draws].sum(axis=1)
-    values = above[draws].sum(axis=1)[sums > 0] / sums[sums > 0]
+    sums = draws @ below
+    values = (draws @ above)[sums > 0] / sums[sums > 0]
     return {"value": float(above.sum() / below.sum()), "interval": _interval(values, level)}
 
 
@@ -214,21 +262,30 @@ def _delay(per_clip: Sequence[Any], draws: np.ndarray, level: float) -> Json | N
     pooled = np.concatenate(values) if values else np.empty(0)
     if not len(pooled):
         return None
-    order = np.argsort(pooled)
+    order = np.argsort(pooled, kind="stable")
     clip_of = np.repeat(np.arange(len(values)), [len(value) for value in values])[order]
-    counts = np.stack([np.bincount(draw, minlength=len(values)) for draw in draws])[:, clip_of].cumsum(axis=1)
-    ranked = pooled[order]
+    drawn = _drawn_quantiles(pooled[order], clip_of, draws)
+    return {
+        "n": len(pooled),
+        **{
+            name: {"value": float(np.quantile(pooled, share)), "interval": _interval(drawn[:, place], level)}
+            for place, (name, share) in enumerate(QUANTILES.items())
+        },
+    }
 
-    def quantile(share: float) -> Json:
-        drawn = counts[:, -1] > 0
-        places = (counts[drawn] < share * counts[drawn, -1:]).sum(axis=1)
-        return {"value": float(np.quantile(pooled, share)), "interval": _interval(ranked[places], level)}
 
-    return {"n": len(pooled), "median": quantile(0.5), "p95": quantile(0.95)}
+def _drawn_quantiles(ranked: np.ndarray, clip_of: np.ndarray, draws: np.ndarray) -> np.ndarray:
+    """The quantiles of each replicate that drew anything: the smallest value with at least that share below or at it.
+
+    Some replicates at a time, for a word has as many weights as there are replicates.
+    """
+    found = []
+    for start in range(0, len(draws), BLOCK):
+        counts = draws[start : start + BLOCK, clip_of].cumsum(axis=1)
+        counts = counts[counts[:, -1] > 0]
+        found += [[int(np.searchsorted(row, share * row[-1])) for share in QUANTILES.values()] for row in counts]
+    return ranked[np.array(found, dtype=int).reshape(-1, len(QUANTILES))]
 
 
 def _interval(values: np.ndarray, level: float) -> list[float] | None:
-    if not len(values):
-        return None
-    low, high = np.quantile(values, [(1 - level) / 2, (1 + level) / 2])
-    return [float(low), float(high)]
+    return list(bootstrap.interval(values, level)) if len(values) else None

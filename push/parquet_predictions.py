@@ -17,13 +17,21 @@ from pathlib import Path
 from typing import Any
 
 from srb.core.errors import UserError
-from srb.push.untrusted_json import JSONL_BYTES, LINE, LINE_BYTES, LINE_NEEDS, TOTAL_BYTES, Refused, shown
+from srb.push.untrusted_json import (
+    JSONL_BYTES,
+    LINE,
+    LINE_BYTES,
+    LINE_NEEDS,
+    NESTED,
+    OPTIONAL,
+    TOTAL_BYTES,
+    Refused,
+    shown,
+)
 
 SUFFIX = ".parquet"
-# A column for each key of a line; `error` alone is left out of a line in which it is null.
+# A column for each key of a line, what is nested as JSON; what is optional is left out of a line in which it is null.
 NUMBERS = tuple(key for key, check in LINE.items() if check("") == "must be a number")
-ERROR = "error"
-WORDS = "word_confidences"  # a list, which is a column of JSON; left out of a line in which it is null, like `error`
 CODECS = ("UNCOMPRESSED", "SNAPPY", "GZIP", "ZSTD")
 FOOTER_BYTES = 200_000
 BATCH_ROWS = 100
@@ -38,14 +46,12 @@ def pack(path: Path) -> Path:
 
     data = path.read_bytes()
     rows = [json.loads(line) for line in data.splitlines()]
-    for row in rows:
-        if WORDS in row:
-            row[WORDS] = json.dumps(row[WORDS], ensure_ascii=False)
     names = [name for name in LINE if any(name in row for row in rows)]
     schema = pa.schema([(name, pa.float64() if name in NUMBERS else pa.string()) for name in names])
     target = path.with_name(path.name.removesuffix(".jsonl") + SUFFIX)
     try:
-        pq.write_table(pa.Table.from_pylist(rows, schema), target, compression="zstd", store_schema=False)
+        table = pa.Table.from_pylist([_flat(row) for row in rows], schema)
+        pq.write_table(table, target, compression="zstd", store_schema=False)
         same = b"".join(lines(target, len(rows))) == data
     except (pa.ArrowException, Refused):
         same = False
@@ -53,6 +59,12 @@ def pack(path: Path) -> Path:
         raise UserError(f"{path}: not as `srb run` writes it, so it cannot be packed; submit without --parquet")
     path.unlink()
     return target
+
+
+def _flat(row: dict[str, Any]) -> dict[str, Any]:
+    """A row with what is nested in it as text."""
+    texts = {name: json.dumps(row[name], ensure_ascii=False) for name in NESTED if row.get(name) is not None}
+    return {**row, **texts}
 
 
 def lines(path: Path, most_rows: int) -> Iterator[bytes]:
@@ -126,12 +138,11 @@ def _check_sizes(metadata: Any, most_rows: int) -> None:
 
 
 def _line(row: dict[str, Any]) -> bytes:
-    kept = {n: row[n] for n in LINE if n in row and (n not in (ERROR, WORDS) or row[n] is not None)}
-    if WORDS in kept:
-        try:
-            kept[WORDS] = json.loads(kept[WORDS])
-        except (ValueError, RecursionError):
-            raise Refused(f"'{WORDS}' is not JSON") from None
+    kept = {name: row[name] for name in LINE if name in row and (name not in OPTIONAL or row[name] is not None)}
+    try:
+        kept |= {name: json.loads(row[name]) for name in NESTED if kept.get(name) is not None}
+    except (ValueError, RecursionError):
+        raise Refused("a column that holds JSON has something else") from None
     data = json.dumps(kept, ensure_ascii=False).encode() + b"\n"
     if len(data) > LINE_BYTES:
         raise Refused(f"a row of {len(data)} bytes; the limit is {LINE_BYTES}")

@@ -118,7 +118,15 @@ def reproduce_command(about: Json, configs: Iterable[str], name: str) -> str:
     languages = sorted({parse(config).language for config in configs})
     patterns = " ".join(f"'{language}*_*'" for language in languages)
     spec, data = shlex.quote(str(about.get("spec"))), shlex.quote(str(about.get("data")))
-    return f"srb run --model {spec} {patterns} --data {data} --name {name} && srb score runs/{name}"
+    stream = _stream_options(about.get("options"))
+    return f"srb run --model {spec} {patterns} --data {data} --name {name}{stream} && srb score runs/{name}"
+
+
+def _stream_options(options: Any) -> str:
+    """The options of `srb run` that a streamed run was made with."""
+    if not isinstance(options, dict) or "chunk_ms" not in options:
+        return ""
+    return f" --stream --chunk-ms {options['chunk_ms']}" + (" --realtime" if options.get("realtime") else "")
 
 
 def _write(path: Path, content: Json) -> None:

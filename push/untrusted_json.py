@@ -216,6 +216,17 @@ def words(most: int) -> Check:
     return check
 
 
+def kind(wanted: type, null: bool = False) -> Check:
+    """An object or a list."""
+
+    def check(value: Any) -> str | None:
+        if isinstance(value, wanted) or (value is None and null):
+            return None
+        return f"must be {'an object' if wanted is dict else 'a list'}"
+
+    return check
+
+
 def shape(value: Any, checks: dict[str, Check], needed: tuple[str, ...], what: str) -> None:
     """Refuse an object with keys that are missing, unknown or not as they must be."""
     if not isinstance(value, dict):
@@ -249,6 +260,11 @@ LINE = {
     "above_threshold": number(0, 1),
     "word_confidences": words(20_000),
     "masked": text(10_000, r"(?:\d{1,6}(?: \d{1,6})*)?"),
+    "raw_text": text(20_000),
+    "stream": kind(dict),  # looked into by `streamed_lines`, as `words` is
     "error": text(2_000),
+    "words": kind(list, null=True),
 }
+NESTED = ("word_confidences", "stream", "words")
+OPTIONAL = ("target", "word_confidences", "raw_text", "stream", "error")  # left out where others would be null
 LINE_NEEDS = ("id", "audio_filepath", "duration", "time", "text", "pred_text")

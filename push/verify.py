@@ -24,6 +24,7 @@ from srb.metrics.runs import Run
 from srb.push import adversarial, parquet_predictions, submission, untrusted_json
 from srb.push.evidence import Evidence
 from srb.push.expected_rows import Expected, of_suite, people_digest
+from srb.push.streamed_lines import StreamedLines
 from srb.push.untrusted_json import Refused, number, shape, shown, text
 
 # What another version of numpy may do: to the last digit of a score, to a bound of an interval, and to a sum of times.
@@ -102,16 +103,21 @@ def verify(folder: str | Path, benchmark: Mapping[str, Expected], audio: Sequenc
         folder = _unpacked(verdict, folder, configs, benchmark)
     entries: dict[str, Json] = {}
     evidence = Evidence()
+    options = documents.get("run.json", {}).get("options")
+    streams = StreamedLines(options if isinstance(options, dict) else {})
     if verdict.accepted:
         for config in configs:
             try:
-                entries[config] = _check_predictions(folder, config, benchmark[config], evidence)
+                entries[config] = _check_predictions(folder, config, benchmark[config], evidence, streams)
             except Refused as reason:
                 verdict.refuse(f"{config}.jsonl: {reason}")
     if verdict.accepted:
+        for problem in streams.problems({config: benchmark[config].source for config in configs}, audio):
+            verdict.refuse(problem)
+    if verdict.accepted:
         _check_run(verdict, documents["run.json"], entries)
         _check_scores(verdict, folder, documents, entries)
-        verdict.flags, verdict.error_digests = evidence.flags(entries), evidence.digests()
+        verdict.flags, verdict.error_digests = [*evidence.flags(entries), *streams.flags()], evidence.digests()
     verdict.facts = documents["submission.json"] if verdict.accepted else None
     return verdict
 
@@ -203,7 +209,9 @@ def _unpacked(verdict: Verdict, folder: Path, configs: list[str], benchmark: Map
     return out
 
 
-def _check_predictions(folder: Path, config: str, expected: Expected, evidence: Evidence) -> Json:
+def _check_predictions(
+    folder: Path, config: str, expected: Expected, evidence: Evidence, streams: StreamedLines
+) -> Json:
     """Check one file against what the benchmark expects; returns its entry of run.json as it must be."""
     path = folder / f"{config}.jsonl"
     lines: list[Json] = []
@@ -229,6 +237,7 @@ def _check_predictions(folder: Path, config: str, expected: Expected, evidence: 
         raise Refused("ids or references are not those of the benchmark, or not in its order")
     if people_digest(lines) != expected.people_sha256:
         raise Refused("durations or speakers are not those of the benchmark")
+    streams.add(config, lines)
     entry = _entry(path, lines, expected)
     transcribed = [line for line in lines if line["pred_text"] is not None]
     audio_s, seconds = (sum(line[key] for line in transcribed) for key in ("duration", "time"))

@@ -225,15 +225,17 @@ class Curve:
     points: Sequence[tuple[float, float]]
     series: int | None = None  # whose colour it has
     steps: bool = False
+    faint: bool = False  # of something else, to compare with
 
 
 @dataclass(frozen=True)
 class Axes:
-    """What the axes of a scatter say, and whether the one from left to right is logarithmic."""
+    """What the axes of a scatter say, whether the one from left to right is logarithmic, and what both must reach."""
 
     x: str
     y: str
     log_x: bool = False
+    within: Sequence[tuple[float, float]] = ()
 
 
 Box = tuple[float, float, float, float]  # left, top, right, bottom
@@ -244,6 +246,7 @@ def scatter(series: Sequence[Series], axes: Axes, label: str, curves: Sequence[C
     points = [point for group in series for point in group.points]
     xs, ys = [p.x for p in points], [p.y for p in points]
     ys += [bound for p in points for bound in (p.interval or ())]
+    xs, ys = [*xs, *(a for a, _ in axes.within)], [*ys, *(b for _, b in axes.within)]
     x = log_spanning(xs, LEFT, WIDTH - RIGHT) if axes.log_x else spanning(xs, LEFT, WIDTH - RIGHT, zero=False)
     y = spanning(ys, HEIGHT - BOTTOM, TOP)
     marks = _frame(x, y, axes.x, axes.y, {value: tick_text(value) for value in x.ticks()})
@@ -253,7 +256,8 @@ def scatter(series: Sequence[Series], axes: Axes, label: str, curves: Sequence[C
         if curve.steps:
             path = [(path[0][0], y.end), *_stairs(path), (x.end, path[-1][1])]  # to the edges of the chart
         colour = "" if curve.series is None else f" {series_class(curve.series)}"
-        marks.append(tag("polyline", points=_points(path), class_=f"fit{colour}"))
+        faint = " faint" if curve.faint else ""
+        marks.append(tag("polyline", points=_points(path), class_=f"fit{faint}{colour}"))
         taken += [(box, 1) for ends in itertools.pairwise(path) for box in _boxes_along(*ends)]
     taken += [((x(p.x) - 7, y(p.y) - 7, x(p.x) + 7, y(p.y) + 7), 20) for p in points]
     for group in series:

@@ -25,6 +25,7 @@ from srb.report.sections.ranking import ranking
 from srb.report.sections.report_cards import report_cards
 from srb.report.sections.severities import curves, heat_map, perturbations
 from srb.report.sections.speakers import speakers
+from srb.report.sections.streaming import streaming
 from srb.report.sections.trade_off import trade_off
 from srb.report.sections.untranscribed import untranscribed
 from srb.report.sections.worst_clips import worst_clips
@@ -33,7 +34,7 @@ from srb.report.sections.worst_words import worst_words
 # The order of the sections of one language.
 SECTIONS = (
     *(ranking, categories, heat_map, perturbations, curves, trade_off, correlates, speakers),
-    *(attacks, masked, worst_words, worst_clips, report_cards),
+    *(streaming, attacks, masked, worst_words, worst_clips, report_cards),
 )
 _TEMPLATE = files("srb.report") / "template"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from base64 import b64encode
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from srb.core.errors import UserError
@@ -12,9 +12,12 @@ from srb.diagnosis.report_card import aligned, card
 from srb.metrics.ranking import Standing, order
 from srb.metrics.results import Json, check_comparable, load
 from srb.metrics.runs import open_run
+from srb.metrics.stream_conditions import conditions
 from srb.models.config_sources import ConfigSource
+from srb.report import stream_clip
 from srb.report.attacked_clips import AttackedClip, attacked_clips
 from srb.report.metadata import About
+from srb.report.stream_clip import StreamClip
 from srb.report.word_study import Study, study
 
 Key = tuple[str, str]  # config, clip
@@ -49,6 +52,7 @@ class Report:
     models: Sequence[Model]
     audio: Mapping[Key, str] = field(default_factory=dict)
     population: Mapping[str, float] = field(default_factory=dict)  # group of speakers -> its share
+    stream_clips: Mapping[str, StreamClip] = field(default_factory=dict)  # language -> a clip as its words came
 
     @property
     def languages(self) -> list[str]:
@@ -100,7 +104,26 @@ def gather(
         attacked = attacked_clips(folders[i], results[i], data, embed) if data and embed else []
         models.append(Model(index, names[i], results[i], studies, about, cards, attacked))
         advance()
-    return Report(models, _audio(models, data, embed) if data and embed else {}, population or {})
+    clips = _stream_clips(models, [folders[i] for i in order], data if embed else None)
+    audio = _audio(models, data, embed, clips) if data and embed else {}
+    return Report(models, audio, population or {}, clips)
+
+
+def _stream_clips(
+    models: Sequence[Model], folders: Sequence[str | Path], data: ConfigSource | None
+) -> dict[str, StreamClip]:
+    """The clip of each language that is drawn as a timeline, where models were used live."""
+    clips = {}
+    for language in {language for model in models for language in model.results["languages"]}:
+        runs = {
+            model.index: open_run(folder)
+            for model, folder in zip(models, folders, strict=True)
+            if conditions(model.results["configs"], language)
+        }
+        if clip := stream_clip.choose(runs, language):
+            levels = stream_clip.envelope(data, clip.config, clip.id) if data else []
+            clips[language] = replace(clip, envelope=levels)
+    return clips
 
 
 def _names(results: Sequence[Json], folders: Sequence[str | Path]) -> list[str]:
@@ -126,15 +149,19 @@ def _look(folder: str | Path, results: Json, clips: int) -> tuple[dict[str, Stud
     return studies, cards
 
 
-def _audio(models: Sequence[Model], data: ConfigSource, most: int) -> dict[Key, str]:
+def _audio(
+    models: Sequence[Model], data: ConfigSource, most: int, streamed: Mapping[str, StreamClip]
+) -> dict[Key, str]:
     """The shown clips and their originals as data URLs; the FLAC of the config as it is, nothing encoded again."""
     wanted: dict[str, set[str]] = {}
+    for clip in streamed.values():
+        wanted.setdefault(clip.config, set()).add(clip.id)
     for model in models:
         for word_study in model.studies.values():
-            for clip in word_study.clips[:most]:
-                for config in (clip.config, model.results["configs"][clip.config]["source"]):
+            for worst in word_study.clips[:most]:
+                for config in (worst.config, model.results["configs"][worst.config]["source"]):
                     if config:
-                        wanted.setdefault(config, set()).add(clip.id)
+                        wanted.setdefault(config, set()).add(worst.id)
     there = set(data.names())
     return {
         (config, clip): "data:audio/flac;base64," + b64encode(content).decode()

@@ -3,25 +3,32 @@
 Chunk i has arrived when its last sample has been spoken. It is processed when the one before is done, and takes as long
 as it took: so queues build up as they would live, and ten seconds of audio cost no more than their computation. `speed`
 divides the processing times, which tells what a machine of another speed would do. With `realtime` the clock on the
-wall is used and chunks are sent when they arrive, for servers that have clocks of their own.
+wall is used and chunks are sent when they arrive, for servers that have clocks of their own; a session that has a
+method `wait(seconds)` is asked what comes in between, so that an event has the time at which it came.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from srb.core.errors import UserError
+from srb.metrics.stream_record import (
+    CHUNK_MS,
+    LONGEST_MS,
+    MOST_CHARACTERS,
+    MOST_EVENTS,
+    MOST_SPEED,
+    SHORTEST_MS,
+    Calls,
+    arrivals,
+    transcript,
+)
 from srb.models.interface import Clip
 from srb.models.streaming.session import Event, Session
-
-CHUNK_MS = 100
-SHORTEST_MS, LONGEST_MS = 20, 500
-MOST_EVENTS = 20_000  # of one clip: a server that sends more is broken
-MOST_CHARACTERS = 20_000  # of one event
 
 
 @dataclass(frozen=True)
@@ -31,14 +38,17 @@ class Pace:
     chunk_ms: int = CHUNK_MS
     speed: float = 1.0
     realtime: bool = False
+    processor_time: bool = False  # count that of this process, which what else the machine does hardly changes
 
     def __post_init__(self) -> None:
         if not SHORTEST_MS <= self.chunk_ms <= LONGEST_MS:
             raise UserError(f"chunks are {SHORTEST_MS} to {LONGEST_MS} ms long, not {self.chunk_ms}")
-        if not 0 < self.speed < float("inf"):
+        if not 0 < self.speed <= MOST_SPEED:
             raise UserError(f"the speed of a machine is a factor above 0, not {self.speed}")
         if self.realtime and self.speed != 1:
             raise UserError("in real time no other machine can be simulated: leave the speed out")
+        if self.realtime and self.processor_time:
+            raise UserError("in real time the clock on the wall counts: leave the processor time out")
 
 
 @dataclass(frozen=True)
@@ -49,6 +59,11 @@ class TimedEvent:
     sent_s: float
     event: Event
 
+    def as_row(self) -> list:
+        """As the predictions keep it."""
+        kind = "endpoint" if self.event.final and self.event.endpoint else "final" if self.event.final else "partial"
+        return [round(self.time_s, 4), round(self.sent_s, 6), self.event.text, kind]
+
 
 @dataclass
 class Timeline:
@@ -57,19 +72,12 @@ class Timeline:
     duration_s: float
     pace: Pace
     events: list[TimedEvent] = field(default_factory=list)
-    busy_s: float = 0.0  # spent processing
-    chunks: int = 0
-    late_chunks: int = 0  # done only after the next one had arrived
+    calls: Calls = field(default_factory=lambda: Calls([], [], []))
 
     @property
     def text(self) -> str:
-        """The final transcript: the final segments, and the last partial one if it was never finished."""
-        parts, open_text = [], ""
-        for timed in self.events:
-            if timed.event.final:
-                parts.append(timed.event.text)
-            open_text = "" if timed.event.final else timed.event.text
-        return " ".join(filter(None, (part.strip() for part in (*parts, open_text))))
+        """The final transcript."""
+        return transcript([timed.as_row() for timed in self.events])
 
 
 def replay(
@@ -77,38 +85,42 @@ def replay(
     clip: Clip,
     rate: int,
     pace: Pace = Pace(),
-    timer: Callable[[], float] = time.perf_counter,
+    timer: Callable[[], float] | None = None,
     sleep: Callable[[float], None] = time.sleep,
 ) -> Timeline:
     """Send a clip to a session and write down what comes back, and when."""
+    timer = timer or (time.process_time if pace.processor_time else time.perf_counter)
     if getattr(session, "needs_realtime", False) and not pace.realtime:
         raise UserError("a server has a clock of its own: measure it with --realtime")
-    timeline = Timeline(len(clip) / rate, pace)
     step = max(1, round(pace.chunk_ms * rate / 1000))
-    chunks = [clip[start : start + step] for start in range(0, len(clip), step)]
-    began, free_s, sent = timer(), 0.0, 0
+    arrived = arrivals(len(clip), rate, pace.chunk_ms)
+    timeline = Timeline(len(clip) / rate, pace, calls=Calls(arrived, [], []))
+    began, took_s, done_s, sent_s = timer(), timeline.calls.took_s, timeline.calls.done_s, 0.0
+    wait = getattr(session, "wait", None)
 
-    def call(work: Callable[[], Sequence[Event]], arrival_s: float) -> float:
-        """Do one piece of work that could begin at `arrival_s`; when it was done."""
-        if pace.realtime:
-            sleep(max(0.0, began + arrival_s - timer()))
-        start = timer()
-        events = work()
-        took = (timer() - start) / pace.speed
-        timeline.busy_s += took
-        done_s = timer() - began if pace.realtime else max(arrival_s, free_s) + took
+    def note(events: Iterable[Event], time_s: float | None = None) -> None:
         for event in events:
             _check(event, len(timeline.events))
-            timeline.events.append(TimedEvent(done_s, sent / rate, event))
-        return done_s
+            timeline.events.append(TimedEvent(timer() - began if time_s is None else time_s, sent_s, event))
 
-    for number, chunk in enumerate(chunks):
-        sent += len(chunk)
-        free_s = call(lambda chunk=chunk: session.accept(np.ascontiguousarray(chunk)), sent / rate)  # type: ignore[misc]
-        timeline.chunks += 1
-        next_arrival_s = min(sent + step, len(clip)) / rate
-        timeline.late_chunks += number + 1 < len(chunks) and free_s > next_arrival_s
-    call(session.finish, sent / rate)
+    for number, arrival_s in enumerate(arrived):
+        if pace.realtime and wait is not None and number:
+            note(wait(max(0.0, began + arrival_s - timer())))
+        if pace.realtime:
+            sleep(max(0.0, began + arrival_s - timer()))
+        sent_s = arrival_s
+        start = timer()
+        if number + 1 < len(arrived):
+            events = session.accept(np.ascontiguousarray(clip[number * step : (number + 1) * step]))
+        else:
+            events = session.finish()
+        if pace.realtime:
+            note(events)  # those of a server come one by one
+        took = round((timer() - start) / pace.speed, 5)
+        took_s.append(took)
+        done_s.append(timer() - began if pace.realtime else max(arrival_s, done_s[-1] if done_s else 0.0) + took)
+        if not pace.realtime:
+            note(events, done_s[-1])
     return timeline
 
 

@@ -6,7 +6,7 @@ segment, whole; a final event ends the segment, and the next text begins a new o
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
@@ -35,11 +35,11 @@ class Event:
 class Session(Protocol):
     """One live stream."""
 
-    def accept(self, chunk: Clip) -> Sequence[Event]:
+    def accept(self, chunk: Clip) -> Iterable[Event]:
         """Take the next samples; what is new since the last call."""
         ...
 
-    def finish(self) -> Sequence[Event]:
+    def finish(self) -> Iterable[Event]:
         """The stream has ended; what is left, with a final event for the last segment."""
         ...
 

@@ -8,7 +8,7 @@ from typing import Any
 from srb.core.errors import UserError
 from srb.models.interface import Clip, Described, Recogniser, Transcript
 from srb.models.streaming.replay import Pace, Timeline, replay
-from srb.models.streaming.session import Event, Streams
+from srb.models.streaming.session import Streams
 
 
 @dataclass
@@ -40,19 +40,20 @@ def streamed(recogniser: Recogniser, pace: Pace) -> Streamed:
         "chunk_ms": pace.chunk_ms,
         "speed": pace.speed,
         "realtime": pace.realtime,
+        **({"processor_time": True} if pace.processor_time else {}),
     }
     return Streamed(recogniser.name, recogniser.revision, {**recogniser.options, **timing}, 1, recogniser, pace)
 
 
 def as_json(timeline: Timeline) -> dict[str, Any]:
-    """A timeline as the predictions keep it."""
+    """A timeline as the predictions keep it (`srb.metrics.stream_record`)."""
+    calls, pace = timeline.calls, timeline.pace
     return {
-        "busy_s": round(timeline.busy_s, 4),
-        "chunks": timeline.chunks,
-        "late_chunks": timeline.late_chunks,
-        "events": [[round(t.time_s, 4), round(t.sent_s, 4), t.event.text, _kind(t.event)] for t in timeline.events],
+        "chunk_ms": pace.chunk_ms,
+        "speed": pace.speed,
+        "realtime": pace.realtime,
+        "took_ms": [round(1000 * took, 2) for took in calls.took_s],
+        **({"processor_time": True} if pace.processor_time else {}),
+        **({"done_ms": [round(1000 * done, 2) for done in calls.done_s]} if pace.realtime else {}),
+        "events": [timed.as_row() for timed in timeline.events],
     }
-
-
-def _kind(event: Event) -> str:
-    return "endpoint" if event.final and event.endpoint else "final" if event.final else "partial"

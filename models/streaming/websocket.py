@@ -165,17 +165,23 @@ class WebSocketSession:
         self.connection.send(self.wire.audio(pcm.tobytes()))
         return list(self._received(0.0))
 
-    def finish(self) -> list[Event]:
-        """Say that the audio has ended and wait for the rest, at most `timeout_s`."""
+    def wait(self, seconds: float) -> Iterator[Event]:
+        """What comes in within so many seconds, each event as it comes."""
+        return self._received(seconds)
+
+    def finish(self) -> Iterator[Event]:
+        """Say that the audio has ended and wait for the rest, at most `timeout_s`; each event as it comes."""
         try:
+            if not self._started:  # a clip without samples
+                for message in self.wire.begin():
+                    self.connection.send(message)
             for message in self.wire.end():
                 self.connection.send(message)
-            events = list(self._received(self.timeout_s))
+            yield from self._received(self.timeout_s)
         finally:
             self.connection.close()
         if not self._done:
             raise TimeoutError(f"the server had not finished {self.timeout_s:g} s after the end of the audio")
-        return events
 
     def _received(self, wait_s: float) -> Iterator[Event]:
         """What has come in; up to `wait_s` for the server's last word."""

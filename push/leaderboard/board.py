@@ -22,6 +22,7 @@ from srb.core.categories import ADVERSARIAL, AVERAGED
 from srb.core.errors import UserError
 from srb.metrics.bootstrap import holm, interval, p_value
 from srb.metrics.ranking import Candidate, ConfigRow, Standing, rank, versioned
+from srb.metrics.stream_conditions import Condition, conditions
 from srb.push.leaderboard import files
 
 Json = dict[str, Any]
@@ -82,6 +83,15 @@ class Entry:
     def median(self, language: str) -> Score | None:
         """The robust view: the median NWERD over configs."""
         return self.content["languages"][language].get("median", {}).get("nwerd")
+
+    @property
+    def live(self) -> bool:
+        """Whether it was used live."""
+        return any(entry.get("streaming") for entry in self.content["configs"].values())
+
+    def conditions(self, language: str) -> dict[str, Condition]:
+        """Its streaming measures by condition; none, if it was not used live."""
+        return conditions(self.content["configs"], language)
 
     def candidate(self, language: str) -> Candidate:
         """Its entry in the ranking."""
@@ -230,6 +240,7 @@ def _entry(path: Path) -> Entry:
             entry.candidate(language)
             entry.overall(language)
             grid(entry, language)
+            entry.conditions(language)
         _scoring(entry)
     except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
         raise UserError(f"{path.name}: lacks what the leaderboard shows ({type(error).__name__}: {error})") from None

@@ -7,10 +7,13 @@ from collections.abc import Sequence
 from srb.core.categories import ADVERSARIAL, AVERAGED, label
 from srb.metrics.aggregate import measure_of
 from srb.metrics.material import stand_in_notes
+from srb.metrics.stream_conditions import FIGURES, Condition, figure_of, wer_of
 from srb.push.leaderboard.board import Board, Entry, Json, Row, Score, grid
 from srb.push.leaderboard.board import published as paper_rows
 from srb.report.charts import Point, Scale, Series, fixed, legend_mark, line_chart, spanning
 from srb.report.html import Html, join, tag
+from srb.report.latency_charts import COLUMNS, condition_label, latency_charts
+from srb.report.latency_charts import LEAD as LATENCY
 
 SUITE_NOTE = "a suite: a part of the configs and clips, with wider intervals"
 HUB = "https://huggingface.co/"
@@ -76,6 +79,7 @@ def ranking(rows: Sequence[Row], chosen: Sequence[str] = ()) -> Html:
                 "th",
                 _model_link(row.entry),
                 tag("small", f" {row.entry.suite}", class_="suite", title=SUITE_NOTE) if row.entry.suite else None,
+                tag("small", " live") if row.entry.live else None,
                 tag("small", row.why, class_="why") if row.why else None,
                 scope="row",
             ),
@@ -173,6 +177,7 @@ def model(entry: Entry, language: str) -> Html:
         tag("h3", "Severity curves"),
         tag("p", "WERD over severity, with 95 % intervals. The flatter, the more robust.", class_="lead"),
         _curves(scores),
+        _live_configs(entry, language),
         _reproduce(entry),
         class_="one",
     )
@@ -327,6 +332,67 @@ def published(language: str) -> Html:
         "verified here, and not comparable digit by digit with the verified rows."
     )
     return join([tag("p", lead, class_="lead"), _table(heads, body, "published")])
+
+
+def streaming(board: Board, language: str) -> Html | None:
+    """Models that were used live: accuracy beside latency and stability in every condition."""
+    rows = [row for row in board.rows(language) if row.entry.live]
+    if not rows:
+        return None
+    found = {row.entry.name: row.entry.conditions(language) for row in rows}
+    ranked = {row.entry.name for row in rows if row.place}
+    named = [(index, name, conditions) for index, (name, conditions) in enumerate(found.items())]
+    legend = [tag("span", legend_mark(index), name, class_=f"s{index % 7}") for index, name, _ in named]
+    heads = [_head("Model", number=False), _head("Condition", number=False), _head("WER %")]
+    heads += [_head(column[0]) for column in COLUMNS]
+    body = [
+        tag(
+            "tr",
+            tag("th", _model_link(row.entry), tag("small", row.why, class_="why") if row.why else None, scope="row"),
+            tag("td", condition_label(which)),
+            _cell(None if condition.wer is None else [condition.wer]),
+            _live_cells(condition),
+            class_=None if row.place else "unranked",
+        )
+        for row in rows
+        for which, condition in found[row.entry.name].items()
+    ]
+    return join(
+        [
+            tag("h2", f"Language: {language}"),
+            tag("p", LATENCY, class_="lead"),
+            tag("div", legend, class_="legend"),
+            tag("div", latency_charts(named, ranked), class_="multiples"),
+            _table(heads, body),
+        ]
+    )
+
+
+def _live_cells(measured: Condition) -> list[Html]:
+    cells = []
+    for _, figure, factor, digits in COLUMNS:
+        value = measured.figures[figure]
+        text = fixed(None if value is None else factor * value, digits)
+        cells.append(tag("td", text, data_sort="" if value is None else value))
+    return cells
+
+
+def _live_configs(entry: Entry, language: str) -> Html | None:
+    """The streaming measures of every config, on a model's page."""
+    configs = {
+        config: scores
+        for config, scores in entry.content["configs"].items()
+        if scores["language"] == language and scores.get("streaming")
+    }
+    if not configs:
+        return None
+    heads = [_head("Config", number=False), _head("WER %"), *(_head(column[0]) for column in COLUMNS)]
+    body = []
+    for config, scores in configs.items():
+        wer, figures = wer_of(scores), {figure: figure_of(scores, figure) for figure in FIGURES}
+        cells = [_cell(None if wer is None else [wer]), *_live_cells(Condition(1, wer, figures))]
+        body.append(tag("tr", tag("th", config, scope="row"), cells))
+    return join([tag("h3", "Used live"), _table(heads, body)])
 
 
 def problems(board: Board) -> Html:

@@ -64,6 +64,10 @@ predictions were flagged. Nobody stands above a model that is at least as good i
 <p><b>reproduces</b>: every score follows from the predictions that were sent. <b>rerun</b>: the maintainers loaded the
 model at its revision, transcribed clips that were drawn afterwards, and got the same words.</p>
 """
+LIVE = """
+<p class="lead">Recognisers that were sent every clip chunk by chunk, as it would arrive. Latency and stability follow
+from the events that were sent in, and were computed again; how quick the machine was is as submitted.</p>
+"""
 
 
 def files(board: Board) -> dict[str, bytes]:
@@ -78,6 +82,8 @@ def files(board: Board) -> dict[str, bytes]:
     for language in board.languages:
         path = language_page(board, language)
         site[path] = _page("Verified", _ranking(board, language), board, path)
+    if streamed := [part for language in board.languages if (part := pages.streaming(board, language))]:
+        site["streaming.html"] = _page("Used live", join([Html(LIVE), *streamed]), board, "streaming.html")
     for entry in board.entries:
         site[pages.model_page(entry)] = _page(entry.name, _model(entry), board, "", depth=1)
         site[f"data/{entry.stem}.json"] = _data(entry)
@@ -92,6 +98,8 @@ def language_page(board: Board, language: str) -> str:
 def _page(title: str, content: Html, board: Board, active: str, depth: int = 0) -> str:
     up = "../" * depth
     tabs = {**{language_page(board, language): f"Verified ({language})" for language in board.languages}}
+    if any(entry.live for entry in board.entries):
+        tabs["streaming.html"] = "Used live"
     tabs |= {"compare.html": "Compare", "published.html": "As published", "about.html": "About"}
     links = [
         tag("a", text, href=up + path, aria_current="page" if path == active else None) for path, text in tabs.items()

@@ -52,15 +52,15 @@ def times(timeline):
 def test_a_quick_recogniser_answers_each_chunk_as_it_arrives():
     timeline = run(0.02)
     assert times(timeline) == [0.12, 0.22, 0.32, 0.42, 0.52, 0.54]
-    assert (timeline.chunks, timeline.late_chunks) == (5, 0)
-    assert timeline.busy_s == pytest.approx(0.12)
+    assert (timeline.calls.chunks, timeline.calls.late_chunks) == (5, 0)
+    assert timeline.calls.busy_s == pytest.approx(0.12)
     assert timeline.text == "8000"
 
 
 def test_a_slow_recogniser_falls_behind_and_the_queue_grows():
     timeline = run(0.25)
     assert times(timeline) == [0.35, 0.6, 0.85, 1.1, 1.35, 1.6]
-    assert timeline.late_chunks == 4  # the last one has no next
+    assert timeline.calls.late_chunks == 4  # the last one has no next
 
 
 def test_a_machine_twice_as_fast_takes_half_the_time():
@@ -75,13 +75,13 @@ def test_real_time_gives_what_the_virtual_clock_gives():
 @pytest.mark.parametrize(("chunk_ms", "chunks"), [(20, 25), (100, 5), (300, 2), (500, 1)])
 def test_chunks_of_any_length_carry_every_sample_once(chunk_ms, chunks):
     timeline = run(0.0, chunk_ms=chunk_ms)
-    assert timeline.chunks == chunks
+    assert timeline.calls.chunks == chunks
     assert timeline.events[-1].event.text == "8000"
 
 
 def test_an_empty_clip_has_no_chunk_and_is_finished():
     timeline = run(0.01, seconds=0)
-    assert (timeline.chunks, timeline.text) == (0, "0")
+    assert (timeline.calls.chunks, timeline.text) == (0, "0")
 
 
 @pytest.mark.parametrize("pace", [{"chunk_ms": 10}, {"chunk_ms": 600}, {"speed": 0}, {"speed": 2.0, "realtime": True}])

@@ -1,0 +1,177 @@
+"""What the predictions keep of a streamed clip, and what follows from it: when each chunk was done, and the transcript.
+
+`stream` of a line (docs/formats.md) has how the clip was sent, how long every call took, and the events. Nothing in it
+is a measure: all of them are computed from these, by `srb score` and again by `srb verify`. What is not as `srb run`
+writes it is a ValueError, for the line may be a stranger's.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+CHUNK_MS, SHORTEST_MS, LONGEST_MS = 100, 20, 500
+MOST_EVENTS = 20_000  # of one clip: a recogniser that sends more is broken
+MOST_CHARACTERS = 20_000  # of one event
+MOST_SPEED = 1_000_000.0
+KINDS = ("partial", "final", "endpoint")
+KEYS = ("chunk_ms", "speed", "realtime", "took_ms", "events")
+TOLERANCE_S = 0.002  # times of events are kept to a tenth of a millisecond, those of calls to a hundredth
+RATE = 16_000  # of every clip that a recogniser is given
+
+
+@dataclass(frozen=True)
+class Calls:
+    """The calls of a session: one for each chunk, and the last one when the stream ends. Seconds since the start."""
+
+    arrived_s: list[float]
+    took_s: list[float]
+    done_s: list[float]
+
+    @property
+    def chunks(self) -> int:
+        return len(self.took_s) - 1
+
+    @property
+    def late_chunks(self) -> int:
+        """Chunks that were done only after the next one had arrived; the last one has no next."""
+        following = self.arrived_s[1 : self.chunks]
+        return sum(done > arrival for done, arrival in zip(self.done_s, following, strict=False))
+
+    @property
+    def busy_s(self) -> float:
+        return sum(self.took_s)
+
+
+def arrivals(samples: int, rate: int, chunk_ms: int) -> list[float]:
+    """When each chunk of a clip has been spoken, and when the clip has ended.
+
+    >>> arrivals(4000, 16_000, 100)
+    [0.1, 0.2, 0.25, 0.25]
+    """
+    step = max(1, round(chunk_ms * rate / 1000))
+    return [min(start + step, samples) / rate for start in range(0, samples, step)] + [samples / rate]
+
+
+def completions(arrived_s: Sequence[float], took_s: Sequence[float]) -> list[float]:
+    """When each call is done that begins when its audio is there and the call before is done.
+
+    >>> completions([0.1, 0.2, 0.2], [0.25, 0.25, 0.0])
+    [0.35, 0.6, 0.6]
+    """
+    done: list[float] = []
+    for arrival, took in zip(arrived_s, took_s, strict=True):
+        done.append(max(arrival, done[-1] if done else 0.0) + took)
+    return done
+
+
+def calls_of(stream: Mapping[str, Any], duration_s: float) -> Calls:
+    """The calls of a stored stream. In real time the clock on the wall said when they were done."""
+    arrived = arrivals(round(duration_s * RATE), RATE, stream["chunk_ms"])
+    took = [ms / 1000 for ms in stream["took_ms"]]
+    done = [ms / 1000 for ms in stream["done_ms"]] if stream["realtime"] else completions(arrived, took)
+    return Calls(arrived, took, done)
+
+
+def transcript(events: Sequence[Sequence[Any]]) -> str:
+    """The final transcript: the final segments, and the last partial one if it was never finished.
+
+    >>> transcript([[1, 1, "it", "partial"], [2, 2, "it was", "final"], [3, 3, "the", "partial"]])
+    'it was the'
+    """
+    parts, open_text = [], ""
+    for _, _, text, kind in events:
+        if kind != "partial":
+            parts.append(text)
+        open_text = text if kind == "partial" else ""
+    return " ".join(filter(None, (part.strip() for part in (*parts, open_text))))
+
+
+def check_stream(stream: Any, duration_s: float) -> None:
+    """Raise a ValueError that says what is wrong with a stored stream, if anything is."""
+    if not isinstance(stream, Mapping):
+        raise ValueError("'stream' must be an object")
+    more = {"done_ms": stream.get("realtime") is True, "processor_time": stream.get("processor_time") is True}
+    keys = (*KEYS, *(key for key, there in more.items() if there))
+    if odd := sorted(set(map(str, stream)) ^ set(keys)):
+        raise ValueError(f"'stream' has, or lacks, '{odd[0][:40]}'")
+    if not _whole(stream["chunk_ms"]) or not SHORTEST_MS <= stream["chunk_ms"] <= LONGEST_MS:
+        raise ValueError(f"'chunk_ms' of 'stream' must be a whole number from {SHORTEST_MS} to {LONGEST_MS}")
+    if not isinstance(stream["realtime"], bool):
+        raise ValueError("'realtime' of 'stream' must be true or false")
+    if not _number(stream["speed"]) or not 0 < stream["speed"] <= MOST_SPEED:
+        raise ValueError("'speed' of 'stream' must be a number above 0")
+    _check_calls(stream, duration_s)
+    _check_events(stream, calls_of(stream, duration_s))
+
+
+def _check_calls(stream: Mapping[str, Any], duration_s: float) -> None:
+    arrived = arrivals(round(duration_s * RATE), RATE, stream["chunk_ms"])
+    for key in ("took_ms", *(("done_ms",) if stream["realtime"] else ())):
+        values = stream[key]
+        if not isinstance(values, list) or not all(_number(value) and 0 <= value < 1e9 for value in values):
+            raise ValueError(f"'{key}' of 'stream' must be a list of milliseconds")
+        if len(values) != len(arrived):
+            raise ValueError(
+                f"'{key}' of 'stream' has {len(values)} entries, but the clip has {len(arrived) - 1} chunks and an end"
+            )
+    if stream["realtime"]:
+        calls = calls_of(stream, duration_s)
+        earliest = [
+            max(arrival, before) + took
+            for arrival, took, before in zip(arrived, calls.took_s, (0.0, *calls.done_s), strict=False)
+        ]
+        if any(done < least - TOLERANCE_S for done, least in zip(calls.done_s, earliest, strict=True)):
+            raise ValueError("a chunk of 'stream' is done before it can be")
+
+
+def _check_events(stream: Mapping[str, Any], calls: Calls) -> None:
+    events = stream["events"]
+    if not isinstance(events, list) or len(events) > MOST_EVENTS:
+        raise ValueError(f"'events' of 'stream' must be a list of at most {MOST_EVENTS}")
+    for event in events:
+        if not isinstance(event, list) or len(event) != 4 or not _number(event[0]) or not _number(event[1]):
+            raise ValueError("an event of 'stream' must be [time_s, sent_s, text, kind]")
+        if not isinstance(event[2], str) or len(event[2]) > MOST_CHARACTERS:
+            raise ValueError(f"the text of an event must be a string of at most {MOST_CHARACTERS} characters")
+        if event[3] not in KINDS:
+            raise ValueError(f"the kind of an event must be {', '.join(KINDS)}")
+    if any(later[column] < earlier[column] for earlier, later in pairwise(events) for column in (0, 1)):
+        raise ValueError("the events of 'stream' are not in the order of their times")
+    ends: dict[int, list[float]] = {}  # samples sent -> when what was sent by then was done
+    for arrived_s, done_s in zip(calls.arrived_s, calls.done_s, strict=True):
+        ends.setdefault(round(arrived_s * RATE), []).append(done_s)
+    for time_s, sent_s, _, _ in events:
+        if not 0 <= sent_s <= calls.arrived_s[-1] + 1 or round(sent_s * RATE) not in ends:
+            raise ValueError(f"an event of 'stream' says that {sent_s:g} s were sent, where no chunk ends")
+        if time_s < sent_s - TOLERANCE_S:
+            raise ValueError("an event of 'stream' comes before the audio that it is about")
+        possible = ends[round(sent_s * RATE)]
+        if not stream["realtime"] and not any(abs(time_s - done_s) <= TOLERANCE_S for done_s in possible):
+            raise ValueError("an event of 'stream' comes at another time than its chunk was done")
+
+
+def check_words(words: Any, duration_s: float) -> None:
+    """Raise a ValueError if the word times of a line are not [text, start_s, end_s] in the clip's own order."""
+    if words is None:
+        return
+    if not isinstance(words, list) or len(words) > MOST_EVENTS:
+        raise ValueError("'words' must be a list or null")
+    latest = 0.0
+    for word in words:
+        if not isinstance(word, list) or len(word) != 3 or not isinstance(word[0], str) or len(word[0]) > 200:
+            raise ValueError("a word of 'words' must be [text, start_s, end_s]")
+        if not all(_number(value) for value in word[1:]) or not latest <= word[1] <= word[2] <= duration_s + 0.1:
+            raise ValueError("the times of 'words' must be in order and inside the clip")
+        latest = word[1]
+
+
+def _number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)

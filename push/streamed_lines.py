@@ -1,0 +1,156 @@
+"""Checks of streamed predictions: is what a submission says about its streams possible, and one story throughout?
+
+Every measure follows from the events, the time of each call and the places of the words (`srb.metrics.stream_record`),
+so these are what is checked. The transcript must be that of the events; an event comes when its chunk was done; the
+calls of a clip take no longer than the clip did. Words must be those of the reference, lie in every config where they
+lie in the clean one, and, where the clean audio is at hand, where a forced alignment finds them. How long a call took
+cannot be checked from files, as the speed of a run cannot.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from srb.builders.scenarios import SCENARIOS
+from srb.core.errors import UserError
+from srb.core.names import parse
+from srb.metrics.stream_measures import SpokenWord, early_words, updates_of
+from srb.metrics.stream_record import calls_of, check_stream, check_words, transcript
+from srb.push.untrusted_json import Refused
+
+SAMPLE = 8  # clips of a clean config that are aligned again
+SAME_S = 0.05  # between two alignments of a clip by one aligner
+MOST_EARLY = 0.1  # of the words, shown before their audio was sent: a language model guesses some, a cheat all
+FEWEST_WORDS = 20
+Json = dict[str, Any]
+Placed = dict[str, tuple[float, list[list[Any]] | None]]  # clip -> its duration, and its words with their times
+
+
+@dataclass
+class StreamedLines:
+    """What is remembered of each config's streams while a submission is read."""
+
+    options: Mapping[str, Any]  # of run.json
+    words: dict[str, Placed] = field(default_factory=dict)  # by config
+    streamed: dict[str, bool] = field(default_factory=dict)
+    early: dict[str, tuple[int, int]] = field(default_factory=dict)  # config -> words shown too early, words shown
+
+    def add(self, config: str, lines: Sequence[Json]) -> None:
+        """Check and remember the lines of one config."""
+        transcribed = [line for line in lines if line["pred_text"] is not None]
+        if not any("stream" in line or "words" in line for line in lines):
+            self.streamed[config] = False
+            return
+        self.streamed[config] = True
+        early = shown = 0
+        for number, line in enumerate(lines, 1):
+            try:
+                self._check(line)
+            except ValueError as problem:
+                raise Refused(f"line {number}: {problem}") from None
+        for line in transcribed:
+            spoken = [SpokenWord(*word) for word in line.get("words") or ()]
+            one_early, one_shown = early_words(updates_of(line["stream"]["events"]), spoken)
+            early, shown = early + one_early, shown + one_shown
+        self.early[config] = (early, shown)
+        self.words[config] = {line["id"]: (line["duration"], line.get("words")) for line in lines}
+
+    def _check(self, line: Json) -> None:
+        from srb.models.streaming.word_times import spoken_words
+
+        check_words(line.get("words"), line["duration"])
+        if line.get("words") and [word for word, *_ in line["words"]] != spoken_words(line["text"]):
+            raise ValueError("'words' are not those of the reference")
+        if line["pred_text"] is None:
+            if "stream" in line:
+                raise ValueError("a clip that failed has a 'stream'")
+            return
+        if "stream" not in line:
+            raise ValueError("lacks 'stream', which other clips have")
+        stream = line["stream"]
+        check_stream(stream, line["duration"])
+        for key in ("chunk_ms", "speed", "realtime"):
+            if stream[key] != self.options.get(key):
+                raise ValueError(f"'{key}' of 'stream' is not that of run.json")
+        if stream["speed"] != 1:
+            raise ValueError("'speed' of 'stream' is not 1: a simulated machine cannot be submitted")
+        if "processor_time" in stream:
+            raise ValueError("'stream' counts processor time, which is not what people wait for; run it without")
+        if transcript(stream["events"]).strip() != line["pred_text"]:
+            raise ValueError("'pred_text' is not the transcript that the events of 'stream' give")
+        calls = calls_of(stream, line["duration"])
+        least_s = calls.done_s[-1] if stream["realtime"] else calls.busy_s
+        if line["time"] < least_s * 0.999 - 0.002:
+            raise ValueError("the calls of 'stream' took longer than the whole clip")
+
+    def problems(self, sources: Mapping[str, str | None], places: Sequence[str]) -> list[str]:
+        """What is wrong with the configs together; `sources`: config -> the clean config that it was made from."""
+        if len(set(self.streamed.values())) > 1:
+            odd = next(config for config, streamed in self.streamed.items() if not streamed)
+            return [f"{odd}.jsonl: was not streamed, but other configs were; submit two runs"]
+        lines = []
+        for config, clips in self.words.items():
+            source = sources.get(config) or config
+            if reason := _moved(config, clips, self.words.get(source, {})):
+                lines.append(f"{config}.jsonl: {reason}")
+        for source in sorted({sources.get(config) or config for config in self.words}):
+            if reason := _elsewhere(source, self.words.get(source, {}), places):
+                lines.append(f"{source}.jsonl: {reason}")
+        return lines
+
+    def flags(self) -> list[str]:
+        """One line for each config in which words came before anybody had said them."""
+        return [
+            f"{config}: {early} of {shown} words were shown before their audio was sent"
+            for config, (early, shown) in self.early.items()
+            if shown >= FEWEST_WORDS and early > MOST_EARLY * shown
+        ]
+
+
+def _moved(config: str, clips: Placed, clean: Placed) -> str | None:
+    """Why the words of a config are not where those of its clean clips are."""
+    scenario = SCENARIOS.get(parse(config).scenario)
+    for clip, (duration, words) in clips.items():
+        if clip not in clean or not words:
+            continue
+        clean_duration, expected = clean[clip]
+        factor = duration / clean_duration if scenario and scenario.stretches and clean_duration else 1.0
+        if expected is None or len(expected) != len(words):
+            return f"the words of '{clip[:60]}' have times, but not in its clean config"
+        pairs = zip(words, expected, strict=True)
+        if any(abs(a[side] - b[side] * factor) > 0.002 for a, b in pairs for side in (1, 2)):
+            return f"the words of '{clip[:60]}' lie elsewhere than in its clean config"
+    return None
+
+
+def _elsewhere(config: str, clips: Placed, places: Sequence[str]) -> str | None:
+    """Why the words of clean clips are not where they are in the audio; a sample is aligned again."""
+    from srb.models.config_sources import open_data
+
+    named = sorted(clip for clip, (_, words) in clips.items() if words)
+    named.sort(key=lambda clip: hashlib.sha256(f"{config} {clip} {clips[clip][1]}".encode()).digest())
+    folder = next((place for place in places if (Path(place) / config).is_dir()), None)
+    if not folder or not named:
+        return None
+    data = open_data(folder).config(config)
+    wanted = {row.position for row in data.rows if row.id in named[:SAMPLE]}
+    try:
+        windows = data.windows(wanted)
+        aligned = {row.id: _word_ends(window.decode(row), row.text) for window in windows for row in window.rows}
+    except UserError:  # without the aligner: as submitted
+        return None
+    for clip, found in aligned.items():
+        ends = [word[2] for word in clips[clip][1] or ()]
+        if len(found) != len(ends) or any(abs(a - b) > SAME_S for a, b in zip(found, ends, strict=True)):
+            return f"the words of '{clip[:60]}' are not where a forced alignment of the clip finds them"
+    return None
+
+
+def _word_ends(clip: Any, text: str) -> list[float]:
+    from srb.models.streaming.word_times import align
+
+    return [word.end_s for word in align(clip, text) or ()]

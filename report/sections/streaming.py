@@ -1,0 +1,41 @@
+"""Recognisers used live: accuracy against latency under every condition, and one clip as its words came."""
+
+from __future__ import annotations
+
+from srb.metrics.stream_conditions import Condition, conditions
+from srb.report.html import Html, table, tag
+from srb.report.latency_charts import COLUMNS, LEAD, condition_label, latency_charts
+from srb.report.report_data import Report
+from srb.report.sections.parts import legend, name, number, section
+from srb.report.sections.timeline import timelines
+
+
+def streaming(report: Report, language: str) -> Html | None:
+    """The section, where some model was used live."""
+    streamed = [
+        (model, found) for model in report.ranked(language) if (found := conditions(model.results["configs"], language))
+    ]
+    if not streamed:
+        return None
+    ranked = {model.name for model, standing in report.standings(language) if not standing.why}
+    rows = [
+        [name(model), condition_label(which), number(condition.wer), *cells(condition)]
+        for model, found in streamed
+        for which, condition in found.items()
+    ]
+    named = [(model.index, model.name, found) for model, found in streamed]
+    return section(
+        "streaming",
+        "Used live",
+        LEAD,
+        legend([model for model, _ in streamed]),
+        tag("div", latency_charts(named, ranked), class_="columns"),
+        table(["model", "condition", "WER %", *(column[0] for column in COLUMNS)], rows),
+        timelines(report, language),
+    )
+
+
+def cells(condition: Condition) -> list[tuple[str, float | None]]:
+    """The figures of a condition as cells that sort."""
+    values = [(condition.figures[figure], factor, digits) for _, figure, factor, digits in COLUMNS]
+    return [number(None if value is None else factor * value, digits) for value, factor, digits in values]

@@ -1,0 +1,140 @@
+"""One streamed clip as it was lived through: the audio, where its words lie, when each was shown and settled."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from srb.metrics.stream_measures import measure_clip, segments_of, shown_words, updates_of, word_hits
+from srb.report.charts import Scale, series_class, tick_text
+from srb.report.html import Html, tag
+from srb.report.report_data import Model, Report
+from srb.report.sections.parts import name
+from srb.report.stream_clip import StreamClip, stays
+
+WIDTH, SIDE, ROW, AUDIO, SPOKEN = 1000, 14, 17, 44, 22
+LETTER = 6.6  # about the width of a letter, to see whether a word fits its bar
+LEAD = (
+    "Time runs from left to right. Above, the audio and its words. Below, a line for each word of the transcript: pale "
+    "while it or a word before it still changed, full from when it stayed, struck out where it was taken back. A dot "
+    "is where the word had been said: from there to its bar is the wait."
+)
+
+
+def timelines(report: Report, language: str) -> Html | None:
+    """A clip with a player, and what every streamed model made of it."""
+    clip = report.stream_clips.get(language)
+    if clip is None:
+        return None
+    source = report.audio.get((clip.config, clip.id))
+    player = tag("audio", controls="", preload="auto", src=source, aria_label=clip.id) if source else None
+    figures = [_figure(model, clip) for model in report.ranked(language) if model.index in clip.events]
+    said = tag("p", f"{clip.config}, {clip.id}: ", tag("q", clip.text), class_="said")
+    return tag("div", tag("h3", "One clip"), tag("p", LEAD, class_="lead"), said, player, figures, class_="timelines")
+
+
+def _figure(model: Model, clip: StreamClip) -> Html:
+    events = clip.events[model.index]
+    updates = updates_of(events)
+    x = Scale(0.0, clip.end_s + 0.05, SIDE, WIDTH - SIDE)
+    bars, rows = stays(updates, clip.end_s + 0.05)
+    top = (AUDIO if clip.envelope else 0) + SPOKEN + 6
+    height = top + max(rows, 1) * ROW + 24
+    shown = [word for segment in segments_of(updates) for word in shown_words(segment)]
+    kept = [bar for bar in bars if not bar.erased]
+    settled = {bar.row: word.settled_s for bar, word in zip(kept, shown, strict=True)}
+    marks = [*_grid(x, height), *_audio(clip, x), *_spoken(clip, x, top)]
+    for bar in bars:
+        marks += _bar(
+            bar.word, x, top + bar.row * ROW, (bar.from_s, bar.to_s), None if bar.erased else settled[bar.row]
+        )
+    for place, position in word_hits(clip.words, shown):
+        end, y = clip.words[place].end_s, top + kept[position].row * ROW + ROW / 2
+        title = tag("title", f"said by {end:.2f} s, shown at {kept[position].from_s:.2f} s")
+        marks.append(tag("line", x1=x(end), x2=x(kept[position].from_s), y1=y, y2=y, class_="wait"))
+        marks.append(tag("circle", title, cx=x(end), cy=y, r=3, class_="end"))
+    marks.append(tag("line", x1=SIDE, x2=SIDE, y1=0, y2=height - 18, class_="cursor"))
+    measures = measure_clip(updates, clip.words)
+    facts = f"{measures.erased} words taken back"
+    if measures.endpoint_s is not None:
+        facts += f"; final {measures.endpoint_s:.2f} s after the last word"
+    drawing = tag(
+        "svg",
+        marks,
+        viewBox=f"0 0 {WIDTH} {height}",
+        role="img",
+        aria_label=f"timeline of {model.name}",
+        class_="times",
+    )
+    return tag(
+        "figure",
+        tag("figcaption", name(model), " ", tag("small", facts)),
+        tag("p", Html("&nbsp;"), class_="caption", aria_live="off"),
+        tag("div", drawing, class_="scroll"),
+        class_=f"timeline {series_class(model.index)}",
+        data_events=json.dumps(_captions(events), ensure_ascii=False),
+        data_end=x.high,
+        data_left=SIDE,
+        data_right=WIDTH - SIDE,
+    )
+
+
+def _captions(events: Sequence[Sequence[Any]]) -> list[list[Any]]:
+    """What stood on the screen from each event on: [time, what is final, what may change]."""
+    captions, final = [], ""
+    for time_s, _, text, kind in events:
+        if kind == "partial":
+            captions.append([time_s, final, text])
+        else:
+            final = f"{final} {text}".strip()
+            captions.append([time_s, final, ""])
+    return captions
+
+
+def _grid(x: Scale, height: float) -> list[Html]:
+    marks = []
+    for value in x.ticks(10):
+        marks.append(tag("line", x1=x(value), x2=x(value), y1=0, y2=height - 18, class_="grid"))
+        marks.append(tag("text", f"{tick_text(value)} s", x=x(value), y=height - 4, text_anchor="middle"))
+    return marks
+
+
+def _audio(clip: StreamClip, x: Scale) -> list[Html]:
+    if not clip.envelope:
+        return []
+    middle = AUDIO / 2
+    places = [clip.duration_s * (i + 0.5) / len(clip.envelope) for i in range(len(clip.envelope))]
+    upper = [f"{x(at)},{middle - level * (middle - 2):.1f}" for at, level in zip(places, clip.envelope, strict=True)]
+    lower = [f"{x(at)},{middle + level * (middle - 2):.1f}" for at, level in zip(places, clip.envelope, strict=True)]
+    return [tag("polygon", points=" ".join([*upper, *lower[::-1]]), class_="wave")]
+
+
+def _spoken(clip: StreamClip, x: Scale, top: float) -> list[Html]:
+    y, marks = top - SPOKEN - 2, []
+    for word in clip.words:
+        left, right = x(word.start_s), x(word.end_s)
+        box = tag("title", f"{word.text}: {word.start_s:.2f} to {word.end_s:.2f} s")
+        marks.append(tag("rect", box, x=left, y=y, width=round(max(right - left - 1, 1), 2), height=16, class_="said"))
+        if len(word.text) * LETTER <= right - left + 2:
+            marks.append(tag("text", word.text, x=round((left + right) / 2, 1), y=y + 12, text_anchor="middle"))
+    return marks
+
+
+def _bar(word: str, x: Scale, y: float, span: tuple[float, float], settled_s: float | None) -> list[Html]:
+    """A word that was taken back, or one that stayed: pale until it settled."""
+    left, right = x(span[0]), x(span[1])
+    said = f"{word}: shown at {span[0]:.2f} s" + (f", taken back at {span[1]:.2f} s" if settled_s is None else "")
+    if settled_s is not None and settled_s > span[0]:
+        said += f", settled at {settled_s:.2f} s"
+    title = tag("title", said)
+    size = {"y": y + 1, "height": ROW - 3}
+    width = round(max(right - left, 1.5), 2)
+    marks = [tag("rect", title, x=left, width=width, **size, class_="shown" if settled_s is not None else "erased")]
+    if settled_s is not None:
+        start = x(max(settled_s, span[0]))
+        marks.append(tag("rect", title, x=start, width=round(max(right - start, 1.5), 2), **size, class_="settled"))
+    if len(word) * LETTER + 4 <= right - left:
+        kind = "taken" if settled_s is None else "word"
+        marks.append(tag("text", word, x=left + 3, y=y + ROW - 5, text_anchor="start", class_=kind))
+    return marks
