@@ -19,6 +19,7 @@ from srb.core.json_shapes import (
     object_of,
     read_object,
     text,
+    truth,
 )
 
 _TEXTS = (
@@ -46,7 +47,14 @@ RUN = object_of(
     configs=maybe(dict_of(CONFIG)),
 )
 _EVENT = fixed_list(number, number, text, text)  # time_s, sent_s, text, kind
-_STREAM = object_of(events=list_of(_EVENT), **dict.fromkeys(("chunks", "late_chunks", "busy_s"), number))
+_STREAM = object_of(
+    chunk_ms=integer,
+    speed=number,
+    realtime=truth,
+    took_ms=list_of(number),
+    done_ms=maybe(list_of(number)),
+    events=list_of(_EVENT),
+)
 LIVE = object_of(stream=maybe(_STREAM), words=maybe(list_of(fixed_list(text, number, number))))
 _COLUMNS = dict_of(text)
 # what every line holds

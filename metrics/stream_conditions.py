@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from srb.core.categories import CATEGORIES, REJECT
+from srb.metrics.stream_measures import DELAYS, QUANTITIES
 
 Json = dict[str, Any]
 CLEAN = "clean"
@@ -66,6 +67,23 @@ def conditions(entries: Mapping[str, Json], language: str) -> dict[str, Conditio
             {figure: _mean([condition.figures[figure] for condition in hard]) for figure in FIGURES},
         )
     return found
+
+
+def stream_records(entries: Mapping[str, Json]) -> list[Json]:
+    """A flat dict for every streamed config: its WER and all measures, delays as median and 95th percentile."""
+    records = []
+    for config, entry in entries.items():
+        measures = entry.get("streaming") or {}
+        record: Json = {"config": config, "wer": wer_of(entry)}
+        for name, found in measures.items():
+            if name in (*QUANTITIES, *DELAYS):
+                record |= {name: (found or {}).get("median", {}).get("value")}
+                record |= {f"{name}_p95": (found or {}).get("p95", {}).get("value")}
+            else:
+                record[name] = found["value"] if isinstance(found, dict) else found
+        if measures:
+            records.append(record)
+    return records
 
 
 def wer_of(entry: Json) -> float | None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from srb.core.errors import UserError
-from srb.models.adapters.python import Function
+from srb.models.adapters.python import Function, LiveFunction
 from srb.models.interface import Clip, Recogniser, Spec
 
 BATCH_SIZE = 16
@@ -19,7 +19,8 @@ def as_recogniser(model: Any, name: str | None = None, batch_size: int | None = 
     size = batch_size or getattr(model, "batch_size", None) or getattr(model, "_batch_size", None) or BATCH_SIZE
     options = getattr(model, "options", None)
     revision = getattr(model, "revision", None)
-    recogniser = Function(
+    kind = LiveFunction if callable(getattr(model, "stream", None)) else Function
+    recogniser = kind(
         target,
         revision if isinstance(revision, str) else None,
         dict(options) if isinstance(options, dict) else {},

@@ -6,6 +6,7 @@ import os
 import tempfile
 import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,7 @@ from srb.core.errors import UserError
 if TYPE_CHECKING:
     from srb.diagnosis.suites import Suite
     from srb.models.interface import Recogniser, Spec
+    from srb.models.streaming.replay import Pace
 
 Corpora = Mapping[str, str | os.PathLike | None] | None
 
@@ -31,6 +33,7 @@ def evaluate(
     until: float | None = None,
     out: str | os.PathLike | None = None,
     name: str | None = None,
+    stream: bool | Mapping[str, Any] = False,
     batch_size: int | None = None,
     device: str | None = None,
     noise_dir: Folder = None,
@@ -55,18 +58,25 @@ def evaluate(
         out: the run folder to write, or to go on with if it is there; without it a temporary one, which `Results.save`
             keeps.
         name: what to call the model.
+        stream: use it live, chunk by chunk; `Results.streaming` has latency and stability then. A dict has the options
+            of `srb run --stream`: {"chunk_ms": 100, "speed": 1.0, "realtime": False, "processor_time": False}. An
+            object without a method `stream` is used by local agreement, as `live:` does; a spec says `live:` itself.
         batch_size, device: for models that have the choice.
         noise_dir, rir_dir, file, tts: as in `srb.load`.
         workers: processes that perturb.
         progress: show a progress bar where there is a terminal.
     """
     from srb.diagnosis.suites import load as load_suite
+    from srb.models.adapters.live import as_live
     from srb.models.adaptive_run import run_until
     from srb.models.runner import RunOptions, run_with_progress
 
     if suite and until:
         raise UserError("say either a suite or until, which chooses the clips itself")
     spec, recogniser = recogniser_of(model, name, batch_size)
+    pace = _pace(stream)
+    if pace and recogniser is not None:
+        recogniser = as_live(recogniser)
     chosen = load_suite(suite) if suite else None
     patterns = _patterns(configs, chosen, corpus, data, tts)
     kept = None if out else tempfile.TemporaryDirectory(prefix="srb-run-")
@@ -83,12 +93,28 @@ def evaluate(
             limit=limit if data else None,
             recogniser=recogniser,
             suite=chosen,
+            pace=pace,
+            source=source.perturbed,
         )
         if until:
             run_until(options, opened, until, print if progress else lambda line: None)
         else:
             run_with_progress(options, opened, quiet=not progress)
     return Results(folder, _kept=kept)
+
+
+def _pace(stream: bool | Mapping[str, Any]) -> Pace | None:
+    from srb.core.errors import did_you_mean
+    from srb.models.streaming.replay import Pace
+
+    if stream is False or stream is None:
+        return None
+    options = {} if stream is True else dict(stream)
+    known = [field.name for field in fields(Pace)]
+    for option in options:
+        if option not in known:
+            raise UserError(f"stream: no option '{option}'; {did_you_mean(str(option), known)}")
+    return Pace(**options)
 
 
 def recogniser_of(model: Any, name: str | None, batch_size: int | None) -> tuple[Spec, Recogniser | None]:

@@ -144,6 +144,16 @@ class Results:
 
         return pandas.DataFrame(self.to_records(by))
 
+    def streaming(self) -> list[dict[str, Any]]:
+        """Of a run that was used live: one dict a config, with its WER and the measures of docs/streaming.md.
+
+        Delays are medians in seconds, those that end in `_p95` 95th percentiles; None is what a config does not have.
+        Intervals are in `results.json["configs"][config]["streaming"]`.
+        """
+        from srb.metrics.stream_conditions import stream_records
+
+        return stream_records({**self.json["configs"], **self.json["reject"]})
+
     def predictions(self, config: str) -> list[dict[str, Any]]:
         """What was transcribed: one dict a clip, with `text` (the reference) and `pred_text`."""
         from srb.metrics.runs import open_run

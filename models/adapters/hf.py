@@ -17,6 +17,7 @@ from srb.core.install_hint import install_hint
 from srb.models.hf.base import DEFAULT_TOKENS_PER_S, TransformersRecogniser
 from srb.models.hf.ctc import Ctc
 from srb.models.hf.generate import AudioLanguageModel, Seq2Seq, Transducer
+from srb.models.hf.live_transducer import LiveTransducer, can_stream
 from srb.models.hf.requests import prompt_for, request_for
 from srb.models.hf.whisper import Whisper
 from srb.models.interface import Recogniser, folder_revision, need
@@ -48,6 +49,7 @@ USED: dict[type, tuple[str, ...]] = {
     Whisper: ("beams",),
     Ctc: ("chunk_s",),
     Transducer: ("chunk_s",),
+    LiveTransducer: ("chunk_s",),
     Seq2Seq: ("chunk_s", "tokens_per_s", "beams"),
 }
 _COMMIT = re.compile(r"[0-9a-f]{40}")
@@ -102,6 +104,8 @@ def load(
     request = request_for(processor, model_type)
     if kind is Seq2Seq and not config.is_encoder_decoder:
         kind = AudioLanguageModel  # transformers lists some of them in both places
+    if kind is Transducer and can_stream(model, processor):
+        kind = LiveTransducer
     settings: dict[str, Any] = {
         "chunk_s": chunk_s or LONGEST_S.get(model_type, DEFAULT_LONGEST_S),
         "tokens_per_s": tokens_per_s or TOKENS_PER_S.get(model_type, DEFAULT_TOKENS_PER_S),

@@ -11,9 +11,11 @@ from srb.core.errors import UserError, did_you_mean
 from srb.models.interface import Clip, Described, Recogniser, open_model
 from srb.models.streaming.policies import POLICIES, Policy, PolicySession
 from srb.models.streaming.replay import replay
+from srb.models.streaming.session import Streams
 from srb.models.streaming.voice_activity import Endpointer
 
 DETECTORS = ("silero", "none")
+PAUSE_S = 0.5
 
 
 @dataclass
@@ -38,6 +40,24 @@ class Live(Described):
         self.inner.close()
 
 
+def as_live(recogniser: Recogniser) -> Recogniser:
+    """A recogniser that can be used live: itself, or by local agreement where it only knows whole clips."""
+    return recogniser if isinstance(recogniser, Streams) else _behind(recogniser, Policy(), PAUSE_S)
+
+
+def _behind(inner: Recogniser, policy: Policy, pause_s: float | None) -> Live:
+    about = {"policy": policy.name, "chunk": policy.chunk_s, "hold": policy.hold, "longest": policy.longest_s}
+    about |= {"vad": "none" if pause_s is None else "silero", "pause": pause_s}
+    return Live(
+        name=f"live-{inner.name}",
+        revision=inner.revision,
+        options={**inner.options, "model": inner.name, **about},
+        inner=inner,
+        policy=policy,
+        pause_s=pause_s,
+    )
+
+
 def load(
     target: str,
     *,
@@ -46,7 +66,7 @@ def load(
     hold: int = 2,
     longest: float = 28.0,
     vad: str = "silero",
-    pause: float = 0.5,
+    pause: float = PAUSE_S,
     device: str = "",
 ) -> Recogniser:
     """`chunk`, `longest` and `pause` in seconds; `vad=none` has no endpoints but the end of the stream."""
@@ -58,12 +78,4 @@ def load(
     if not (0 < chunk <= longest) or hold < 0 or pause <= 0:
         raise UserError("live: 0 < chunk <= longest, hold is 0 or more, and pause more than 0 s")
     inner = open_model(target, device=device or None)
-    options = {"policy": policy, "chunk": chunk, "hold": hold, "longest": longest, "vad": vad, "pause": pause}
-    return Live(
-        name=f"live-{inner.name}",
-        revision=inner.revision,
-        options={**inner.options, "model": inner.name, **options},
-        inner=inner,
-        policy=Policy(policy, chunk, hold, longest),
-        pause_s=pause if vad != "none" else None,
-    )
+    return _behind(inner, Policy(policy, chunk, hold, longest), pause if vad != "none" else None)

@@ -70,7 +70,7 @@ class PocketSphinxSession:
         return [*events, *self._partial()]
 
     def finish(self) -> list[Event]:
-        return self._decode(self._endpointer.end_stream(self._rest), ended=True)
+        return self._decode(self._endpointer.end_stream(self._rest or bytes(2)), ended=True)  # it takes no empty frame
 
     def _decode(self, speech: bytes | None, *, ended: bool = False) -> list[Event]:
         if speech and not self._in_speech:

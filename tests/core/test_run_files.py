@@ -9,7 +9,8 @@ from srb.core.json_shapes import dict_of, fixed_list, integer, list_of, maybe, n
 from srb.core.run_files import parse_line, read_run_json
 
 LINE = {"id": "a", "text": "one", "pred_text": None, "duration": 1.5, "time": 0, "speaker": "s", "error": "broken"}
-STREAM = {"events": [[0.5, 0.4, "yes", "final"]], "chunks": 5, "late_chunks": 0, "busy_s": 0.1}
+STREAM = {"chunk_ms": 500, "speed": 1.0, "realtime": False, "took_ms": [100.0, 0.0, 0.0, 0.0]}
+STREAM |= {"events": [[0.6, 0.5, "yes", "final"]]}
 
 
 @pytest.mark.parametrize(
@@ -87,7 +88,8 @@ def test_a_line_is_taken_as_it_is():
         {"speaker": {}},
         {"stream": {}},
         {"stream": STREAM | {"events": [[1, 2, "x"]]}},
-        {"stream": STREAM | {"busy_s": float("inf")}},
+        {"stream": STREAM | {"speed": float("inf")}},
+        {"stream": STREAM | {"took_ms": ["fast"]}},
         {"stream": STREAM, "words": [["a", 1]]},
     ],
 )

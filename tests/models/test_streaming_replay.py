@@ -1,11 +1,18 @@
 """The virtual clock: events come when the chunk has arrived and the work before is done, whatever the real time."""
 
+import itertools
+import json
+import time
+import tracemalloc
+
 import numpy as np
 import pytest
 
 from srb.core.errors import UserError
+from srb.models.streaming.policies import Policy, PolicySession
 from srb.models.streaming.replay import MOST_EVENTS, Pace, replay
 from srb.models.streaming.session import Event
+from srb.models.streaming.streamed import as_json
 
 RATE = 16_000
 
@@ -106,3 +113,36 @@ def test_a_stream_that_is_never_made_final_keeps_its_last_partial():
 
     clock = Clock()
     assert replay(Never(clock, 0), np.zeros(1600, np.float32), RATE, timer=clock).text == "1600"
+
+
+def test_processor_time_is_counted_where_it_is_asked_for(monkeypatch):
+    monkeypatch.setattr(time, "process_time", itertools.count(0, 0.25).__next__)  # a quarter of a second at each look
+    timeline = replay(Echo(Clock(), 0), np.zeros(3200, np.float32), RATE, Pace(processor_time=True))
+    assert timeline.calls.took_s == [0.25, 0.25, 0.25]
+    assert as_json(timeline)["processor_time"] is True
+
+
+def test_two_hours_leave_no_more_behind_than_their_events():
+    """Beside the clip itself: a segment of audio at most, and what is stored of 72,000 chunks."""
+    rate = 1000
+    clip = np.zeros(7200 * rate, np.float32)
+    session = PolicySession(lambda audio: "a b", rate, Policy(chunk_s=5.0))
+    tracemalloc.start()
+    timeline = replay(session, clip, rate)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert timeline.calls.chunks == 72_000
+    assert len(timeline.events) < 1000
+    assert peak < 30e6
+    assert len(json.dumps(as_json(timeline))) < 1e6
+
+
+@pytest.mark.parametrize("seconds", [0.0, 0.01, 2.0])
+def test_pocketsphinx_takes_empty_and_silent_streams(seconds):
+    pytest.importorskip("pocketsphinx")
+    from srb.models.interface import open_model
+
+    timeline = replay(
+        open_model("pocketsphinx?workers=1").stream(RATE, "en"), np.zeros(int(seconds * RATE), "f4"), RATE
+    )
+    assert timeline.text == ""

@@ -171,7 +171,7 @@ def test_every_class_in_any_batch_is_transformers_by_hand(tiny, name: str) -> No
     ],
 )
 def test_the_kind_follows_from_the_config(tiny, name: str, kind: type) -> None:
-    assert type(tiny(name).recogniser) is kind
+    assert isinstance(tiny(name).recogniser, kind)
 
 
 @pytest.mark.parametrize("name", TOLD_THE_LANGUAGE)

@@ -57,12 +57,18 @@ def original(tmp_path_factory) -> Path:
         make_run(base / "runs" / model, data, model, seed=seed)
     assert main([word.format(data=data, runs=base / "runs") for word in [*RESUME, "--quiet"]]) == 0
     live = base / "runs" / "a" / f"{CONFIGS[1]}.jsonl"
-    stream = {"events": [[0.5, 0.4, "yes", "final"]], "chunks": 5, "late_chunks": 0, "busy_s": 0.1}
-    lines = [json.loads(line) | {"stream": stream, "words": [["the", 0.1, 0.2]]} for line in live.open()]
+    lines = [json.loads(line) for line in live.open()]
+    lines = [line | {"stream": stream_of(line["duration"]), "words": [["the", 0.01, 0.02]]} for line in lines]
     live.write_text("".join(json.dumps(line) + "\n" for line in lines))
     seal(live.parent)
     score_run(live.parent)
     return base
+
+
+def stream_of(duration: float) -> dict:
+    """A word, a millisecond after the end of a clip of one chunk."""
+    sent = {"chunk_ms": 500, "speed": 1.0, "realtime": False, "took_ms": [0.0, 1.0]}
+    return {**sent, "events": [[duration + 0.001, duration, "yes", "final"]]}
 
 
 def seal(folder: Path) -> None:
