@@ -220,7 +220,7 @@ def measure_lines(
     clips = [measure_clip(updates_of(line["stream"]["events"]), _spoken(line)) for line in streamed]
     calls = [calls_of(line["stream"], line["duration"]) for line in streamed]
     durations = [float(line["duration"]) for line in streamed]
-    silent = [not line["text"].strip() for line in streamed]
+    silent = [line["text"] is not None and not line["text"].strip() for line in streamed]  # null: not transcribed
     ratios = {
         "churn": ([c.erased for c in clips], [c.final_words for c in clips]),
         "flicker": ([c.revisions for c in clips], [c.updates for c in clips]),

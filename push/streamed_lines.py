@@ -63,7 +63,7 @@ class StreamedLines:
         from srb.models.streaming.word_times import spoken_words
 
         check_words(line.get("words"), line["duration"])
-        if line.get("words") and [word for word, *_ in line["words"]] != spoken_words(line["text"]):
+        if line.get("words") and [word for word, *_ in line["words"]] != spoken_words(line["text"] or ""):
             raise ValueError("'words' are not those of the reference")
         if line["pred_text"] is None:
             if "stream" in line:
