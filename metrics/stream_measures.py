@@ -139,6 +139,16 @@ def measure_clip(updates: Sequence[Update], spoken: Sequence[SpokenWord] = ()) -
     >>> clip = measure_clip(seen, [SpokenWord("yes", 0.0, 0.5)])
     >>> round(clip.appear_s[0], 3), round(clip.settle_s[0], 3), clip.erased, clip.revisions
     (0.3, 1.0, 2, 2)
+
+    "one two", the second word said from 0.5 to 0.9 s; "to" is shown before "two", and at 1.3 s the recogniser, sent
+    1.2 s of audio, finds that the speaker has finished: 1 word for 2 was taken back (churn) in 1 of 3 updates (flicker)
+
+    >>> seen = [Update(.6, .5, ("one",)), Update(1.0, .9, ("one", "to")), Update(1.3, 1.2, ("one", "two"), True, True)]
+    >>> clip = measure_clip(seen, [SpokenWord("one", 0.1, 0.4), SpokenWord("two", 0.5, 0.9)])
+    >>> [round(delay, 3) for delay in (*clip.appear_s, clip.first_word_s, clip.last_word_s, clip.endpoint_s)]
+    [0.2, 0.4, 0.5, 0.4, 0.4]
+    >>> clip.erased, clip.final_words, clip.revisions, clip.updates, clip.early_cutoff
+    (1, 2, 1, 3, False)
     """
     measures = ClipMeasures()
     shown: list[ShownWord] = []

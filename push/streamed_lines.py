@@ -140,7 +140,7 @@ def _elsewhere(config: str, clips: Placed, places: Sequence[str]) -> str | None:
     wanted = {row.position for row in data.rows if row.id in named[:SAMPLE]}
     try:
         windows = data.windows(wanted)
-        aligned = {row.id: _word_ends(window.decode(row), row.text) for window in windows for row in window.rows}
+        aligned = {row.id: _word_ends(window.decode(row), row.text or "") for window in windows for row in window.rows}
     except UserError:  # without the aligner: as submitted
         return None
     for clip, found in aligned.items():

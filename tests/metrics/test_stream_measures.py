@@ -1,8 +1,11 @@
 """Streaming measures on timelines worked out by hand."""
 
+import doctest
+
 import pytest
 
 from srb.core.errors import UserError
+from srb.metrics import stream_measures, stream_record
 from srb.metrics.bootstrap import weights
 from srb.metrics.stream_measures import SpokenWord, measure_clip, measure_lines, updates_of
 from srb.metrics.stream_record import arrivals, completions
@@ -170,3 +173,10 @@ def test_on_the_virtual_clock_an_event_comes_when_its_chunk_was_done():
     quick = {**virtual, "events": [[0.5, 0.5, "one", "partial"]]}
     with pytest.raises(UserError, match="another time"):
         measure_lines([line(stream=quick)])
+
+
+@pytest.mark.parametrize("module", [stream_measures, stream_record])
+def test_the_worked_examples_are_right(module):
+    outcome = doctest.testmod(module)
+    assert outcome.attempted > 3
+    assert outcome.failed == 0
