@@ -178,5 +178,5 @@ def test_on_the_virtual_clock_an_event_comes_when_its_chunk_was_done():
 @pytest.mark.parametrize("module", [stream_measures, stream_record])
 def test_the_worked_examples_are_right(module):
     outcome = doctest.testmod(module)
-    assert outcome.attempted > 3
+    assert outcome.attempted >= 3
     assert outcome.failed == 0
