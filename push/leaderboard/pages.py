@@ -362,7 +362,7 @@ def streaming(board: Board, language: str) -> Html | None:
             tag("h2", f"Language: {language}"),
             tag("p", LATENCY, class_="lead"),
             tag("div", legend, class_="legend"),
-            tag("div", latency_charts(named, ranked), class_="multiples"),
+            tag("div", latency_charts(named, ranked), class_="multiples latency"),
             _table(heads, body),
         ]
     )
