@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from srb.core.errors import UserError, did_you_mean
 from srb.models.interface import Clip, Described, Recogniser, need
@@ -21,6 +21,7 @@ from srb.models.streaming.websocket import MOST_BYTES, WIRES, WebSocketSession
 class WebSocket(Described):
     """A server and how to talk to it."""
 
+    needs_realtime: ClassVar[bool] = True
     url: str = ""
     protocol: str = "vosk"
     model: str = ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,6 +11,8 @@ from srb.models.interface import Clip, Described, Recogniser, Transcript
 from srb.models.streaming.replay import Pace, Timeline, replay
 from srb.models.streaming.session import Streams
 
+WARM_UP_S = 3
+
 
 @dataclass
 class Streamed(Described):
@@ -17,14 +20,26 @@ class Streamed(Described):
 
     inner: Recogniser = None  # type: ignore[assignment]
     pace: Pace = field(default_factory=Pace)
+    warm: bool = False
 
     def transcribe(self, clips: list[Clip], rate: int, language: str | None) -> list[str]:
         return [self._one(clip, rate, language) for clip in clips]
 
     def _one(self, clip: Clip, rate: int, language: str | None) -> Transcript:
+        self._warm_up(clip, rate, language)
         session = self.inner.stream(rate, language)  # type: ignore[attr-defined]
         timeline = replay(session, clip, rate, self.pace)
         return Transcript(timeline.text, stream=as_json(timeline))
+
+    def _warm_up(self, clip: Clip, rate: int, language: str | None) -> None:
+        """Stream the beginning of the first clip once before it counts: what is loaded at first use is loaded then.
+
+        A server is warm, and may cost money.
+        """
+        if not self.warm and not getattr(self.inner, "needs_realtime", False):
+            self.warm = True
+            with suppress(Exception):  # it comes again, where it belongs to a clip
+                replay(self.inner.stream(rate, language), clip[: WARM_UP_S * rate], rate)  # type: ignore[attr-defined]
 
     def close(self) -> None:
         self.inner.close()

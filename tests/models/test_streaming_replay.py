@@ -12,7 +12,7 @@ from srb.core.errors import UserError
 from srb.models.streaming.policies import Policy, PolicySession
 from srb.models.streaming.replay import MOST_EVENTS, Pace, replay
 from srb.models.streaming.session import Event
-from srb.models.streaming.streamed import as_json
+from srb.models.streaming.streamed import as_json, streamed
 
 RATE = 16_000
 
@@ -146,3 +146,26 @@ def test_pocketsphinx_takes_empty_and_silent_streams(seconds):
         open_model("pocketsphinx?workers=1").stream(RATE, "en"), np.zeros(int(seconds * RATE), "f4"), RATE
     )
     assert timeline.text == ""
+
+
+def test_the_first_clip_is_streamed_once_before_it_counts():
+    """Three seconds of it at most: what a recogniser loads at first use is in nobody's latency."""
+    lengths = []
+
+    class Opened:
+        name, revision, options, batch_size = "opened", None, {}, 1
+
+        def stream(self, rate, language):
+            lengths.append(0)
+            return self
+
+        def accept(self, chunk):
+            lengths[-1] += len(chunk)
+            return []
+
+        def finish(self):
+            return []
+
+    clips = [np.zeros(5 * RATE, np.float32), np.zeros(RATE, np.float32)]
+    streamed(Opened(), Pace()).transcribe(clips, RATE, "en")
+    assert lengths == [3 * RATE, 5 * RATE, RATE]
