@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from srb.builders.forced_alignment import align, spoken_words
 from srb.builders.scenarios import SCENARIOS
 from srb.core.errors import UserError
 from srb.core.names import parse
@@ -60,8 +61,6 @@ class StreamedLines:
         self.words[config] = {line["id"]: (line["duration"], line.get("words")) for line in lines}
 
     def _check(self, line: Json) -> None:
-        from srb.models.streaming.word_times import spoken_words
-
         check_words(line.get("words"), line["duration"])
         if line.get("words") and [word for word, *_ in line["words"]] != spoken_words(line["text"] or ""):
             raise ValueError("'words' are not those of the reference")
@@ -151,6 +150,4 @@ def _elsewhere(config: str, clips: Placed, places: Sequence[str]) -> str | None:
 
 
 def _word_ends(clip: Any, text: str) -> list[float]:
-    from srb.models.streaming.word_times import align
-
-    return [word.end_s for word in align(clip, text) or ()]
+    return [end_s for _, _, end_s in align(clip, text) or ()]
