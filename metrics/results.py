@@ -453,7 +453,7 @@ def _untranscribed(unknown: Mapping[str, Predictions], hashes: Mapping[str, str]
     """What can be said of clips without a reference: how much was written, and how far from the clean clip's words."""
     entries: Json = {}
     for config, predictions in unknown.items():
-        about = _about(predictions, hashes)
+        about = _about(predictions, hashes, options)
         clean = unknown.get(str(about["source"]))
         entry = {**about, **_invented([predictions]), "difference": None}
         if clean is not None:
