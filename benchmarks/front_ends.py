@@ -2,11 +2,11 @@
 
     apt install asterisk-core-sounds-en asterisk-core-sounds-en-g722 ffmpeg
     pip install -e ".[demo,fronts]" faster-whisper vosk
-    python benchmarks/front_ends.py --out /tmp/fronts --vosk FOLDER --whisper FOLDER [--clips 24] [--figure FILE.svg]
+    python benchmarks/front_ends.py --out /tmp/fronts --vosk FOLDER --whisper FOLDER [--clips 24]
 
 The recordings are Debian's Asterisk prompts of 2 to 4 s (one woman, telephone quality). WHISPER is Whisper tiny.en for
-CTranslate2, VOSK a model folder of Vosk. WERD with and without a front end is compared clip by clip. It can be
-interrupted and repeated, and run in several processes, one recogniser each (`--only`).
+CTranslate2, VOSK a model folder of Vosk. Then `srb compare RUN RUN --by config` compares WERD with and without a front
+end clip by clip. It can be interrupted and repeated, and done for one recogniser at a time (`--only`).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from human import SOUNDS, TEXTS, make_corpus
 
 from srb.cli.main import main as srb
 
-FRONT_ENDS = ("rnnoise", "webrtc", "noisereduce", "wpe")
+FRONT_ENDS = ("webrtc", "noisereduce", "asnr", "rnnoise")
 # 5 dB: where small recognisers begin to fail and have not failed yet
 SCENARIOS = ("gaussian_snr5", "noise_snr5", "music_snr5", "crosstalk_snr5", "rir_sev3", "telephone")
 SHORTEST_S, LONGEST_S = 2.0, 4.0

@@ -29,7 +29,19 @@ from srb.metrics.runs import open_run
 TEST_SHARE = 8
 WINDOW = "?window_s=6"
 SEVERITIES = (2, 4)
-HEAD = ["--head", "small", "--units", "128", "--lr", "0.002", "--steps", "240", "--eval-every", "60"]
+HEAD = [
+    "--head",
+    "linear",
+    "--lr",
+    "0.01",
+    "--batch-size",
+    "8",
+    "--no-spec-augment",
+    "--steps",
+    "500",
+    "--eval-every",
+    "100",
+]
 # not the scenario of the test, nor another that adds recordings
 AUGMENT = ["--train-augment", "gaussian", "spatial", "sfx", "audio_proc", "codec", "--held-out", "noise_env"]
 
@@ -71,6 +83,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="A probe above Whisper's encoder.")
     parser.add_argument("--out", type=Path, default=Path("probe"))
     parser.add_argument("--whisper", default=str(Path("~/.cache/srb/whisper-tiny.en").expanduser()))
+    parser.add_argument("--own", help="Whisper itself, as a model of srb run (default: hf:WHISPER)")
     parser.add_argument("--augmented", action="store_true", help="also a probe on perturbed speech")
     args = parser.parse_args()
     make_corpora(args.out / "corpus")
@@ -86,7 +99,10 @@ def main() -> int:
         if code := srb([*train, "--upstream", upstream, "--out", str(args.out / name), *more]):
             return code
     configs = ["en-prompts_clean", *(f"en-prompts_noise_sev{severity}" for severity in SEVERITIES)]
-    models = {**{name: f"probe:{args.out / name}" for name in probes}, "whisper-tiny.en": f"hf:{args.whisper}"}
+    models = {
+        **{name: f"probe:{args.out / name}" for name in probes},
+        "whisper-tiny.en": args.own or f"hf:{args.whisper}",
+    }
     corpus = ["--corpus", f"en-prompts={args.out / 'corpus' / 'test'}"]
     for name, spec in models.items():
         run = ["run", "--model", spec, "--name", name, "--out", str(args.out / "runs"), *configs, *corpus]
