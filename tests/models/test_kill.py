@@ -27,7 +27,11 @@ def start(data: Path, out: Path, most_clips: int = 2 * CLIPS) -> subprocess.Pope
 
 
 def seen(out: Path) -> int:
-    return sum(path.read_bytes().count(b"\n") for path in predictions(out))
+    """The lines written so far; a file that is renamed while they are counted is counted next time."""
+    try:
+        return sum(path.read_bytes().count(b"\n") for path in predictions(out))
+    except FileNotFoundError:
+        return 0
 
 
 def predictions(out: Path) -> list[Path]:
