@@ -63,7 +63,7 @@ def test_constraints_pin_everything_that_setup_cfg_names():
 
 
 def test_what_one_run_skips_is_what_the_next_is_given(tmp_path):
-    """`.ci/skipped.py` on the report of a run with a skipped file, a skipped test and a skipped parameter."""
+    """`.ci/outcomes.py` on the report of a run with a skipped file, a skipped test and parameter, and a failed test."""
     tests = tmp_path / "tests" / "room"
     tests.mkdir(parents=True)
     (tests / "test_whole.py").write_text("import pytest\npytest.importorskip('no_such_package')\ndef test_a(): pass\n")
@@ -73,15 +73,19 @@ def test_what_one_run_skips_is_what_the_next_is_given(tmp_path):
         "def test_skips(): pytest.skip('not here')\n"
         "@pytest.mark.parametrize('n', [1, 2])\n"
         "def test_some(n): n == 1 or pytest.skip('only 1')\n"
+        "def test_fails(): assert False\n"
     )
     report = tmp_path / "report.xml"
     environment = {**os.environ, "PYTEST_ADDOPTS": ""}
     command = [sys.executable, "-m", "pytest", "-q", f"--junitxml={report}", "tests"]
-    subprocess.run(command, cwd=tmp_path, env=environment, check=True, capture_output=True)
-    printed = subprocess.run(
-        [sys.executable, ROOT / ".ci" / "skipped.py", report], check=True, capture_output=True, text=True
-    ).stdout
-    assert printed.split() == [
+    assert subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True).returncode == 1
+
+    def outcomes(outcome: str) -> list[str]:
+        command = [sys.executable, ROOT / ".ci" / "outcomes.py", outcome, report]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
+
+    assert outcomes("failed") == ["tests/room/test_parts.py::test_fails"]
+    assert outcomes("skipped") == [
         "tests/room/test_parts.py::test_skips",
         "tests/room/test_parts.py::test_some[2]",
         "tests/room/test_whole.py",

@@ -1,6 +1,6 @@
-"""The tests that a pytest run skipped, from its JUnit report, as arguments for another run, one a line.
+"""The tests of a pytest run that were skipped, or that failed, from its JUnit report, as arguments for another run.
 
-    python skipped.py REPORT.xml
+    python outcomes.py skipped|failed REPORT.xml
 
 A file that was skipped as a whole is in the report as a test without a class, named like the module.
 """
@@ -11,11 +11,13 @@ import sys
 from pathlib import Path
 from xml.etree import ElementTree
 
+MARKS = {"skipped": ("skipped",), "failed": ("failure", "error")}
 
-def skipped(report: Path) -> list[str]:
+
+def chosen(outcome: str, report: Path) -> list[str]:
     """Node ids as pytest takes them, sorted: `tests/core/test_files.py::test_name[parameter]`, or a file."""
     cases = ElementTree.parse(report).iter("testcase")
-    return sorted({node_id(case) for case in cases if case.find("skipped") is not None})
+    return sorted({node_id(case) for case in cases if any(case.find(mark) is not None for mark in MARKS[outcome])})
 
 
 def node_id(case: ElementTree.Element) -> str:
@@ -28,4 +30,5 @@ def file(module: str) -> str:
 
 
 if __name__ == "__main__":
-    print("\n".join(skipped(Path(sys.argv[1]))))
+    for node in chosen(sys.argv[1], Path(sys.argv[2])):
+        print(node)
