@@ -78,6 +78,7 @@ def compare(label: str, folder: Path, clips: list[np.ndarray], batch_size: int) 
     pipeline = transformers.pipeline(
         "automatic-speech-recognition", model=str(folder), batch_size=batch_size, device="cpu"
     )
+    pipeline.tokenizer.pad_token = pipeline.tokenizer.pad_token or pipeline.tokenizer.eos_token  # it batches only so
     ordered = sorted(clips, key=len, reverse=True)  # as `srb run` sends them: like lengths together
     batches = [ordered[start : start + batch_size] for start in range(0, len(ordered), batch_size)]
     best = best_seconds(
