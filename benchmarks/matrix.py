@@ -2,6 +2,7 @@
 
     apt install asterisk-core-sounds-en asterisk-core-sounds-en-g722 ffmpeg
     python benchmarks/matrix.py corpus --out matrix --digits DIGITS --ljspeech LJSPEECH
+    python benchmarks/matrix.py onnx --ort moonshine_cpp/models/base-en --to models/moonshine-base-en
     python benchmarks/matrix.py run --out matrix --models models.yaml [--clips 10] [--configs 101] [--until 17:30]
     python benchmarks/matrix.py store --out matrix --to results/matrix-1.parquet
 
@@ -10,6 +11,7 @@ says where DIGITS and LJSPEECH come from. `run` runs every system of a model fil
 the next ones, so that what is finished at any moment is a matrix. `--clips` takes that many clips of each config, the
 next ones in turn, so that every clip is in as many configs as any other; with more of them a second run adds those that
 are missing. It can be interrupted and repeated. `store` writes what there is as one parquet file, without audio.
+`onnx` writes Moonshine's .ort graphs as .onnx (the same texts, base-en 3.6 times as fast).
 """
 
 from __future__ import annotations
@@ -164,6 +166,31 @@ def run_systems(args: argparse.Namespace) -> None:
             print(datetime.now(UTC).strftime("%H:%M"), entry.name, start + len(configs), flush=True)
 
 
+def ort_to_onnx(folder: Path, out: Path) -> None:
+    """The graphs of a Moonshine folder as .onnx, with its vocabulary.
+
+    The weights of an .ort file stay packed in 8 bits and are unpacked at every call; those of an .onnx file when it is
+    loaded.
+    """
+    import onnx
+    import onnxruntime
+
+    out.mkdir(parents=True, exist_ok=True)
+    for name in ("encoder_model", "decoder_model_merged"):
+        target = out / f"{name}.onnx"
+        settings = onnxruntime.SessionOptions()
+        settings.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+        settings.optimized_model_filepath = str(target)
+        settings.add_session_config_entry("session.save_model_format", "ONNX")
+        onnxruntime.InferenceSession(str(folder / f"{name}.ort"), settings, providers=["CPUExecutionProvider"])
+        model = onnx.load(target)
+        branches = [attribute for node in model.graph.node for attribute in node.attribute if attribute.HasField("g")]
+        for branch in branches:
+            branch.g.name = branch.name  # onnxruntime writes none, and demands one
+        onnx.save(model, target)
+    (out / "tokenizer.bin").write_bytes((folder / "tokenizer.bin").read_bytes())
+
+
 def store(out: Path, to: Path) -> int:
     """Every transcript with its error counts, as one parquet file; how many rows it has."""
     rows: list[dict[str, Any]] = []
@@ -199,23 +226,28 @@ def store(out: Path, to: Path) -> int:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("corpus", "run", "store"))
+    parser.add_argument("what", choices=("corpus", "onnx", "run", "store"))
     parser.add_argument("--out", type=Path, default=Path("matrix"), metavar="DIR", help="where everything goes")
     parser.add_argument("--digits", type=Path, metavar="DIR", help="the digit strings")
     parser.add_argument("--ljspeech", type=Path, metavar="DIR", help="some clips of LJ Speech")
+    parser.add_argument("--ort", type=Path, metavar="DIR", help="a Moonshine folder, of onnx")
     parser.add_argument("--models", default="models.yaml", metavar="FILE", help="the systems, as srb run --model @FILE")
     parser.add_argument("--system", action="append", default=[], metavar="NAME", help="only these systems")
     parser.add_argument("--until", default="", metavar="HH:MM", help="begin nothing after this time (UTC)")
     parser.add_argument("--clips", type=int, default=61, metavar="N", help="of each config (default: all)")
     parser.add_argument("--at-a-time", type=int, default=8, metavar="N", help="configs before the next system's turn")
     parser.add_argument("--configs", type=int, default=1_000, metavar="N", help="only the first N, in their order")
-    parser.add_argument("--to", type=Path, default=Path("results/matrix-1.parquet"), metavar="FILE", help="of store")
+    parser.add_argument(
+        "--to", type=Path, default=Path("results/matrix-1.parquet"), metavar="FILE", help="of store and onnx"
+    )
     args = parser.parse_args()
     if args.what == "corpus":
         print(make_corpus(args.out / "corpus", args.digits, args.ljspeech), "clips")
         corpus = ["--corpus", f"en-matrix={args.out / 'corpus'}"]
         return srb(["build", "en-matrix_*", *corpus, "--out", str(args.out / "srb")])
-    if args.what == "store":
+    if args.what == "onnx":
+        ort_to_onnx(args.ort, args.to)
+    elif args.what == "store":
         print(store(args.out, args.to), "transcripts")
     else:
         run_systems(args)

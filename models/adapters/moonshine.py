@@ -90,10 +90,14 @@ def _run(session: Any, values: dict[str, np.ndarray]) -> list[np.ndarray]:
 
 
 def load(target: str, *, threads: int = 0) -> Recogniser:
-    """`moonshine`, or `moonshine:<folder>` with the three files; `threads` 0 is one per core."""
+    """`moonshine`, or `moonshine:<folder>` with the three files; `threads` 0 is one per core.
+
+    The graphs may be .onnx instead of .ort: the weights of base-en are then unpacked once, not for every token.
+    """
     onnxruntime = need("onnxruntime", "moonshine", INSTALL)
     folder = Path(target) if target else assets() / "tiny-en"
-    for name in ("encoder_model.ort", "decoder_model_merged.ort", "tokenizer.bin"):
+    kind = "onnx" if (folder / "encoder_model.onnx").is_file() else "ort"
+    for name in (f"encoder_model.{kind}", f"decoder_model_merged.{kind}", "tokenizer.bin"):
         if not (folder / name).is_file():
             raise UserError(f"moonshine: {folder / name} is missing; {INSTALL}")
     threads = threads or cores()
@@ -102,15 +106,16 @@ def load(target: str, *, threads: int = 0) -> Recogniser:
     settings.inter_op_num_threads = 1
 
     def session(name: str) -> Any:
-        return onnxruntime.InferenceSession(str(folder / name), settings, providers=["CPUExecutionProvider"])
+        path = str(folder / f"{name}.{kind}")
+        return onnxruntime.InferenceSession(path, settings, providers=["CPUExecutionProvider"])
 
     return Moonshine(
         name=folder.resolve().name if target else "moonshine-tiny",
-        revision=folder_revision(folder, ("*.ort", "*.bin")),
+        revision=folder_revision(folder, (f"*.{kind}", "*.bin")),
         options={"tokens_per_s": TOKENS_PER_S, "longest_s": LONGEST_S, "threads": threads},
         batch_size=4 * threads,
-        encoder=session("encoder_model.ort"),
-        decoder=session("decoder_model_merged.ort"),
+        encoder=session("encoder_model"),
+        decoder=session("decoder_model_merged"),
         vocabulary=read_vocabulary((folder / "tokenizer.bin").read_bytes()),
         pool=ThreadPoolExecutor(threads, thread_name_prefix="moonshine"),
     )

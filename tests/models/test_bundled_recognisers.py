@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import string
+import subprocess
+import sys
+from pathlib import Path
 
 import jiwer
 import numpy as np
 import pytest
 
+from srb.models.adapters.moonshine import assets
 from srb.models.interface import Recogniser, open_model
 
 
@@ -46,6 +51,17 @@ def test_moonshine_says_the_same_in_any_company(moonshine, human_speech) -> None
     assert together == [moonshine.transcribe([clip], 16_000, "en")[0] for clip in clips]
     single = open_model("moonshine?threads=1")
     assert together == single.transcribe(clips, 16_000, "en")
+
+
+def test_moonshine_reads_onnx_graphs_as_well(moonshine, human_speech, tmp_path) -> None:
+    pytest.importorskip("onnx")
+    root = Path(__file__).parents[2]
+    script = root / "benchmarks" / "matrix.py"
+    command = [sys.executable, str(script), "onnx", "--ort", str(assets() / "tiny-en"), "--to", str(tmp_path)]
+    subprocess.run(command, check=True, capture_output=True, env={**os.environ, "PYTHONPATH": str(root)})
+    clips = [human_speech[:48_000], human_speech[90_000:150_000]]
+    converted = open_model(f"moonshine:{tmp_path}?threads=1")
+    assert converted.transcribe(clips, 16_000, "en") == moonshine.transcribe(clips, 16_000, "en")
 
 
 @pytest.mark.parametrize("samples", [0, 1, 100, 1000, 1599, 1600, 3200])
