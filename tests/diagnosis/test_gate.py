@@ -18,6 +18,8 @@ from srb.cli.main import main
 from srb.core.names import parse
 from srb.diagnosis.gate import choose_configs, decide, plan
 from srb.diagnosis.gate_result import GateOptions
+from srb.diagnosis.gate_run import baseline_counts
+from srb.diagnosis.suites import load as load_suite
 from srb.metrics.runs import open_run
 
 CATEGORY = {"clean": "clean", "noise": "noise_env", "rir": "spatial", "silence": "reject", "pgd": "adv_us"}
@@ -131,6 +133,29 @@ def test_clean_speech_is_played_only_when_named_and_clips_without_speech_or_unde
     assert choose_configs(main, ["*"]) == ["en-tiny_clean", *hard]
     with pytest.raises(ValueError, match="no config 'en-tiny_silence' in"):
         choose_configs(main, ["en-tiny_silence"])
+
+
+def test_a_suite_takes_its_clips_of_a_whole_run_and_all_of_a_run_on_it(runs, tmp_path):
+    suite, whole = load_suite("lite"), open_run(runs / "main")
+    counts = baseline_counts(whole, suite=suite)
+    assert [config.config for config in counts] == [
+        f"en-tiny_{level}" for level in CONFIGS if level in suite.members and level != "clean"
+    ]
+    for config in counts:
+        assert set(config.ids) == suite.choose(config.config, [f"c{clip:03d}" for clip in range(300)])
+        assert 0 < len(config.ids) < 300
+    part = tmp_path / "part"
+    shutil.copytree(runs / "main", part)
+    for config in counts:
+        path = part / f"{config.config}.jsonl"
+        lines = [line for line in path.read_text().splitlines() if json.loads(line)["id"] in config.ids]
+        path.write_text("".join(line + "\n" for line in lines))
+    again = baseline_counts(open_run(part), suite=suite)
+    assert [(config.config, config.ids) for config in again] == [(config.config, config.ids) for config in counts]
+    result = gate(runs, "rooms", suite="lite")
+    assert result.looks[-1].clips <= sum(len(config.ids) for config in counts)
+    with pytest.raises(ValueError, match="either configs or a suite"):
+        gate(runs, "rooms", suite="lite", configs="en-tiny_noise_sev3")
 
 
 def test_false_alarms_and_power_over_many_models(runs):
