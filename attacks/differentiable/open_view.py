@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 
 from srb.attacks.defences import Defended
@@ -9,25 +11,32 @@ from srb.attacks.differentiable.audio_language_model import AudioLanguageModelVi
 from srb.attacks.differentiable.base import View
 from srb.attacks.differentiable.ctc import CtcView
 from srb.attacks.differentiable.encoder_decoder import Seq2SeqView
+from srb.attacks.differentiable.nemo_model import nemo_view
 from srb.attacks.differentiable.probe import ProbeView
 from srb.attacks.differentiable.python_model import ModuleView
+from srb.attacks.differentiable.speechbrain_model import speechbrain_view
 from srb.attacks.differentiable.transducer import TransducerView
 from srb.attacks.differentiable.whisper import WhisperView
 from srb.core.errors import UserError
-from srb.models.adapters import hf, python
+from srb.models.adapters import hf, nemo, python, speechbrain
 from srb.models.adapters.smooth import Smooth
 from srb.models.interface import Recogniser
 from srb.models.probe.recogniser import Probe
 
-WITH_GRADIENTS = "hf: (transformers), probe:, python: (an object with a `losses` method) and smooth: over either"
+WITH_GRADIENTS = (
+    "hf: (transformers), speechbrain:, nemo:, probe:, python: (an object with a `losses` method) "
+    "and smooth: over any of these"
+)
 
-VIEWS: tuple[tuple[type, type[View]], ...] = (
+VIEWS: tuple[tuple[type, Callable[..., View]], ...] = (
     (hf.Whisper, WhisperView),
     (hf.Ctc, CtcView),
     (hf.Transducer, TransducerView),
     (hf.Seq2Seq, Seq2SeqView),
     (hf.AudioLanguageModel, AudioLanguageModelView),
     (Probe, ProbeView),
+    (speechbrain.SpeechBrainRecogniser, speechbrain_view),
+    (nemo.Nemo, nemo_view),
 )
 
 

@@ -3,7 +3,6 @@ that the model is given the same input as when it transcribes."""
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +15,7 @@ from torch.nn import functional
 from srb.attacks.clips import AttackClip, mask_of, padded
 from srb.attacks.differentiable.base import View
 from srb.attacks.differentiable.front_ends import FRONT_ENDS, front_end
+from srb.attacks.differentiable.spelling import writable_spelling
 from srb.core.audio import RATE
 from srb.core.errors import UserError
 from srb.models.hf.base import SHORTEST_S
@@ -92,14 +92,7 @@ class TransformersView(View):
         return self.tokenizer(text, add_special_tokens=False).input_ids
 
     def spell(self, text: str) -> str:
-        text = super().spell(text)
-        plain = "".join(char for char in text if unicodedata.category(char)[0] != "P")
-        ways = [way(spelling) for spelling in (text, plain) for way in (str, str.lower, str.upper)]
-        written = next((spelling for spelling in ways if self._writable(spelling)), None)
-        if written is None:
-            odd = [c for c in dict.fromkeys(plain) if not (self._writable(c.lower()) or self._writable(c.upper()))]
-            raise UserError(f"its transcript has characters that {self.recogniser.name} cannot write: {' '.join(odd)}")
-        return written
+        return writable_spelling(super().spell(text), self._writable, self.recogniser.name)
 
     def _writable(self, text: str) -> bool:
         return text.isspace() or self.tokenizer.unk_token_id not in self.tokens(text)
