@@ -148,6 +148,7 @@ def compact(result: Json, facts: Json, predictions_url: str | None) -> Json:
                 "empty": entry["empty"],
                 "utterances": entry["utterances"],
                 **({"streaming": _in_short(entry["streaming"])} if entry.get("streaming") else {}),
+                **({"attack": entry["attack"]} if entry.get("attack") else {}),
             }
             for config, entry in result["configs"].items()
         },

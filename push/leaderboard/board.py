@@ -20,6 +20,7 @@ import numpy as np
 
 from srb.core.categories import ADVERSARIAL, AVERAGED
 from srb.core.errors import UserError
+from srb.metrics.attack_success import AttackRow, attack_rows
 from srb.metrics.bootstrap import holm, interval, p_value
 from srb.metrics.ranking import Candidate, ConfigRow, Standing, rank, versioned
 from srb.metrics.stream_conditions import Condition, conditions
@@ -92,6 +93,14 @@ class Entry:
     def conditions(self, language: str) -> dict[str, Condition]:
         """Its streaming measures by condition; none, if it was not used live."""
         return conditions(self.content["configs"], language)
+
+    def attacks(self, language: str) -> list[AttackRow]:
+        """How well attacks on it worked; none, if it was not attacked."""
+        configs = {
+            config: entry | {"wer": {"value": entry["wer"][0]} if "wer" in entry else None, "rows": entry["utterances"]}
+            for config, entry in self.content["configs"].items()
+        }
+        return attack_rows({"model": self.name, "configs": configs}, language)
 
     def candidate(self, language: str) -> Candidate:
         """Its entry in the ranking."""

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from srb.core.categories import ADVERSARIAL, AVERAGED, label
 from srb.metrics.aggregate import measure_of
+from srb.metrics.attack_success import RATES
 from srb.metrics.material import stand_in_notes
 from srb.metrics.stream_conditions import FIGURES, Condition, figure_of, wer_of
 from srb.push.leaderboard.board import Board, Entry, Json, Row, Score, grid
@@ -14,6 +15,9 @@ from srb.report.charts import Point, Scale, Series, fixed, legend_mark, line_cha
 from srb.report.html import Html, join, tag
 from srb.report.latency_charts import COLUMNS, condition_label, latency_charts
 from srb.report.latency_charts import LEAD as LATENCY
+from srb.report.sections.attacks import LEAD as ATTACK_LEAD
+from srb.report.sections.attacks import TITLES as ATTACK_TITLES
+from srb.report.sections.attacks import success_curves
 
 SUITE_NOTE = "a suite: a part of the configs and clips, with wider intervals"
 HUB = "https://huggingface.co/"
@@ -393,6 +397,45 @@ def _live_configs(entry: Entry, language: str) -> Html | None:
         cells = [_cell(None if wer is None else [wer]), *_live_cells(Condition(1, wer, figures))]
         body.append(tag("tr", tag("th", config, scope="row"), cells))
     return join([tag("h3", "Used live"), _table(heads, body)])
+
+
+def attacks(board: Board, language: str) -> Html | None:
+    """Models that were attacked: what each attack at each bound did to them."""
+    rows = [(row, found) for row in board.rows(language) if (found := row.entry.attacks(language))]
+    if not rows:
+        return None
+    legend = [
+        tag("span", legend_mark(index), row.entry.name, class_=f"s{index % 7}") for index, (row, _) in enumerate(rows)
+    ]
+    rates = [rate for rate in RATES if any(rate in one.rates for _, found in rows for one in found)]
+    heads = [_head("Model", number=False), _head("Attack", number=False), _head("Bound dB"), _head("Clips")]
+    heads += [_head("WER %"), _head("Noise WER %"), *(_head(ATTACK_TITLES[rate]) for rate in rates)]
+    body = [
+        tag(
+            "tr",
+            tag("th", _model_link(row.entry), tag("small", row.why, class_="why") if row.why else None, scope="row"),
+            tag("td", one.attack),
+            _cell(None if one.snr_db is None else [one.snr_db]),
+            tag("td", one.clips, data_sort=one.clips),
+            [
+                _cell(None if value is None else [value])
+                for value in (one.wer, one.noise_wer, *(one.rates.get(rate) for rate in rates))
+            ],
+            class_=None if row.place else "unranked",
+        )
+        for row, found in rows
+        for one in found
+    ]
+    curves = success_curves([(index, found) for index, (_, found) in enumerate(rows)])
+    return join(
+        [
+            tag("h2", f"Language: {language}"),
+            tag("p", ATTACK_LEAD, class_="lead"),
+            tag("div", legend, class_="legend") if curves else None,
+            tag("div", curves, class_="multiples") if curves else None,
+            _table(heads, body),
+        ]
+    )
 
 
 def problems(board: Board) -> Html:

@@ -84,6 +84,8 @@ def files(board: Board) -> dict[str, bytes]:
         site[path] = _page("Verified", _ranking(board, language), board, path)
     if streamed := [part for language in board.languages if (part := pages.streaming(board, language))]:
         site["streaming.html"] = _page("Used live", join([Html(LIVE), *streamed]), board, "streaming.html")
+    if attacked := [part for language in board.languages if (part := pages.attacks(board, language))]:
+        site["attacks.html"] = _page("Under attack", join(attacked), board, "attacks.html")
     for entry in board.entries:
         site[pages.model_page(entry)] = _page(entry.name, _model(entry), board, "", depth=1)
         site[f"data/{entry.stem}.json"] = _data(entry)
@@ -100,6 +102,8 @@ def _page(title: str, content: Html, board: Board, active: str, depth: int = 0) 
     tabs = {**{language_page(board, language): f"Verified ({language})" for language in board.languages}}
     if any(entry.live for entry in board.entries):
         tabs["streaming.html"] = "Used live"
+    if any(entry.attacks(language) for entry in board.entries for language in board.languages):
+        tabs["attacks.html"] = "Under attack"
     tabs |= {"compare.html": "Compare", "published.html": "As published", "about.html": "About"}
     links = [
         tag("a", text, href=up + path, aria_current="page" if path == active else None) for path, text in tabs.items()

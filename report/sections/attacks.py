@@ -3,6 +3,7 @@ fooled by whose perturbations, and attacked clips to listen to."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from srb.core.names import parse
@@ -43,14 +44,14 @@ def attacks(report: Report, language: str) -> Html | None:
     rates = [rate for rate in RATES if any(rate in row.rates for _, rows in attacked for row in rows)]
     heads = ["model", "attack", "bound dB", "clips", "WER", "noise WER", *(TITLES[rate] for rate in rates)]
     body = [_cells(model, row, rates) for model, rows in attacked for row in rows]
-    figures = [_curve(attack, attacked) for attack in _attacks(attacked)]
+    figures = success_curves([(model.index, rows) for model, rows in attacked])
     return section(
         "attacks",
         "Attacks",
         LEAD,
         table(heads, body),
-        legend([model for model, _ in attacked]) if any(figures) else None,
-        tag("div", [figure for figure in figures if figure], class_="multiples"),
+        legend([model for model, _ in attacked]) if figures else None,
+        tag("div", figures, class_="multiples"),
         _transfer(attacked),
         _examples([model for model, _ in attacked], language),
     )
@@ -61,17 +62,18 @@ def _cells(model: Model, row: AttackRow, rates: list[str]) -> list:
     return [name(model), row.attack, number(row.snr_db, 0), number(row.clips, 0), *numbers]
 
 
-def _attacks(attacked: Attacked) -> list[str]:
-    return list(dict.fromkeys(attack for _, rows in attacked for attack in by_attack(rows)))
+def success_curves(attacked: Sequence[tuple[int, list[AttackRow]]]) -> list[Html]:
+    """For each attack success over SNR, the faintest perturbations on the left; `attacked` has each model's number."""
+    names = dict.fromkeys(attack for _, rows in attacked for attack in by_attack(rows))
+    return [figure for attack in names if (figure := _curve(attack, attacked))]
 
 
-def _curve(attack: str, attacked: Attacked) -> Html | None:
-    """Success over SNR: the faintest perturbations on the left."""
+def _curve(attack: str, attacked: Sequence[tuple[int, list[AttackRow]]]) -> Html | None:
     series = []
-    for model, rows in attacked:
+    for index, rows in attacked:
         points = {row.snr_db: row for row in by_attack(rows).get(attack, []) if row.snr_db is not None}
         if len(points) > 1:
-            series.append(Series(model.index, [_point(snr_db, row) for snr_db, row in sorted(points.items())]))
+            series.append(Series(index, [_point(snr_db, row) for snr_db, row in sorted(points.items())]))
     if not series:
         return None
     chart = line_chart(series, Scale(0, 100), f"success of {attack} over SNR")

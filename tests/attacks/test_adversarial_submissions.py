@@ -20,9 +20,11 @@ from srb.cli.main import main
 from srb.core.audio import encode_flac, read, to_pcm16
 from srb.core.row_hashes import content_digest, row_digest
 from srb.metrics.scoring import align
+from srb.metrics.success_rates import success_rates
 from srb.push import expected_rows
 from srb.push.adversarial import places
 from srb.push.leaderboard import board
+from srb.push.leaderboard.site import files
 from srb.push.verify import verify
 
 MODELS = {"alice": "python:small:Ctc", "bob": "python:small:OtherCtc"}
@@ -72,6 +74,27 @@ def test_the_board_has_each_model_under_its_own_attack(folder, tmp_path) -> None
         assert cell is not None
         assert cell[0] == pytest.approx(by_hand, abs=0.01)
         assert cell[0] > 10
+
+
+def test_the_board_has_a_page_of_attacks(folder, tmp_path) -> None:
+    words = ["--data", str(folder / "srb"), "--out", str(tmp_path)]
+    assert main(["verify", *(str(folder / "submissions" / name) for name in MODELS), *words]) == 0
+    loaded = board.load(tmp_path)
+    site = files(loaded)
+    page = site["attacks.html"].decode()
+    assert 'href="attacks.html"' in site["index.html"].decode()
+    assert "UASR words" in page
+    assert "pgd: UASR in % over the SNR in dB" in page
+    for entry in loaded.entries:
+        name = entry.name.split("/")[-1]
+        found = entry.attacks("en")
+        assert [row.snr_db for row in found] == [40, 30, 20, 10]
+        for severity, row in enumerate(found, 1):
+            text = (folder / "runs" / name / f"en-tones_pgd_sev{severity}-{name}.jsonl").read_text()
+            lines = [json.loads(line) for line in text.splitlines()]
+            rates = success_rates([line["text"] for line in lines], [line["pred_text"] for line in lines])
+            assert row.rates["uasr"] == pytest.approx(rates["uasr"], abs=1e-3)
+            assert f"{row.rates['uasr']:.1f}</td>" in page
 
 
 def test_a_submission_leaves_out_what_was_made_against_others(folder) -> None:
