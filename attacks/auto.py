@@ -85,7 +85,7 @@ class Auto:
     def run(self, view: View, clips: list[AttackClip]) -> list[Attacked]:
         before = view.transcribe([clip.samples for clip in clips], clips[0].language)
         texts = own_transcripts(view, clips, before)
-        search = _Search(self, view, clips, texts)
+        search = _EnsembleSearch(self, view, clips, texts)
         for number, stage in enumerate(self.stages(margin_view(view) is not None)):
             search.climb(number, stage)
         search.ask()
@@ -96,7 +96,7 @@ class Auto:
         return attacked
 
 
-class _Search:
+class _EnsembleSearch:
     """The worst result of every clip so far, by whom it was found, and what it cost."""
 
     def __init__(self, attack: Auto, view: View, clips: list[AttackClip], texts: list[str]) -> None:

@@ -50,11 +50,24 @@ def closest(text: str, targets: Sequence[str]) -> str:
 
 
 @dataclass(frozen=True)
-class CarliniWagner:
-    """Settings of the attack; the defaults are those for Whisper tiny and base."""
+class TargetedInBall:
+    """The settings that targeted attacks share: each clip gets one of the targets, inside an L-inf ball."""
 
     targets: tuple[str, ...] = TARGETS
-    eps: float = 0.1
+    eps: float = 0.1  # radius of the ball
+
+    @property
+    def bound(self) -> Bound:
+        return Bound("linf", eps=self.eps)
+
+    def describe(self) -> dict[str, Any]:
+        return {key: value for key, value in asdict(self).items() if key != "targets"}
+
+
+@dataclass(frozen=True)
+class CarliniWagner(TargetedInBall):
+    """Settings of the attack; the defaults are those for Whisper tiny and base."""
+
     learning_rate: float = 0.01
     steps: int = 2000
     regularisation: float = 0.25
@@ -65,13 +78,6 @@ class CarliniWagner:
     severity: int = 0
     name: str = field(default="cw", init=False)
 
-    @property
-    def bound(self) -> Bound:
-        return Bound("linf", eps=self.eps)
-
-    def describe(self) -> dict[str, Any]:
-        return {key: value for key, value in asdict(self).items() if key != "targets"}
-
     def run(self, view: View, clips: list[AttackClip]) -> list[Attacked]:
         before = view.transcribe([clip.samples for clip in clips], clips[0].language)
         goals = [closest(clip.text, self.targets) for clip in clips]
@@ -80,7 +86,7 @@ class CarliniWagner:
         texts = [view.spell(goal) for goal in goals]
         waves, batch = prepare(view, clips, texts, [clip.rng("cw", 0) for clip in clips])
         delta = torch.zeros_like(waves)
-        search = _Search(self, view, clips, goals, waves)
+        search = _TargetSearch(self, view, clips, goals, waves)
         taken = descend(view, waves, batch, delta, search.update, self.steps, search.watch)
         search.consider(delta, [index for index, kept in enumerate(search.kept) if kept is None])
         pcms, after = zip(*(kept for kept in search.kept if kept is not None), strict=True)
@@ -108,7 +114,7 @@ class Adam:
         return delta - self.learning_rate * mean / (1 - BETAS[0] ** self.steps) / speed
 
 
-class _Search:
+class _TargetSearch:
     """Adam's moments, the radius and the faintest success of every clip."""
 
     def __init__(

@@ -6,7 +6,7 @@ The draws of a clip come from its own random stream, so an adaptive attack does 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,8 +14,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from srb.attacks.clips import AttackBatch, AttackClip
-from srb.attacks.differentiable.base import View
+from srb.attacks.clips import AttackBatch
+from srb.attacks.differentiable.base import View, WrappedView
 from srb.attacks.standard import EOT_DRAWS
 from srb.models.adapters.smooth import ENHANCERS, noise
 
@@ -49,10 +49,9 @@ def random_noise(sigma: float, kind: str = "white") -> Transform:
 
 
 @dataclass
-class Defended(View):
+class Defended(WrappedView):
     """A recogniser behind random or non-differentiable steps: losses and gradients are means over `draws` of them."""
 
-    inner: View = None  # type: ignore[assignment]
     transforms: list[Transform] = field(default_factory=list)
     draws: int = DRAWS
 
@@ -66,13 +65,6 @@ class Defended(View):
         if not smooth.sigma:  # nothing random to average over
             draws = min(draws, 1)
         return cls(smooth, inner=inner, transforms=steps if draws else [], draws=max(1, draws))
-
-    def __post_init__(self) -> None:
-        self.pads_safely, self.longest_s = self.inner.pads_safely, self.inner.longest_s
-
-    @property
-    def device(self) -> str:
-        return self.inner.device
 
     def losses(self, waves: Tensor, batch: AttackBatch) -> Tensor:
         """The losses under one draw of the random steps; `gradient` and `values` average over several."""
@@ -88,12 +80,3 @@ class Defended(View):
 
     def values(self, waves: Tensor, batch: AttackBatch) -> Tensor:
         return torch.stack([super(Defended, self).values(waves, batch) for _ in range(self.draws)]).mean(0)
-
-    def spell(self, text: str) -> str:
-        return self.inner.spell(text)
-
-    def check(self, clips: Sequence[AttackClip]) -> None:
-        self.inner.check(clips)
-
-    def compile(self) -> None:
-        self.inner.compile()

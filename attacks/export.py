@@ -25,7 +25,7 @@ import pyarrow.parquet as pq
 
 from srb.attacks.clips import AttackClip, batches, clips_of, snr_db, to_float, window_clips
 from srb.attacks.gradient_loop import Attack, Attacked
-from srb.attacks.masking import above_threshold
+from srb.attacks.masking_threshold import above_threshold
 from srb.builders.build import finish
 from srb.builders.dataset_card import write_card
 from srb.builders.manifests import MANIFEST, read_manifest

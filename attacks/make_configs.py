@@ -22,7 +22,7 @@ from srb.attacks.export import ConfigOwner, ExportedConfig, ExportOptions, expor
 from srb.attacks.gradient_loop import Attack, Attacked
 from srb.attacks.language import LanguageFit
 from srb.attacks.registry import TARGETED, TRANSFER, AttackOptions, check_severities, make_attack
-from srb.attacks.transfer import Cell, Column, matrix, write_matrix
+from srb.attacks.transfer import Cell, TransferColumn, matrix, write_matrix
 from srb.attacks.universal import Perturbation, UniversalFit, fit_key, refuse_overlap
 from srb.builders.scenarios import SCENARIOS
 from srb.core.errors import UserError
@@ -246,7 +246,7 @@ def transfer_matrices(
     severities = check_severities(request.attack, request.severities)
     models = {parse_spec(spec).folder: open_model(spec, device=request.device) for spec in request.models}
     # What a model gets wrong by itself is nobody's success: the clean clips are the first column.
-    columns = {severity: [Column("clean", [], clean)] for severity in severities}
+    columns = {severity: [TransferColumn("clean", [], clean)] for severity in severities}
     configs = []
     for proxy in request.proxies:
         specs = [spec.strip() for spec in proxy.split(" + ")]
@@ -256,7 +256,7 @@ def transfer_matrices(
         label = " + ".join(parse_spec(spec).folder for spec in specs)
         for severity, config in zip(severities, exported, strict=True):
             attacked = open_data(str(request.out)).config(config.name)
-            columns[severity].append(Column(label, [proxy_view.recogniser for proxy_view in views], attacked))
+            columns[severity].append(TransferColumn(label, [proxy_view.recogniser for proxy_view in views], attacked))
     target = request.options.target[0] if request.options.target else None
     matrices = {}
     for severity, of_severity in columns.items():

@@ -39,9 +39,7 @@ class Pgd:
     random_start: bool = PGD.random_start
     restarts: int = PGD.restarts
     target: str | None = None
-    transcribe_every: int = (
-        PGD.transcribe_every
-    )  # steps between two transcriptions, the worst of which counts; 0: only the end
+    transcribe_every: int = PGD.transcribe_every  # steps between two transcripts, the worst of which counts; 0: the end
     stop: float | None = None  # a clip is done at this WER (targeted: WER to the target)
     seed: str = ""
     name: str = field(default="pgd", init=False)

@@ -1,7 +1,7 @@
 """The imperceptible attack of Qin et al. (2019): a targeted perturbation that hides under the clip's masking threshold.
 
 First Carlini and Wagner's attack finds any perturbation that makes the model write the target. Then Adam lowers the
-model's loss plus alpha times the perturbation's power above the masking threshold (`srb.attacks.masking`); alpha grows
+model's loss plus alpha times the perturbation's power above the masking threshold (`masking_threshold.py`); alpha grows
 while the target is written and shrinks while it is not. The least audible stored result that says the target is kept.
 """
 
@@ -18,7 +18,7 @@ from srb.attacks.clips import AttackClip, Bound, to_float, word_errors
 from srb.attacks.cw import Adam, CarliniWagner
 from srb.attacks.differentiable.base import View
 from srb.attacks.gradient_loop import Attacked, attacked_clips, descend, outcomes, prepare, tensor_of
-from srb.attacks.masking import above_threshold, batch_of, excess, threshold
+from srb.attacks.masking_threshold import above_threshold, batch_of, excess, threshold
 
 GROW, SHRINK = 1.2, 0.8  # of alpha, as in Qin et al.
 
@@ -62,7 +62,7 @@ class Psychoacoustic:
         texts = [view.spell(goal) for goal in goals]
         waves, batch = prepare(view, clips, texts, [clip.rng(self.name, 0) for clip in clips])
         delta = tensor_of([to_float(results[index].pcm) - results[index].clip.samples for index in which], waves)
-        search = _Search(self, view, clips, goals, delta, [shares[index] for index in which])
+        search = _HidingSearch(self, view, clips, goals, delta, [shares[index] for index in which])
         taken = descend(view, waves, batch, delta, search.update, self.steps, search.watch)
         for place, index in enumerate(which):
             results[index].facts["steps"] = taken[place]
@@ -74,7 +74,7 @@ class Psychoacoustic:
                 )
 
 
-class _Search:
+class _HidingSearch:
     """The weight of the second loss and the least audible success of every clip."""
 
     def __init__(

@@ -101,7 +101,7 @@ def _weights(recogniser: Recogniser) -> set[str]:
 
 
 @dataclass(frozen=True)
-class Column:
+class TransferColumn:
     """What one column of the matrix is made of: the proxies that the perturbations were fitted on, and the config."""
 
     label: str
@@ -110,7 +110,7 @@ class Column:
 
 
 def matrix(
-    columns: Sequence[Column], models: dict[str, Recogniser], target: str | None, limit: int | None
+    columns: Sequence[TransferColumn], models: dict[str, Recogniser], target: str | None, limit: int | None
 ) -> list[Cell]:
     """Every model on every column's config: success rates, related pairs marked."""
     cells = []

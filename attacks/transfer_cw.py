@@ -9,25 +9,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
-from typing import Any
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
 
-from srb.attacks.clips import AttackBatch, AttackClip, Bound
-from srb.attacks.cw import TARGETS, closest
-from srb.attacks.differentiable.base import View
+from srb.attacks.clips import AttackBatch, AttackClip
+from srb.attacks.cw import TargetedInBall, closest
+from srb.attacks.differentiable.base import View, WrappedView
 from srb.attacks.differentiable.ensemble import Ensemble
 from srb.attacks.gradient_loop import Attacked, BestCandidates, attacked_clips, descend, outcomes, prepare
 from srb.models.interface import Recogniser
 
 
 @dataclass(frozen=True)
-class TransferCw:
+class TransferCw(TargetedInBall):
     """Settings of the attack; the defaults are Olivier's (D.2.2)."""
 
-    targets: tuple[str, ...] = TARGETS
     eps: float = 0.015
     learning_rate: float = 0.0005
     steps: int = 10_000
@@ -37,13 +35,6 @@ class TransferCw:
     judge: str | None = None  # as it was asked for; the model itself comes with the view
     severity: int = 0
     name: str = field(default="transfer_cw", init=False)
-
-    @property
-    def bound(self) -> Bound:
-        return Bound("linf", eps=self.eps)
-
-    def describe(self) -> dict[str, Any]:
-        return {key: value for key, value in asdict(self).items() if key != "targets"}
 
     def run(self, view: View, clips: list[AttackClip]) -> list[Attacked]:
         before = view.transcribe([clip.samples for clip in clips], clips[0].language)
@@ -66,17 +57,8 @@ class TransferCw:
 
 
 @dataclass
-class DropoutView(View):
+class DropoutView(WrappedView):
     """Another view with the dropout of its models on; draws of a clip come from its own random stream."""
-
-    inner: View = None  # type: ignore[assignment]
-
-    def __post_init__(self) -> None:
-        self.pads_safely, self.longest_s = self.inner.pads_safely, self.inner.longest_s
-
-    @property
-    def device(self) -> str:
-        return self.inner.device
 
     def gradient(self, waves: Tensor, batch: AttackBatch) -> tuple[Tensor, Tensor]:
         # Clip by clip: the masks of a batch would depend on who is in it.
@@ -91,9 +73,6 @@ class DropoutView(View):
 
     def values(self, waves: Tensor, batch: AttackBatch) -> Tensor:
         return self.inner.values(waves, batch)
-
-    def spell(self, text: str) -> str:
-        return self.inner.spell(text)
 
 
 @contextmanager
@@ -113,8 +92,8 @@ def dropout_on(view: View) -> Iterator[None]:
 def _models(view: View) -> list[torch.nn.Module]:
     if isinstance(view, Ensemble):
         return [model for part in view.views for model in _models(part)]
-    if isinstance(inner := getattr(view, "inner", None), View):
-        return _models(inner)
+    if isinstance(view, WrappedView):
+        return _models(view.inner)
     model = getattr(view, "model", None) or getattr(view, "module", None)
     return [model] if isinstance(model, torch.nn.Module) else []
 

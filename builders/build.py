@@ -28,7 +28,7 @@ from srb.builders.manifests import MANIFEST, read_manifest, shard_paths
 from srb.builders.plan import Job, Sources, clips
 from srb.builders.rows import SCHEMA, own_columns
 from srb.builders.scenarios import SCENARIOS, Scenario
-from srb.builders.shards import Clip, Shard, check, digest_path, is_whole, shard_name, split, write_shard
+from srb.builders.shards import CheckedClip, Shard, check, digest_path, is_whole, shard_name, split, write_shard
 from srb.builders.tts import material_of
 from srb.core.engines import Engine
 from srb.core.errors import UserError
@@ -197,16 +197,18 @@ def _check_place(place: Path) -> None:
 
 def check_clips(
     corpus: Corpus, utterances: Sequence[Utterance], engine: Engine, progress: Progress
-) -> tuple[list[Clip], list[Problem]]:
+) -> tuple[list[CheckedClip], list[Problem]]:
     """The clips that can be decoded, and all that is wrong with the others."""
     parts = [utterances[i : i + CLIPS_PER_CHECK] for i in range(0, len(utterances), CLIPS_PER_CHECK)]
     show = progress(f"checking {corpus.name}", len(utterances))
     results = [result for part in engine.map(check, parts, show) for result in part]
-    usable = [Clip(item, *it) for item, it in zip(utterances, results, strict=True) if isinstance(it, tuple)]
+    usable = [CheckedClip(item, *it) for item, it in zip(utterances, results, strict=True) if isinstance(it, tuple)]
     return usable, [*corpus.problems, *(result for result in results if isinstance(result, Problem))]
 
 
-def refuse_unusable(corpus: Corpus, usable: Sequence[Clip], problems: Sequence[Problem], on_error: OnError) -> None:
+def refuse_unusable(
+    corpus: Corpus, usable: Sequence[CheckedClip], problems: Sequence[Problem], on_error: OnError
+) -> None:
     """One clear error where no clip can be used, or where some cannot and may not be left out."""
     if not usable:
         raise UserError(f"{corpus.source}: holds no clips that can be used")
@@ -217,7 +219,7 @@ def refuse_unusable(corpus: Corpus, usable: Sequence[Clip], problems: Sequence[P
         )
 
 
-def report_untranscribed(corpus: Corpus, usable: Sequence[Clip], report: Callable[[Problem], None]) -> None:
+def report_untranscribed(corpus: Corpus, usable: Sequence[CheckedClip], report: Callable[[Problem], None]) -> None:
     """Say how many clips have no transcript: a column that was not recognised looks the same."""
     if count := sum(clip.utterance.text is None for clip in usable):
         report(Problem(corpus.source, f"{count} of {len(usable)} clips have no transcript (text): no WER of them"))
@@ -233,7 +235,7 @@ class Listing:
     voices: str | None
 
     @classmethod
-    def of(cls, usable: Sequence[Clip]) -> Listing:
+    def of(cls, usable: Sequence[CheckedClip]) -> Listing:
         digest = hashlib.sha256()
         for clip in usable:
             digest.update(f"{clip.utterance!r}{clip.utterance.columns or ''}{clip.samples_digest}\n".encode())
@@ -290,7 +292,7 @@ def _is_done(config: _Config, overwrite: bool) -> bool:
 
 
 def _tasks(
-    todo: list[_Config], shards: list[tuple[Clip, ...]], run: _Run, seed: str, columns: tuple[str, ...]
+    todo: list[_Config], shards: list[tuple[CheckedClip, ...]], run: _Run, seed: str, columns: tuple[str, ...]
 ) -> Iterator[Shard]:
     """The shards that are still missing; where they are few, the configs are divided so that every worker has some."""
     divisions = -(-len(todo) // MOST_OPEN_FILES)

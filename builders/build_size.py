@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from srb.builders.banks import Banks
 from srb.builders.plan import Job
 from srb.builders.rows import make_row
-from srb.builders.shards import Clip
+from srb.builders.shards import CheckedClip
 from srb.core.engines import Engine
 
 SAMPLED_CLIPS = 3
@@ -45,11 +45,11 @@ class _Sample:
     """One severity of a scenario, which stands for all of them, and the clips to try it on."""
 
     job: Job
-    clips: tuple[Clip, ...]
+    clips: tuple[CheckedClip, ...]
     banks: Banks
 
 
-def estimate_size(jobs: Sequence[Job], clips: Sequence[Clip], banks: Banks, engine: Engine) -> BuildSize:
+def estimate_size(jobs: Sequence[Job], clips: Sequence[CheckedClip], banks: Banks, engine: Engine) -> BuildSize:
     """The bytes of FLAC that the configs will take, within some tens of per cent."""
     by_length = sorted(clips, key=lambda clip: clip.seconds)
     places = (len(clips) * (2 * i + 1) // (2 * SAMPLED_CLIPS) for i in range(SAMPLED_CLIPS))

@@ -21,7 +21,7 @@ from srb.builders.build import (
 from srb.builders.corpora import Corpus, Problem
 from srb.builders.plan import Job, Sources, clips
 from srb.builders.rows import unencoded_row
-from srb.builders.shards import Clip
+from srb.builders.shards import CheckedClip
 from srb.core.engines import Engine
 
 
@@ -30,7 +30,7 @@ class CheckedClips:
     """The usable clips of a corpus, in its order."""
 
     corpus: Corpus
-    clips: tuple[Clip, ...]
+    clips: tuple[CheckedClip, ...]
 
     def fingerprint(self, job: Job, banks: Banks) -> str:
         """What `srb build` would write into the manifest of a config made from these clips."""
@@ -58,7 +58,7 @@ def list_clips(
     return CheckedClips(corpus, tuple(usable))
 
 
-def perturb_clips(job: Job, chosen: Sequence[Clip], banks: Banks) -> list[tuple[np.ndarray, str] | Exception]:
+def perturb_clips(job: Job, chosen: Sequence[CheckedClip], banks: Banks) -> list[tuple[np.ndarray, str] | Exception]:
     """The 16-bit samples and the hash of each clip's row; what went wrong with a clip stands in its place."""
     perturbed: list[tuple[np.ndarray, str] | Exception] = []
     for clip in chosen:
@@ -70,6 +70,6 @@ def perturb_clips(job: Job, chosen: Sequence[Clip], banks: Banks) -> list[tuple[
     return perturbed
 
 
-def row_digests(job: Job, chosen: Sequence[Clip], banks: Banks) -> list[str | Exception]:
+def row_digests(job: Job, chosen: Sequence[CheckedClip], banks: Banks) -> list[str | Exception]:
     """The hashes alone."""
     return [outcome if isinstance(outcome, Exception) else outcome[1] for outcome in perturb_clips(job, chosen, banks)]

@@ -29,7 +29,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Clip:
+class CheckedClip:
     """An utterance that could be decoded, the hash of the samples that it had then, and how long it lasts."""
 
     utterance: Utterance
@@ -48,7 +48,7 @@ class Clip:
 class Shard:
     """Some clips of a corpus, and where each config's rows of them go."""
 
-    clips: tuple[Clip, ...]
+    clips: tuple[CheckedClip, ...]
     targets: tuple[tuple[Job, Path], ...]
     banks: Banks
     seed: str = ""  # of a private edition
@@ -101,7 +101,7 @@ def write_shard(shard: Shard, tick: Callable[[int], None]) -> None:
         write_atomically(digest_path(path), file_digest(path))
 
 
-def batches(clips: Iterable[Clip]) -> Iterator[list[tuple[Utterance, Samples]]]:
+def batches(clips: Iterable[CheckedClip]) -> Iterator[list[tuple[Utterance, Samples]]]:
     """The clips with their samples, as many at a time as go into a row group: fewer where they are long."""
     batch: list[tuple[Utterance, Samples]] = []
     size = 0

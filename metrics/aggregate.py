@@ -18,7 +18,7 @@ from srb.core.names import parse
 from srb.core.seeding import FIRST_VERSION
 from srb.metrics.bootstrap import interval, rates, weights
 from srb.metrics.degradation import degradation, positions
-from srb.metrics.difficulty import Table, load
+from srb.metrics.difficulty import DifficultyTable, load
 from srb.metrics.scenario_facts import RECORDINGS
 from srb.metrics.scoring import Counts
 
@@ -64,7 +64,7 @@ class ConfigScore:
 def score(
     configs: Iterable[ConfigCounts],
     *,
-    table: Table | str | None = None,
+    table: DifficultyTable | str | None = None,
     floor: bool = False,
     by_speaker: bool = False,
     replicates: int = 1000,
@@ -75,7 +75,7 @@ def score(
     A config that was made from clean clips is compared with just those clips, and resampled together with them.
     """
     known = {c.config: c for c in configs}
-    difficulty = table if isinstance(table, Table) else load(*([table] if table else []))
+    difficulty = table if isinstance(table, DifficultyTable) else load(*([table] if table else []))
     baselines = {name: _baseline(c, known) for name, c in known.items()}
     draws = _draws(known, baselines, by_speaker, replicates, seed)
     return [_score(c, baselines[name], difficulty, floor, draws[name]) for name, c in known.items()]
@@ -147,7 +147,7 @@ def _spread(counts: Counts, place: np.ndarray, size: int) -> Counts:
 
 
 def _score(
-    config: ConfigCounts, baseline: _Baseline | None, table: Table, floor: bool, draws: Sequence[np.ndarray]
+    config: ConfigCounts, baseline: _Baseline | None, table: DifficultyTable, floor: bool, draws: Sequence[np.ndarray]
 ) -> ConfigScore:
     values, why = {"wer": config.counts.rate}, {}
     replicates = {"wer": draws[0]}

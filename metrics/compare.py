@@ -16,7 +16,7 @@ from srb.core.errors import UserError
 from srb.core.names import parse
 from srb.metrics.aggregate import ConfigCounts, Mean, Summary, measure_of, score, summarise
 from srb.metrics.bootstrap import holm, interval, p_value
-from srb.metrics.difficulty import Table
+from srb.metrics.difficulty import DifficultyTable
 from srb.metrics.runs import Run
 
 
@@ -47,7 +47,7 @@ def compare(
     a: Sequence[ConfigCounts],
     b: Sequence[ConfigCounts],
     *,
-    table: Table | str | None = None,
+    table: DifficultyTable | str | None = None,
     floor: bool = False,
     by_speaker: bool = False,
     replicates: int = 1000,

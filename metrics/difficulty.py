@@ -36,7 +36,7 @@ class Difficulty:
 
 
 @dataclass(frozen=True)
-class Table:
+class DifficultyTable:
     """A difficulty table: its name (which carries its version) and its rows by key."""
 
     name: str
@@ -115,7 +115,7 @@ def resolve(difficulty: float | str, table: str | Path = DEFAULT) -> tuple[float
     return value, label
 
 
-def load(name: str | Path = DEFAULT) -> Table:
+def load(name: str | Path = DEFAULT) -> DifficultyTable:
     """A shipped table by name, or a table of one's own by the path of its CSV file."""
     tables = shipped()
     if str(name) in tables:
@@ -129,7 +129,7 @@ def load(name: str | Path = DEFAULT) -> Table:
     )
 
 
-def _read(name: str, text: str) -> Table:
+def _read(name: str, text: str) -> DifficultyTable:
     rows = {}
     try:
         for line in csv.DictReader(io.StringIO(text)):
@@ -140,13 +140,13 @@ def _read(name: str, text: str) -> Table:
             f"difficulty table '{name}': cannot read it ({error}); its columns are scenario, severity, avg, "
             "dnsmos, pesq"
         ) from None
-    return Table(name, rows)
+    return DifficultyTable(name, rows)
 
 
 # --- from quality scores to a table ----------------------------------------------------------------------------------
 
 
-def compute(quality: Mapping[str, Mapping[str, float]], name: str) -> Table:
+def compute(quality: Mapping[str, Mapping[str, float]], name: str) -> DifficultyTable:
     """The stated rule: `quality` has the mean DNSMOS and PESQ of each key, and clean speech under `clean`.
 
     Mean and standard deviation are taken over the scenarios that have every score there is, so that both scores are
@@ -172,10 +172,10 @@ def compute(quality: Mapping[str, Mapping[str, float]], name: str) -> Table:
     for key, scores in quality.items():
         normal = {m: float(50 - 25 * (scores[m] - scale[m][0]) / scale[m][1]) for m in measures if m in scores}
         rows[key] = Difficulty(sum(normal.values()) / len(normal), normal.get("dnsmos"), normal.get("pesq"))
-    return Table(name, rows)
+    return DifficultyTable(name, rows)
 
 
-def compute_from_ratings(ratings: Mapping[str, float], name: str) -> Table:
+def compute_from_ratings(ratings: Mapping[str, float], name: str) -> DifficultyTable:
     """A table from how good people say that a scenario sounds: their mean ratings under the same rule, negated.
 
     >>> compute_from_ratings({"a_sev1": 9.0, "a_sev2": 5.0}, "people-1").rows["a_sev2"]
@@ -187,7 +187,9 @@ def compute_from_ratings(ratings: Mapping[str, float], name: str) -> Table:
             f"a difficulty table needs ratings of at least two scenarios that differ; there are {len(values)}"
         )
     scale = values.mean(), values.std()
-    return Table(name, {k: Difficulty(float(50 - 25 * (r - scale[0]) / scale[1])) for k, r in ratings.items()})
+    return DifficultyTable(
+        name, {k: Difficulty(float(50 - 25 * (r - scale[0]) / scale[1])) for k, r in ratings.items()}
+    )
 
 
 def read_ratings(path: str | Path) -> dict[str, float]:
@@ -267,6 +269,6 @@ def means(lines: Iterable[Quality]) -> dict[str, dict[str, float]]:
     return {key: {m: float(np.mean(v)) for m, v in scores.items()} for key, scores in values.items()}
 
 
-def differences(table: Table, base: Table) -> dict[str, float]:
+def differences(table: DifficultyTable, base: DifficultyTable) -> dict[str, float]:
     """`table` minus `base`, for the keys of both."""
     return {key: table.rows[key].avg - base.rows[key].avg for key in table.rows if key in base.rows}

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from srb.metrics.difficulty import Difficulty, Quality, Table, compute, means, read_quality
+from srb.metrics.difficulty import Difficulty, DifficultyTable, Quality, compute, means, read_quality
 
 QUALITY_FILE = Path(__file__).parent / "data" / "quality_authors.csv"
 PESQ_OFFSET = 12.5
@@ -27,14 +27,14 @@ def quality_scores() -> list[Quality]:
     return read_quality(QUALITY_FILE)
 
 
-def srb_1(lines: Sequence[Quality]) -> Table:
+def srb_1(lines: Sequence[Quality]) -> DifficultyTable:
     """`srb-1`: the stated rule on LibriSpeech, with the real recordings beside it; no stray rows, no other corpora."""
     recordings = [line for line in lines if line.dataset in ("ami", "chime", "common_voice") or line.key == "clean"]
     english = [line for line in recordings if line.dataset != "TEDLIUM"]
     return compute(means([*(line for line in lines if line.dataset == "LibriSpeech"), *english]), "srb-1")
 
 
-def paper_table(lines: Sequence[Quality]) -> Table:
+def paper_table(lines: Sequence[Quality]) -> DifficultyTable:
     """Table 3 as the authors computed it.
 
     Differences from the stated rule: PESQ has mean 62.5; the Spanish DNSMOS and PESQ of one scenario stayed two rows,
@@ -64,4 +64,4 @@ def paper_table(lines: Sequence[Quality]) -> Table:
         table[key] = Difficulty(
             float(np.mean([*english, *spanish])), float(np.mean(columns["dnsmos"])), float(np.mean(columns["pesq"]))
         )
-    return Table("paper-table3 recomputed", table)
+    return DifficultyTable("paper-table3 recomputed", table)

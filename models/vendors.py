@@ -29,7 +29,7 @@ class Upload:
 
 
 @dataclass(frozen=True)
-class Job:
+class VendorJob:
     """For vendors that answer with a job: where its id is, where to ask, and when it is done or has failed."""
 
     id_at: tuple[str | int, ...]
@@ -51,7 +51,7 @@ class Vendor:
     send: Callable[[Upload], ServerRequest]
     text: Callable[[Any], str]
     before: Callable[[Upload], ServerRequest] | None = None  # a first request that takes the audio
-    job: Job | None = None
+    job: VendorJob | None = None
     longest_s: float = 3600.0
 
 
@@ -192,11 +192,11 @@ VENDORS: dict[str, Vendor] = {
     ),
     "assemblyai": Vendor(
         "https://api.assemblyai.com/v2", "ASSEMBLYAI_API_KEY", "universal", 0.0045, _assemblyai, _at("text"),
-        before=_assemblyai_upload, job=Job(("id",), _assemblyai_job, ("status",), "completed", "error"),
+        before=_assemblyai_upload, job=VendorJob(("id",), _assemblyai_job, ("status",), "completed", "error"),
     ),
     "speechmatics": Vendor(
         "https://asr.api.speechmatics.com/v2", "SPEECHMATICS_API_KEY", "enhanced", 0.0067, _speechmatics,
         _speechmatics_text,
-        job=Job(("id",), _speechmatics_job, ("job", "status"), "done", "rejected", _speechmatics_result),
+        job=VendorJob(("id",), _speechmatics_job, ("job", "status"), "done", "rejected", _speechmatics_result),
     ),
 }  # fmt: skip

@@ -21,7 +21,7 @@ from srb.core.redact_paths import without_folders
 from srb.core.secrets import has_secret, texts
 from srb.push import expected_rows
 from srb.push.hub import Hub, Remote
-from srb.push.licences import Terms, row_licences, terms
+from srb.push.licences import LicenceTerms, row_licences, terms
 from srb.push.published_card import dataset_card, eval_yaml
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ class Plan:
     repo: str
     revision: str
     manifests: dict[str, Manifest]
-    terms: dict[str, Terms]
+    terms: dict[str, LicenceTerms]
     refused: dict[str, str]
     changes: list[Change]
 

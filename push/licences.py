@@ -40,7 +40,7 @@ _HUB = {
 
 
 @dataclass(frozen=True)
-class Terms:
+class LicenceTerms:
     """What a config is made from, and the licence of each: source -> licence."""
 
     config: str
@@ -78,7 +78,9 @@ def bank_names(manifest: Mapping[str, Any]) -> list[str]:
     return [name for name in names if not name.endswith("text-to-speech)")]
 
 
-def terms(manifest: Mapping[str, Any], rows: Iterable[str] = (), banks: Mapping[str, str] | None = None) -> Terms:
+def terms(
+    manifest: Mapping[str, Any], rows: Iterable[str] = (), banks: Mapping[str, str] | None = None
+) -> LicenceTerms:
     """The terms of a config: of its corpus, of its rows where they have their own, and of its bank."""
     corpus = manifest["corpus"]
     sources = {str(corpus["title"]): str(corpus["licence"] or "")}
@@ -87,7 +89,7 @@ def terms(manifest: Mapping[str, Any], rows: Iterable[str] = (), banks: Mapping[
         sources[f"some clips of {corpus['title']}" if not is_unknown(licence) else str(corpus["title"])] = licence
     for bank in bank_names(manifest):
         sources[bank] = {**BANKS, **(banks or {})}.get(bank, "unknown")
-    return Terms(manifest["config"], sources, not corpus.get("derivatives_allowed", False))
+    return LicenceTerms(manifest["config"], sources, not corpus.get("derivatives_allowed", False))
 
 
 def row_licences(files: Iterable[Path]) -> set[str]:

@@ -12,13 +12,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from srb.builders.dataset_card import TITLE, make_card
-from srb.push.licences import Terms, bank_names, hub_licence
+from srb.push.licences import LicenceTerms, bank_names, hub_licence
 
 FRAMEWORK = "speech-robust-bench"  # what makes the scores: `srb score`
 Manifest = dict[str, Any]
 
 
-def dataset_card(repo: str, manifests: Sequence[Manifest], terms: Mapping[str, Terms]) -> str:
+def dataset_card(repo: str, manifests: Sequence[Manifest], terms: Mapping[str, LicenceTerms]) -> str:
     """The README of the dataset repository."""
     import yaml
 
@@ -35,7 +35,7 @@ def dataset_card(repo: str, manifests: Sequence[Manifest], terms: Mapping[str, T
     return f"---\n{header}---\n{before}{attribution}{heading}{after}"
 
 
-def _attribution(manifests: Sequence[Manifest], terms: Mapping[str, Terms]) -> str:
+def _attribution(manifests: Sequence[Manifest], terms: Mapping[str, LicenceTerms]) -> str:
     lines = []
     for corpus in {manifest["corpus"]["name"]: manifest["corpus"] for manifest in manifests}.values():
         note = f" {corpus['note']}" if corpus.get("note") else ""

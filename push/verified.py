@@ -27,8 +27,8 @@ from srb.metrics.aggregate import MEASURES
 from srb.metrics.integrity import digest
 from srb.metrics.runs import Predictions, Run
 from srb.push.evidence import copies
-from srb.push.leaderboard import files
-from srb.push.leaderboard.files import SCHEMA
+from srb.push.leaderboard import verified_files
+from srb.push.leaderboard.verified_files import SCHEMA
 from srb.push.verify import Verdict
 
 Json = dict[str, Any]
@@ -50,8 +50,8 @@ def write(verdict: Verdict, out: Path, predictions_url: str | None = None) -> Pa
     content["draws_sha256"] = hashlib.sha256(draws.getvalue()).hexdigest()
     content["error_digests"] = verdict.error_digests
     content["by_normaliser"] = _by_normaliser(verdict)
-    others = {files.name_of(entry): entry.get("error_digests", {}) for entry in _entries(out, path)}
-    content["flags"] = [*verdict.flags, *copies(verdict.error_digests, files.name_of(content), others)]
+    others = {verified_files.name_of(entry): entry.get("error_digests", {}) for entry in _entries(out, path)}
+    content["flags"] = [*verdict.flags, *copies(verdict.error_digests, verified_files.name_of(content), others)]
     before = _previous(path)
     if before and all(before.get(key) == content[key] for key in content):
         return path
@@ -72,7 +72,7 @@ def stem(model: Json) -> str:
 
 def add_rerun(path: Path, rerun: Json) -> None:
     """Note in a verified file that a sample was transcribed again, and what came of it."""
-    _write(path, {**files.read(path), "rerun": rerun})
+    _write(path, {**verified_files.read(path), "rerun": rerun})
 
 
 def _write(path: Path, content: Json) -> None:
@@ -85,11 +85,11 @@ def _entries(out: Path, but: Path) -> Iterator[Json]:
     for path in sorted(out.glob("*.json")):
         if path != but:
             with suppress(UserError):
-                yield files.read(path)
+                yield verified_files.read(path)
 
 
 def _previous(path: Path) -> Json | None:
-    return files.read(path) if path.is_file() else None
+    return verified_files.read(path) if path.is_file() else None
 
 
 def _past(before: Json) -> Json:

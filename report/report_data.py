@@ -24,7 +24,7 @@ Key = tuple[str, str]  # config, clip
 
 
 @dataclass(frozen=True)
-class Model:
+class ReportedModel:
     """One run: its results, its place in the palette, and its words and report cards by language."""
 
     index: int
@@ -49,7 +49,7 @@ class Model:
 class Report:
     """What a page is made from; models are in the order of their average NWERD."""
 
-    models: Sequence[Model]
+    models: Sequence[ReportedModel]
     audio: Mapping[Key, str] = field(default_factory=dict)
     population: Mapping[str, float] = field(default_factory=dict)  # group of speakers -> its share
     stream_clips: Mapping[str, StreamClip] = field(default_factory=dict)  # language -> a clip as its words came
@@ -59,11 +59,11 @@ class Report:
         """Every language that some model was scored in."""
         return sorted({language for model in self.models for language in model.results["languages"]})
 
-    def ranked(self, language: str) -> list[Model]:
+    def ranked(self, language: str) -> list[ReportedModel]:
         """The models that have the language, the most robust first; those that are not ranked stand last."""
         return [model for model, _ in self.standings(language)]
 
-    def standings(self, language: str) -> list[tuple[Model, Standing]]:
+    def standings(self, language: str) -> list[tuple[ReportedModel, Standing]]:
         """The same with the standing of each (`srb.metrics.ranking`)."""
         placed = order([model.results for model in self.models], language)
         return [(self.models[i], standing) for i, standing in placed]
@@ -102,7 +102,7 @@ def gather(
         about = meta.get(names[i]) or meta.get(results[i]["model"]) or About()
         studies, cards = _look(folders[i], results[i], max(embed, 6))
         attacked = attacked_clips(folders[i], results[i], data, embed) if data and embed else []
-        models.append(Model(index, names[i], results[i], studies, about, cards, attacked))
+        models.append(ReportedModel(index, names[i], results[i], studies, about, cards, attacked))
         advance()
     clips = _stream_clips(models, [folders[i] for i in order], data if embed else None)
     audio = _audio(models, data, embed, clips) if data and embed else {}
@@ -110,7 +110,7 @@ def gather(
 
 
 def _stream_clips(
-    models: Sequence[Model], folders: Sequence[str | Path], data: ConfigSource | None
+    models: Sequence[ReportedModel], folders: Sequence[str | Path], data: ConfigSource | None
 ) -> dict[str, StreamClip]:
     """The clip of each language that is drawn as a timeline, where models were used live."""
     clips = {}
@@ -150,7 +150,7 @@ def _look(folder: str | Path, results: Json, clips: int) -> tuple[dict[str, Stud
 
 
 def _audio(
-    models: Sequence[Model], data: ConfigSource, most: int, streamed: Mapping[str, StreamClip]
+    models: Sequence[ReportedModel], data: ConfigSource, most: int, streamed: Mapping[str, StreamClip]
 ) -> dict[Key, str]:
     """The shown clips and their originals as data URLs; the FLAC of the config as it is, nothing encoded again."""
     wanted: dict[str, set[str]] = {}

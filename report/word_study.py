@@ -39,7 +39,7 @@ def diff(said: Words, hypothesis: Words) -> list[Edit]:
 
 
 @dataclass(frozen=True)
-class Word:
+class WordTally:
     """How one word of the references fared."""
 
     word: str
@@ -51,7 +51,7 @@ class Word:
 
 
 @dataclass(frozen=True)
-class Clip:
+class ComparedClip:
     """One clip of a hard config beside its clean original."""
 
     config: str
@@ -68,9 +68,9 @@ class Clip:
 class Study:
     """What the word-level sections show of one model."""
 
-    words: list[Word]
+    words: list[WordTally]
     inserted: list[tuple[str, int]]
-    clips: list[Clip]
+    clips: list[ComparedClip]
 
 
 def study(aligned_run: AlignedRun, most_words: int = 12, most_clips: int = 6) -> Study:
@@ -83,7 +83,7 @@ def study(aligned_run: AlignedRun, most_words: int = 12, most_clips: int = 6) ->
     )
 
 
-def _worst_words(aligned_run: AlignedRun, spelled: Sequence[str], most: int) -> list[Word]:
+def _worst_words(aligned_run: AlignedRun, spelled: Sequence[str], most: int) -> list[WordTally]:
     """The words that were missed most often beyond what their rate on clean speech would give."""
     size = len(spelled)
     said, missed, clean_said, clean_missed = np.zeros((4, size), dtype=np.int64)
@@ -99,7 +99,7 @@ def _worst_words(aligned_run: AlignedRun, spelled: Sequence[str], most: int) -> 
     ranked = sorted(np.flatnonzero(missed > 1).tolist(), key=lambda word: (-excess[word], spelled[word]))
     pairs = np.concatenate(confused, axis=1) if confused else np.zeros((2, 0), dtype=np.int64)
     return [
-        Word(
+        WordTally(
             spelled[word],
             said=int(said[word]),
             missed=int(missed[word]),
@@ -120,7 +120,7 @@ def _inserted(aligned_run: AlignedRun, spelled: Sequence[str], most: int) -> lis
     return inserted.most_common(most)
 
 
-def _worst_clips(aligned_run: AlignedRun, most: int) -> list[Clip]:
+def _worst_clips(aligned_run: AlignedRun, most: int) -> list[ComparedClip]:
     """The clips that lost most against their originals, one of each scenario and of each source clip."""
     normaliser = aligned_run.vocabulary.normaliser
     originals = {
@@ -143,7 +143,7 @@ def _worst_clips(aligned_run: AlignedRun, most: int) -> list[Clip]:
             if loss[place] > 0:
                 original = known.get(line["id"], (None, 0))
                 ranked.append((-loss[place], one.config, line["id"], errors, words, line, original))
-    worst: list[Clip] = []
+    worst: list[ComparedClip] = []
     scenarios: set[str] = set()
     for _, config, clip, errors, words, line, (clean, clean_errors) in sorted(ranked, key=lambda entry: entry[:3]):
         scenario = parse(config).scenario
@@ -151,7 +151,7 @@ def _worst_clips(aligned_run: AlignedRun, most: int) -> list[Clip]:
             scenarios.add(scenario)
             edits, clean_edits = _edits(line, normaliser), _edits(clean, normaliser) if clean else None
             failed = line.get("pred_text") is None
-            worst.append(Clip(config, clip, edits, clean_edits, errors, clean_errors, words, failed))
+            worst.append(ComparedClip(config, clip, edits, clean_edits, errors, clean_errors, words, failed))
     return worst
 
 

@@ -93,3 +93,26 @@ class View:
         if self.precision is None:
             return contextlib.nullcontext()
         return torch.autocast(torch.device(self.device).type, self.precision, enabled=enabled)
+
+
+@dataclass
+class WrappedView(View):
+    """Another view with something around it: a defence, other losses, dropout. It transcribes by its own recogniser."""
+
+    inner: View = None  # type: ignore[assignment]
+
+    def __post_init__(self) -> None:
+        self.pads_safely, self.longest_s = self.inner.pads_safely, self.inner.longest_s
+
+    @property
+    def device(self) -> str:
+        return self.inner.device
+
+    def spell(self, text: str) -> str:
+        return self.inner.spell(text)
+
+    def check(self, clips: Sequence[AttackClip]) -> None:
+        self.inner.check(clips)
+
+    def compile(self) -> None:
+        self.inner.compile()

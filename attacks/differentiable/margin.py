@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from srb.attacks.clips import AttackBatch
-from srb.attacks.differentiable.base import View
+from srb.attacks.differentiable.base import View, WrappedView
 
 LOST = 1.0  # a token that trails by this much has lost
 
@@ -32,33 +32,20 @@ def hinge(scores: Tensor, right: Tensor) -> Tensor:
 
 
 @dataclass
-class MarginView(View):
+class MarginView(WrappedView):
     """Another view, with margins in place of its losses."""
-
-    inner: View = None  # type: ignore[assignment]
-
-    def __post_init__(self) -> None:
-        self.pads_safely, self.longest_s = self.inner.pads_safely, self.inner.longest_s
-
-    @property
-    def device(self) -> str:
-        return self.inner.device
 
     def losses(self, waves: Tensor, batch: AttackBatch) -> Tensor:
         right = pad_sequence(batch.right_tokens, batch_first=True, padding_value=-100)
         scores = self.inner.token_scores(waves, batch, batch.right_tokens)[:, : right.shape[1]]
         return hinge(scores.to(torch.promote_types(scores.dtype, torch.float32)), right.to(scores.device))
 
-    def spell(self, text: str) -> str:
-        return self.inner.spell(text)
-
 
 def margin_view(view: View) -> View | None:
     """The same model behind the same defence, with margins for losses; None if it does not tell its tokens' scores."""
-    inner = getattr(view, "inner", None)
-    if isinstance(inner, View):
-        by_margin = margin_view(inner)
-        return dataclasses.replace(view, inner=by_margin) if by_margin is not None else None  # type: ignore[call-arg]
+    if isinstance(view, WrappedView):
+        by_margin = margin_view(view.inner)
+        return dataclasses.replace(view, inner=by_margin) if by_margin is not None else None
     if not view.has_margins:
         return None
     return MarginView(view.recogniser, view.precision, inner=view)
@@ -66,7 +53,7 @@ def margin_view(view: View) -> View | None:
 
 def right_tokens(view: View, waves: Tensor, batch: AttackBatch) -> list[Tensor]:
     """The tokens of the clean clips that are to lose, position by position; a defence plays no part in them."""
-    while isinstance(getattr(view, "inner", None), View):
-        view = view.inner  # type: ignore[attr-defined]
+    while isinstance(view, WrappedView):
+        view = view.inner
     with torch.no_grad():
         return view.right_tokens(waves, batch)

@@ -16,7 +16,7 @@ from srb.core.audio import RATE, Samples
 
 
 @dataclass(frozen=True)
-class Voice:
+class Timbre:
     """A timbre: strengths of the harmonics, and how a note swells and dies (seconds; no decay means held)."""
 
     harmonics: tuple[float, ...]
@@ -41,16 +41,16 @@ class Voice:
         return out * fade * (1 if self.decay_s is None else decay(self.decay_s, length / RATE)[:length])
 
 
-PIANO = Voice((1.0, 0.5, 0.35, 0.2, 0.12, 0.08, 0.04), 0.004, 1.6)
-ORGAN = Voice((1.0, 0.7, 0.3, 0.5, 0.1, 0.2, 0.05, 0.15), 0.03)
-GUITAR = Voice((1.0, 0.8, 0.6, 0.5, 0.3, 0.25, 0.2, 0.1, 0.08), 0.002, 0.9)
-STRINGS = Voice((1.0, 0.6, 0.5, 0.4, 0.3, 0.2, 0.15, 0.1), 0.12, None, 0.005)
-FLUTE = Voice((1.0, 0.25, 0.08, 0.03), 0.06, None, 0.006)
-BASS = Voice((1.0, 0.6, 0.4, 0.2), 0.005, 0.7)
-BELL = Voice((1.0, 0.0, 0.5, 0.0, 0.3, 0.2), 0.002, 2.0)
+PIANO = Timbre((1.0, 0.5, 0.35, 0.2, 0.12, 0.08, 0.04), 0.004, 1.6)
+ORGAN = Timbre((1.0, 0.7, 0.3, 0.5, 0.1, 0.2, 0.05, 0.15), 0.03)
+GUITAR = Timbre((1.0, 0.8, 0.6, 0.5, 0.3, 0.25, 0.2, 0.1, 0.08), 0.002, 0.9)
+STRINGS = Timbre((1.0, 0.6, 0.5, 0.4, 0.3, 0.2, 0.15, 0.1), 0.12, None, 0.005)
+FLUTE = Timbre((1.0, 0.25, 0.08, 0.03), 0.06, None, 0.006)
+BASS = Timbre((1.0, 0.6, 0.4, 0.2), 0.005, 0.7)
+BELL = Timbre((1.0, 0.0, 0.5, 0.0, 0.3, 0.2), 0.002, 2.0)
 
 
-class Score:
+class MusicScore:
     """A stretch of beats to write notes into; what rings past its end wraps around."""
 
     def __init__(self, beats: int, beats_per_minute: float) -> None:
@@ -64,14 +64,14 @@ class Score:
         else:
             np.add.at(self.samples, at % len(self.samples), gain * sound)
 
-    def chord(self, voice: Voice, beat: float, beats: float, notes: tuple[float, ...], gain: float = 1.0) -> None:
+    def chord(self, voice: Timbre, beat: float, beats: float, notes: tuple[float, ...], gain: float = 1.0) -> None:
         for midi in notes:
             self.add(beat, voice.note(midi, beats * self.beat_s), gain)
 
 
 def ballad(rng: np.random.Generator) -> np.ndarray:
     """Piano arpeggios over I-V-vi-IV in C, with a bass note a bar."""
-    score = Score(16, 96)
+    score = MusicScore(16, 96)
     chords = ((48, 64, 67, 72), (43, 62, 67, 71), (45, 60, 64, 69), (41, 60, 65, 69))
     for bar, (root, *notes) in enumerate(chords):
         score.chord(BASS, 4 * bar, 4, (root,))
@@ -83,7 +83,7 @@ def ballad(rng: np.random.Generator) -> np.ndarray:
 
 def chorale(rng: np.random.Generator) -> np.ndarray:
     """Four-part organ harmony in G minor, a chord every two beats."""
-    score = Score(12, 72)
+    score = MusicScore(12, 72)
     parts = ((43, 58, 62, 67), (48, 60, 63, 67), (50, 57, 62, 66), (43, 58, 62, 67), (51, 58, 63, 67), (50, 57, 60, 66))
     for i, notes in enumerate(parts):
         score.chord(ORGAN, 2 * i, 1.9, notes, rng.uniform(0.8, 1.0))
@@ -101,7 +101,7 @@ def drums(rng: np.random.Generator) -> dict[str, np.ndarray]:
 
 def rock(rng: np.random.Generator) -> np.ndarray:
     """Drums, bass and power chords in E at 120 beats a minute."""
-    score, kit = Score(16, 120), drums(rng)
+    score, kit = MusicScore(16, 120), drums(rng)
     for beat in range(16):
         score.add(beat, kit["kick" if beat % 2 == 0 else "snare"], 1.5)
         for half in (0.0, 0.5):
@@ -115,7 +115,7 @@ def rock(rng: np.random.Generator) -> np.ndarray:
 
 def waltz(rng: np.random.Generator) -> np.ndarray:
     """A flute over strings in three-four time, in D."""
-    score = Score(18, 150)
+    score = MusicScore(18, 150)
     tune = (
         (78, 2),
         (76, 1),
@@ -144,8 +144,8 @@ def waltz(rng: np.random.Generator) -> np.ndarray:
 
 def techno(rng: np.random.Generator) -> np.ndarray:
     """Four on the floor at 132 beats a minute, a saw bass line in A minor, bells off the beat."""
-    score, kit = Score(16, 132), drums(rng)
-    saw = Voice(tuple(1 / n for n in range(1, 16)), 0.003, 0.25)
+    score, kit = MusicScore(16, 132), drums(rng)
+    saw = Timbre(tuple(1 / n for n in range(1, 16)), 0.003, 0.25)
     for beat in range(16):
         score.add(beat, kit["kick"], 1.6)
         score.add(beat + 0.5, kit["hat"], 1.5)
@@ -158,7 +158,7 @@ def techno(rng: np.random.Generator) -> np.ndarray:
 
 def folk(rng: np.random.Generator) -> np.ndarray:
     """A plucked guitar's picking pattern in A major, with a second voice in thirds."""
-    score = Score(16, 108)
+    score = MusicScore(16, 108)
     for bar, chord in enumerate(((45, 57, 61, 64), (50, 57, 62, 66), (52, 56, 59, 64), (45, 57, 61, 64))):
         for step, string in enumerate((0, 2, 1, 3, 0, 3, 1, 2)):
             score.add(4 * bar + step / 2, GUITAR.note(chord[string], 0.6 * score.beat_s), rng.uniform(0.6, 1.0))

@@ -6,7 +6,7 @@ import evaluate
 
 from srb.core.errors import UserError  # From: speech-robust-bench
 from srb.metrics.calibration import calibration, judged  # From: speech-robust-bench
-from srb.metrics.evaluation import TextColumns, metric_info  # From: speech-robust-bench
+from srb.metrics.evaluate_base import TextColumns, metric_info  # From: speech-robust-bench
 from srb.metrics.scoring import versions  # From: speech-robust-bench
 
 _DESCRIPTION = """\

@@ -5,7 +5,7 @@ from __future__ import annotations
 import evaluate
 
 from srb.core.errors import UserError  # From: speech-robust-bench
-from srb.metrics.evaluation import TextColumns, metric_info  # From: speech-robust-bench
+from srb.metrics.evaluate_base import TextColumns, metric_info  # From: speech-robust-bench
 from srb.metrics.groups import disparity, with_intersections  # From: speech-robust-bench
 from srb.metrics.scoring import align, versions  # From: speech-robust-bench
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import evaluate
 
 from srb.metrics.difficulty import resolve  # From: speech-robust-bench
-from srb.metrics.evaluation import TextColumns, metric_info  # From: speech-robust-bench
+from srb.metrics.evaluate_base import TextColumns, metric_info  # From: speech-robust-bench
 from srb.metrics.scoring import align, versions  # From: speech-robust-bench
 
 _DESCRIPTION = """\

@@ -6,7 +6,7 @@ import evaluate
 
 from srb.metrics.degradation import WerdOptions, score  # From: speech-robust-bench
 from srb.metrics.difficulty import resolve  # From: speech-robust-bench
-from srb.metrics.evaluation import TextColumns, metric_info  # From: speech-robust-bench
+from srb.metrics.evaluate_base import TextColumns, metric_info  # From: speech-robust-bench
 
 _DESCRIPTION = """\
 Normalised WER Degradation (NWERD) is 100 x WERD / difficulty, where WERD is the word error rate in a scenario minus

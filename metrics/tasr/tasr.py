@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import evaluate
 
-from srb.metrics.evaluation import TextColumns, metric_info  # From: speech-robust-bench
+from srb.metrics.evaluate_base import TextColumns, metric_info  # From: speech-robust-bench
 from srb.metrics.scoring import check_texts, versions  # From: speech-robust-bench
 from srb.metrics.success_rates import success_rates  # From: speech-robust-bench
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import evaluate
 
-from srb.metrics.evaluation import TextColumns, metric_info  # From: speech-robust-bench
+from srb.metrics.evaluate_base import TextColumns, metric_info  # From: speech-robust-bench
 from srb.metrics.scoring import versions  # From: speech-robust-bench
 from srb.metrics.term_spotting import term_scores  # From: speech-robust-bench
 

@@ -6,7 +6,7 @@ import evaluate
 import numpy as np
 
 from srb.metrics.bootstrap import interval, rates, weights  # From: speech-robust-bench
-from srb.metrics.evaluation import TextColumns, metric_info  # From: speech-robust-bench
+from srb.metrics.evaluate_base import TextColumns, metric_info  # From: speech-robust-bench
 from srb.metrics.scoring import align, versions  # From: speech-robust-bench
 
 _DESCRIPTION = """\

@@ -14,7 +14,7 @@ from srb.core.errors import UserError, did_you_mean
 from srb.models.chunks import split_at_pauses
 from srb.models.http_client import ClientOptions, ServerClient, ServerRequest, check_url, text_at, wav_bytes
 from srb.models.interface import Clip, Described, Recogniser, SomeFailed
-from srb.models.vendors import VENDORS, Job, Upload, Vendor
+from srb.models.vendors import VENDORS, Upload, Vendor, VendorJob
 
 FIRST_ASK_S, LONGEST_ASK_S = 1.0, 10.0  # between two questions whether a job is done
 
@@ -48,7 +48,7 @@ class VendorEndpoint(Described):
             answer = await self._wait(self.vendor.job, upload, answer)
         return self.vendor.text(answer).strip()
 
-    async def _wait(self, job: Job, upload: Upload, answer: Any) -> Any:
+    async def _wait(self, job: VendorJob, upload: Upload, answer: Any) -> Any:
         """Ask until the job is done; one that takes longer than the deadline of an answer is that clip's error."""
         name = text_at(answer, job.id_at)
         if not name.replace("-", "").isalnum():
@@ -62,7 +62,7 @@ class VendorEndpoint(Described):
                 pause_s = min(LONGEST_ASK_S, 2 * pause_s)
         return await self.client.send(job.result(upload, name)) if job.result else answer
 
-    async def _ask(self, job: Job, upload: Upload, name: str) -> Any:
+    async def _ask(self, job: VendorJob, upload: Upload, name: str) -> Any:
         request: ServerRequest = job.ask(upload, name)
         return await self.client.send(request)
 

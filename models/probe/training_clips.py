@@ -21,7 +21,7 @@ from srb.builders.perturbed_clips import list_clips
 from srb.builders.plan import DEMO, Sources
 from srb.builders.random_scenarios import RandomScenarios, draw_for_clip
 from srb.builders.scenarios import perturbations
-from srb.builders.shards import Clip as ListedClip
+from srb.builders.shards import CheckedClip
 from srb.core.audio import RATE, from_pcm16, to_pcm16
 from srb.core.engines import Inline
 from srb.core.errors import UserError
@@ -38,7 +38,7 @@ Progress = Callable[[str, int], Callable[[int], None]]
 class SpokenClip:
     """A clip that can be learned from or tested on, with its normalised transcript."""
 
-    listed: ListedClip
+    listed: CheckedClip
     text: str
 
     @property

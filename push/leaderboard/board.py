@@ -24,7 +24,7 @@ from srb.metrics.attack_success import AttackRow, attack_rows
 from srb.metrics.bootstrap import holm, interval, p_value
 from srb.metrics.ranking import Candidate, ConfigRow, Standing, rank, versioned
 from srb.metrics.stream_conditions import Condition, conditions
-from srb.push.leaderboard import files
+from srb.push.leaderboard import verified_files
 
 Json = dict[str, Any]
 Score = list[float]
@@ -47,7 +47,7 @@ class Entry:
     @property
     def name(self) -> str:
         """`owner/name`."""
-        return files.name_of(self.content)
+        return verified_files.name_of(self.content)
 
     @property
     def stem(self) -> str:
@@ -60,7 +60,7 @@ class Entry:
 
     @cached_property
     def draws(self) -> dict[str, np.ndarray]:
-        return files.read_draws(self.path, self.content)
+        return verified_files.read_draws(self.path, self.content)
 
     @property
     def suite(self) -> str | None:
@@ -243,7 +243,7 @@ def load(folder: str | Path) -> Board:
 
 def _entry(path: Path) -> Entry:
     """A verified file that has all that a page shows."""
-    entry = Entry(path, files.read(path))
+    entry = Entry(path, verified_files.read(path))
     try:
         for language in entry.content["languages"]:
             entry.candidate(language)
@@ -296,7 +296,7 @@ def _merged(rows: Sequence[Json]) -> Json:
 
 
 @dataclass(frozen=True)
-class Difference:
+class PairDifference:
     """One row of one pair: A minus B; negative is better for A."""
 
     a: str
@@ -316,7 +316,7 @@ class Difference:
         return self.a if self.difference < 0 else self.b
 
 
-def compare(entries: Sequence[Entry], language: str) -> list[Difference]:
+def compare(entries: Sequence[Entry], language: str) -> list[PairDifference]:
     """Every pair in every row that both have; p-values corrected over all of them by Holm's method."""
     pairs = []
     for a, b in itertools.combinations(entries, 2):
@@ -328,7 +328,7 @@ def compare(entries: Sequence[Entry], language: str) -> list[Difference]:
                     pairs.append((a, b, name, measure, values, a.draws[key].astype(float) - b.draws[key]))
     corrected = holm([p_value(draws) for *_, draws in pairs])
     return [
-        Difference(a.name, b.name, name, measure, value_a, value_b, value_a - value_b, interval(draws), p)
+        PairDifference(a.name, b.name, name, measure, value_a, value_b, value_a - value_b, interval(draws), p)
         for (a, b, name, measure, (value_a, value_b), draws), p in zip(pairs, corrected, strict=True)
     ]
 

@@ -11,7 +11,7 @@ from srb.metrics.attack_success import RATES, AttackRow, attack_rows, by_attack
 from srb.report.attacked_clips import AttackedClip
 from srb.report.charts import Point, Scale, Series, fixed, line_chart, series_class
 from srb.report.html import Html, table, tag
-from srb.report.report_data import Model, Report
+from srb.report.report_data import Report, ReportedModel
 from srb.report.sections.parts import legend, name, number, section
 
 LEAD = (
@@ -33,7 +33,7 @@ TITLES = {
     "tasr_char": "TASR chars",
     "exact": "exact",
 }
-Attacked = list[tuple[Model, list[AttackRow]]]
+Attacked = list[tuple[ReportedModel, list[AttackRow]]]
 
 
 def attacks(report: Report, language: str) -> Html | None:
@@ -57,7 +57,7 @@ def attacks(report: Report, language: str) -> Html | None:
     )
 
 
-def _cells(model: Model, row: AttackRow, rates: list[str]) -> list:
+def _cells(model: ReportedModel, row: AttackRow, rates: list[str]) -> list:
     numbers = [number(value) for value in (row.wer, row.noise_wer, *(row.rates.get(key) for key in rates))]
     return [name(model), row.attack, number(row.snr_db, 0), number(row.clips, 0), *numbers]
 
@@ -107,7 +107,7 @@ def _transfer(attacked: Attacked) -> list[Html]:
     return [*head, tag("div", figures, class_="columns")]
 
 
-def _heat(row: AttackRow | None, model: Model, owner: str) -> Html:
+def _heat(row: AttackRow | None, model: ReportedModel, owner: str) -> Html:
     if row is None:
         return tag("td", "", data_sort="")
     share = min(row.rates["uasr"], 100.0)
@@ -117,7 +117,7 @@ def _heat(row: AttackRow | None, model: Model, owner: str) -> Html:
     return tag("td", fixed(share), class_=class_, title=title, data_sort=share, **own)
 
 
-def _examples(models: list[Model], language: str) -> list[Html]:
+def _examples(models: list[ReportedModel], language: str) -> list[Html]:
     """The most damaged clip of each adversarial config whose audio was at hand."""
     cards = [
         _card(model, clip) for model in models for clip in model.attacked if parse(clip.config).language == language
@@ -128,7 +128,7 @@ def _examples(models: list[Model], language: str) -> list[Html]:
     return [tag("h3", "Attacked clips"), tag("p", lead, class_="lead"), tag("div", cards, class_="cards")]
 
 
-def _card(model: Model, clip: AttackedClip) -> Html:
+def _card(model: ReportedModel, clip: AttackedClip) -> Html:
     sides: list[tuple[str, str, Any]] = [
         ("clean", clip.clean, clip.clean_hypothesis),
         ("attacked", clip.attacked, clip.hypothesis),

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from srb.core.categories import AVERAGED, column_title, meaning
 from srb.report.charts import fixed, spanning, track
 from srb.report.html import Html, tag
-from srb.report.report_data import Model, Report
+from srb.report.report_data import Report, ReportedModel
 from srb.report.sections.parts import LESS, all_bounds, legend, section
 
 
@@ -29,7 +29,7 @@ def categories(report: Report, language: str) -> Html | None:
     return section("categories", "Categories", lead, legend(models), tag("div", parts, class_="columns"))
 
 
-def _bars(models: Sequence[Model], language: str, names: Sequence[str], measure: str, title: str) -> Html:
+def _bars(models: Sequence[ReportedModel], language: str, names: Sequence[str], measure: str, title: str) -> Html:
     cells = {
         (m.index, c): (m.rows(language) or {})["categories"].get(c, {}).get(measure) for m in models for c in names
     }

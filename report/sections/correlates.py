@@ -10,10 +10,10 @@ from collections.abc import Callable, Sequence
 from srb.metrics.results import Json
 from srb.report.charts import Axes, Curve, Point, Series, box_plot, scatter
 from srb.report.html import Html, tag
-from srb.report.report_data import Model, Report
+from srb.report.report_data import Report, ReportedModel
 from srb.report.sections.parts import HALVES, Half, scored, section
 
-Scored = Sequence[tuple[Model, Json]]
+Scored = Sequence[tuple[ReportedModel, Json]]
 
 
 def correlates(report: Report, language: str) -> Html | None:
@@ -38,7 +38,7 @@ def correlates(report: Report, language: str) -> Html | None:
     return section("correlates", "What goes with robustness", lead, tag("div", figures, class_="columns"))
 
 
-def _correlate(those: Scored, half: Half, of: Callable[[Model], float | None], label: str) -> Html | None:
+def _correlate(those: Scored, half: Half, of: Callable[[ReportedModel], float | None], label: str) -> Html | None:
     series = [
         Series(m.index, [Point(x, score["value"], f"{m.name}: {x:,.0f} {label}", score["interval"])], m.name)
         for m, score in those
@@ -65,7 +65,7 @@ def theil_sen_log(points: Sequence[tuple[float, float]]) -> list[tuple[float, fl
 
 def _families(those: Scored, half: Half) -> Html | None:
     """Models of one family over their size, joined by a line (Fig. 4)."""
-    families: dict[str, list[tuple[float, Model, Json]]] = {}
+    families: dict[str, list[tuple[float, ReportedModel, Json]]] = {}
     for model, score in those:
         if model.about.family and model.about.parameters:
             families.setdefault(model.about.family, []).append((model.about.parameters, model, score))

@@ -8,7 +8,7 @@ from srb.core.categories import ADVERSARIAL, AVERAGED, column_title
 from srb.metrics.table1 import clean_wer
 from srb.report.charts import fixed, legend_mark, spanning, track
 from srb.report.html import Html, table, tag
-from srb.report.report_data import Model, Report
+from srb.report.report_data import Report, ReportedModel
 from srb.report.sections.parts import all_bounds, name, score, section
 
 
@@ -35,7 +35,7 @@ def _mark(index: int, language: str) -> Html:
     return tag("span", legend_mark(index), tag("span", language), class_="model")
 
 
-def _by_category(model: Model, names: Sequence[str]) -> Html | None:
+def _by_category(model: ReportedModel, names: Sequence[str]) -> Html | None:
     """NWERD of one model in each category, a bar for each language; attacks in WERD."""
     rows = {n: rows["categories"] for n in names if (rows := model.rows(n))}
     measures = {**dict.fromkeys(AVERAGED, "nwerd"), **dict.fromkeys(ADVERSARIAL, "werd")}
@@ -63,7 +63,7 @@ def _by_category(model: Model, names: Sequence[str]) -> Html | None:
     return tag("figure", caption, groups, class_="bars")
 
 
-def _gap(model: Model, names: Sequence[str]) -> str | None:
+def _gap(model: ReportedModel, names: Sequence[str]) -> str | None:
     cells = {n: a["value"] for n in names if (a := model.average(n))}
     if len(cells) < 2:
         return None

@@ -9,7 +9,7 @@ from typing import Any
 from srb.metrics.results import Json
 from srb.report.charts import Scale, fixed, legend_mark, tick_text
 from srb.report.html import Html, tag
-from srb.report.report_data import Model
+from srb.report.report_data import ReportedModel
 
 LESS = "Less is better."
 
@@ -19,12 +19,12 @@ def section(anchor: str, title: str, lead: str, *body: Any) -> Html:
     return tag("section", tag("h2", title), tag("p", lead, class_="lead"), *body, id=anchor)
 
 
-def name(model: Model) -> Html:
+def name(model: ReportedModel) -> Html:
     """A model's mark and name."""
     return tag("span", legend_mark(model.index), tag("span", model.name), class_="model")
 
 
-def legend(models: Sequence[Model]) -> Html:
+def legend(models: Sequence[ReportedModel]) -> Html:
     """Which mark is which model."""
     return tag("p", [name(model) for model in models], class_="legend")
 
@@ -47,7 +47,7 @@ def all_bounds(cells: Sequence[Json | None]) -> list[float]:
     return [v for cell in cells if cell for v in (cell["value"], *(cell["interval"] or ()))]
 
 
-def clip_count(models: Sequence[Model], language: str) -> str:
+def clip_count(models: Sequence[ReportedModel], language: str) -> str:
     """How many clips a language's configs have: the same number for all of them, or from the fewest to the most."""
     configs = [entry for model in models for entry in model.results["configs"].values()]
     counts = sorted({entry["utterances"] for entry in configs if entry["language"] == language})
@@ -68,10 +68,10 @@ class Half:
 
     name: str
     axis: str
-    score: Callable[[Model, str], Json | None]
+    score: Callable[[ReportedModel, str], Json | None]
 
 
-def _under_attack(model: Model, language: str) -> Json | None:
+def _under_attack(model: ReportedModel, language: str) -> Json | None:
     rows = model.rows(language)
     return rows["adversarial"]["werd"] if rows else None
 
@@ -82,6 +82,6 @@ HALVES = (
 )
 
 
-def scored(models: Sequence[Model], language: str, half: Half) -> list[tuple[Model, Json]]:
+def scored(models: Sequence[ReportedModel], language: str, half: Half) -> list[tuple[ReportedModel, Json]]:
     """The models that have a score in a half, with it."""
     return [(model, score) for model in models if (score := half.score(model, language))]

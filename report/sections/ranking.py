@@ -11,7 +11,7 @@ from srb.metrics.results import all_entries
 from srb.metrics.table1 import clean_wer
 from srb.report.charts import spanning, track
 from srb.report.html import Html, table, tag
-from srb.report.report_data import Model, Report
+from srb.report.report_data import Report, ReportedModel
 from srb.report.sections.parts import LESS, all_bounds, axis, clip_count, name, number, score, section
 
 
@@ -65,12 +65,12 @@ def _percent(share: float | None) -> float | None:
     return None if share is None else 100 * share
 
 
-def _failed(model: Model, language: str) -> float:
+def _failed(model: ReportedModel, language: str) -> float:
     entries = all_entries(model.results).values()
     return float(sum(entry["failed"] for entry in entries if entry["language"] == language))
 
 
-def _not_averaged(standings: Sequence[tuple[Model, Standing]], language: str) -> Html | None:
+def _not_averaged(standings: Sequence[tuple[ReportedModel, Standing]], language: str) -> Html | None:
     """Which of the paper's categories nobody ran, who has fewer configs than the others, and who is not ranked."""
     models = [model for model, _ in standings]
     missing = set(AVERAGED)
@@ -94,6 +94,6 @@ def _not_averaged(standings: Sequence[tuple[Model, Standing]], language: str) ->
     return tag("ul", [tag("li", note) for note in notes], class_="notes") if notes else None
 
 
-def most_category(models: Sequence[Model], config: str) -> str:
+def most_category(models: Sequence[ReportedModel], config: str) -> str:
     """The category that some model's results give a config."""
     return next(m.results["configs"][config]["category"] for m in models if config in m.results["configs"])

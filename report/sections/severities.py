@@ -8,7 +8,7 @@ from srb.builders.scenarios import SCENARIOS
 from srb.metrics.results import Json
 from srb.report.charts import Point, Scale, Series, fixed, line_chart, spanning
 from srb.report.html import Html, table, tag
-from srb.report.report_data import Model, Report
+from srb.report.report_data import Report, ReportedModel
 from srb.report.sections.parts import all_bounds, clip_count, legend, name, section
 
 Severities = dict[str, dict[int, dict[int, Json]]]  # scenario -> model -> severity -> its row of scores
@@ -35,7 +35,7 @@ UNITS = {
 }
 
 
-def _severities(models: Sequence[Model], language: str) -> Severities:
+def _severities(models: Sequence[ReportedModel], language: str) -> Severities:
     """Scenario -> model -> severity -> its row of scores."""
     scores: Severities = {}
     for model in models:

@@ -11,7 +11,7 @@ from srb.metrics.results import Json
 from srb.metrics.runs import GROUPS
 from srb.report.charts import Scale, fixed, track, width_bars
 from srb.report.html import Html, table, tag
-from srb.report.report_data import Model, Report
+from srb.report.report_data import Report, ReportedModel
 from srb.report.sections.parts import all_bounds, name, number, score, section
 
 
@@ -41,7 +41,7 @@ def speakers(report: Report, language: str) -> Html | None:
     return section("speakers", "Speakers", lead, parts)
 
 
-def _groups(model: Model, what: str, slices: Json) -> list[list[Any]]:
+def _groups(model: ReportedModel, what: str, slices: Json) -> list[list[Any]]:
     rows = []
     for column, of_column in _columns(slices).items():
         for group, cell in of_column.items():
@@ -55,7 +55,7 @@ def _columns(slices: Json) -> Json:
     return {column: slices[column] for column in GROUPS if column in slices} | slices.get("columns", {})
 
 
-def _ratios(ratios: Sequence[tuple[Model, str, Json]]) -> Html:
+def _ratios(ratios: Sequence[tuple[ReportedModel, str, Json]]) -> Html:
     reach = max([abs(bound) for bound in all_bounds([cell for *_, cell in ratios])] + [1.0])
     scale = Scale(-reach * 1.05, reach * 1.05)
     rows = [

@@ -9,7 +9,7 @@ from typing import Any
 from srb.metrics.stream_measures import measure_clip, segments_of, shown_words, updates_of, word_hits
 from srb.report.charts import Scale, series_class, tick_text
 from srb.report.html import Html, tag
-from srb.report.report_data import Model, Report
+from srb.report.report_data import Report, ReportedModel
 from srb.report.sections.parts import name
 from srb.report.stream_clip import StreamClip, stays
 
@@ -34,7 +34,7 @@ def timelines(report: Report, language: str) -> Html | None:
     return tag("div", tag("h3", "One clip"), tag("p", LEAD, class_="lead"), said, player, figures, class_="timelines")
 
 
-def _figure(model: Model, clip: StreamClip) -> Html:
+def _figure(model: ReportedModel, clip: StreamClip) -> Html:
     events = clip.events[model.index]
     updates = updates_of(events)
     x = Scale(0.0, clip.end_s + 0.05, SIDE, WIDTH - SIDE)

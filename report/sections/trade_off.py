@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from srb.metrics.table1 import clean_wer
 from srb.report.charts import Axes, Curve, Point, Series, fixed, scatter
 from srb.report.html import Html, tag
-from srb.report.report_data import Model, Report
+from srb.report.report_data import Report, ReportedModel
 from srb.report.sections.parts import HALVES, Half, scored, section
 
 
@@ -22,7 +22,7 @@ def trade_off(report: Report, language: str) -> Html | None:
     return section("trade-off", "Utility against robustness", lead, tag("div", figures, class_="columns"))
 
 
-def _against_clean(models: Sequence[Model], language: str, half: Half) -> Html | None:
+def _against_clean(models: Sequence[ReportedModel], language: str, half: Half) -> Html | None:
     series = []
     for model, score in scored(models, language, half):
         if clean := clean_wer(model.rows(language) or {}):
@@ -32,7 +32,7 @@ def _against_clean(models: Sequence[Model], language: str, half: Half) -> Html |
     return _with_front(series, Axes("WER on clean speech", half.axis), half.name)
 
 
-def _speed(models: Sequence[Model], language: str) -> Html | None:
+def _speed(models: Sequence[ReportedModel], language: str) -> Html | None:
     """The real-time factor against WER on clean speech: what a second of speech costs."""
     series = []
     for model in models:

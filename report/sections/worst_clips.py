@@ -7,9 +7,9 @@ from typing import Any
 
 from srb.report.charts import series_class
 from srb.report.html import Html, tag
-from srb.report.report_data import Model, Report
+from srb.report.report_data import Report, ReportedModel
 from srb.report.sections.parts import name
-from srb.report.word_study import Clip, Edit
+from srb.report.word_study import ComparedClip, Edit
 
 
 def worst_clips(report: Report, language: str) -> Html | None:
@@ -32,7 +32,7 @@ def worst_clips(report: Report, language: str) -> Html | None:
     return tag("section", tag("h2", "Worst clips"), tag("p", lead, class_="lead"), body, id="clips")
 
 
-def _card(report: Report, model: Model, clip: Clip) -> Html:
+def _card(report: Report, model: ReportedModel, clip: ComparedClip) -> Html:
     source = model.results["configs"][clip.config]["source"]
     sides = [("perturbed", clip.config, clip.edits), ("clean", source, clip.clean_edits)]
     parts = [

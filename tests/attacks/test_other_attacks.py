@@ -19,7 +19,7 @@ from srb.attacks.differentiable.base import View  # noqa: E402
 from srb.attacks.differentiable.ensemble import joined  # noqa: E402
 from srb.attacks.differentiable.open_view import open_view  # noqa: E402
 from srb.attacks.genetic import Genetic  # noqa: E402
-from srb.attacks.masking import above_threshold  # noqa: E402
+from srb.attacks.masking_threshold import above_threshold  # noqa: E402
 from srb.attacks.psychoacoustic import Psychoacoustic  # noqa: E402
 from srb.attacks.transfer import (  # noqa: E402
     Cell,

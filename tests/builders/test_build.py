@@ -331,12 +331,12 @@ def test_a_build_that_was_cut_off_makes_only_what_is_missing(tmp_path, folder, m
 
 
 def test_row_groups_hold_a_hundred_clips_or_a_thousand_seconds(monkeypatch):
-    from srb.builders.shards import Clip, batches
+    from srb.builders.shards import CheckedClip, batches
 
-    monkeypatch.setattr(Clip, "load", lambda clip: np.zeros(int(clip.utterance.id), np.float32))
+    monkeypatch.setattr(CheckedClip, "load", lambda clip: np.zeros(int(clip.utterance.id), np.float32))
     lengths = [RATE] * 250 + [300 * RATE] * 7 + [2000 * RATE]
     utterances = [Utterance(str(length), None, "", "en") for length in lengths]
-    groups = list(batches(Clip(utterance, "") for utterance in utterances))
+    groups = list(batches(CheckedClip(utterance, "") for utterance in utterances))
     assert [utterance for group in groups for utterance, _ in group] == utterances
     assert [len(group) for group in groups] == [100, 100, 53, 3, 1, 1]
 

@@ -14,7 +14,7 @@ from srb.builders.scenarios import SCENARIOS
 from srb.core.categories import AVERAGED
 from srb.core.names import parse
 from srb.metrics.integrity import digest
-from srb.push.leaderboard.files import SCHEMA
+from srb.push.leaderboard.verified_files import SCHEMA
 
 REPLICATES = 1000
 

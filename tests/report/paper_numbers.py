@@ -11,7 +11,7 @@ from typing import Any
 
 from srb.core.categories import ADVERSARIAL, AVERAGED
 from srb.report.metadata import read
-from srb.report.report_data import Model, Report
+from srb.report.report_data import Report, ReportedModel
 
 HERE = Path(__file__).parent
 TABLE_1 = HERE.parent / "metrics" / "data" / "paper_table1.csv"
@@ -74,6 +74,7 @@ def paper_report() -> Report:
     for line in table_1():
         languages.setdefault(line["model"], {})[line["lang"]] = of_language(line)
     models = [
-        Model(index, name, results(name, rows), {}, about[name]) for index, (name, rows) in enumerate(languages.items())
+        ReportedModel(index, name, results(name, rows), {}, about[name])
+        for index, (name, rows) in enumerate(languages.items())
     ]
     return Report(models)

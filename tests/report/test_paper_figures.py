@@ -13,7 +13,7 @@ from paper_numbers import paper_report, results, score, table_1
 from srb.report import charts
 from srb.report.charts import Axes, Curve, Point, Quartiles, Series, box_plot, scatter, weighted_mean, width_bars
 from srb.report.page import page
-from srb.report.report_data import Model, Report
+from srb.report.report_data import Report, ReportedModel
 from srb.report.sections import severities
 from srb.report.sections.correlates import correlates, theil_sen_log
 from srb.report.sections.languages import languages
@@ -115,7 +115,7 @@ def test_figure_7_lwerr_by_data_set_and_category():
     ]
     slices = {"gender": {g: {"wer": w, "speakers": 1, "utterances": 2, "words": 9} for g, w in WOMEN_AND_MEN.items()}}
     made = results("m", {"en": {**paper_language(), "slices": {"librispeech": {"hard": slices}}}})
-    report = Report([Model(0, "m", made, {}, cards={"en": {"lwerr": rows}})])
+    report = Report([ReportedModel(0, "m", made, {}, cards={"en": {"lwerr": rows}})])
     drawn = speakers(report, "en") or ""
     assert "LWERR by category, en librispeech" in drawn
     assert "LWERR by category, en ami" in drawn
@@ -157,7 +157,7 @@ def test_figures_9_to_11_are_in_nwerd():
         "scenarios": nwerd_rows({"echo": 12.0, "gaussian": 3.0}),
         "severities": nwerd_rows({f"gaussian_sev{n}": 10.0 * n for n in (1, 2, 3, 4)}),
     }
-    report = Report([Model(0, "m", results("m", {"en": language}), {})])
+    report = Report([ReportedModel(0, "m", results("m", {"en": language}), {})])
     drawn = severities.perturbations(report, "en") or ""
     assert re.findall(r"<tr><td>(\w+)</td><td [^>]*>([\d.]+)</td>", drawn) == [("gaussian", "3.0"), ("echo", "12.0")]
     unfolded = (severities.curves(report, "en") or "").split("NWERD over severity")[1]
@@ -167,7 +167,7 @@ def test_figures_9_to_11_are_in_nwerd():
 
 def test_speed_against_accuracy():
     models = [
-        Model(i, name, results(name, {"en": paper_language()}, speed={"rtf": rtf}), {})
+        ReportedModel(i, name, results(name, {"en": paper_language()}, speed={"rtf": rtf}), {})
         for i, (name, rtf) in enumerate({"fast": 0.01, "slow": 0.5}.items())
     ]
     drawn = trade_off(Report(models), "en") or ""
