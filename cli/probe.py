@@ -98,7 +98,7 @@ def _train(args: argparse.Namespace) -> int:
     from srb.models.interface import need
 
     need("torch", "probe", install_hint("models"))
-    from srb.models.probe.train_probe import train_probe
+    from srb.models.probe.train_probe import ProbeOptions, train_probe
     from srb.models.probe.training import HeadSettings, Schedule
 
     schedule = Schedule(
@@ -111,25 +111,24 @@ def _train(args: argparse.Namespace) -> int:
         patience=args.patience,
         seed=args.seed,
     )
+    options = ProbeOptions(
+        args.upstream,
+        parse_flags(args.corpus),
+        dev=parse_flags(args.dev) or None,
+        hours=args.hours,
+        head=HeadSettings(args.head, args.units, args.normalise),
+        schedule=schedule,
+        augment=args.train_augment,
+        held_out=args.held_out,
+        augment_p=args.augment_p,
+        banks=Banks(args.noise_dir, args.rir_dir),
+        cache=args.cache_features,
+        device=args.device,
+        revision=args.revision,
+        save_every=args.save_every,
+    )
     with tasks(args.quiet) as show:
-        probe = train_probe(
-            args.upstream,
-            parse_flags(args.corpus),
-            args.out,
-            dev=parse_flags(args.dev) or None,
-            hours=args.hours,
-            head=HeadSettings(args.head, args.units, args.normalise),
-            schedule=schedule,
-            augment=args.train_augment,
-            held_out=args.held_out,
-            augment_p=args.augment_p,
-            banks=Banks(args.noise_dir, args.rir_dir),
-            cache=args.cache_features,
-            device=args.device,
-            revision=args.revision,
-            save_every=args.save_every,
-            progress=show,
-        )
+        probe = train_probe(options, args.out, show)
     best, data = probe.best, probe.data
     print(
         f"{args.out}: dev WER {best['dev_wer']:.2f} at step {best['step']}, learned from {data['hours']:.2f} h "

@@ -6,7 +6,7 @@ import os
 import tempfile
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -81,7 +81,7 @@ def evaluate(
     patterns = _patterns(configs, chosen, corpus, data, tts)
     kept = None if out else tempfile.TemporaryDirectory(prefix="srb-run-")
     folder = Path(out) if out else Path(kept.name) / (name or spec.folder)  # type: ignore[union-attr]
-    with _Source(corpus, data, limit, noise_dir, rir_dir, tts, file, workers, progress) as source:
+    with EvaluationData(corpus, data, limit, noise_dir, rir_dir, tts, file, workers, progress) as source:
         opened = source.open(patterns)
         options = RunOptions(
             spec=spec,
@@ -195,43 +195,41 @@ def _patterns(
     return suite.configs(as_sources(corpus) or {("en", "demo"): None}, tts=bool(tts))
 
 
-class _Source:
+@dataclass
+class EvaluationData:
     """Where the configs come from: what was built, or the corpora themselves."""
 
-    def __init__(
-        self,
-        corpus: Corpora,
-        data: str | os.PathLike | None,
-        limit: int | None,
-        noise_dir: Folder,
-        rir_dir: Folder,
-        tts: str | None,
-        file: Folder,
-        workers: int | None,
-        progress: bool,
-    ) -> None:
+    corpus: Corpora
+    data: str | os.PathLike | None
+    limit: int | None
+    noise_dir: Folder
+    rir_dir: Folder
+    tts: str | None
+    file: Folder
+    workers: int | None
+    progress: bool
+
+    def __post_init__(self) -> None:
         from srb.builders.banks import Banks
         from srb.builders.corpora import as_sources
         from srb.builders.custom import load_table
         from srb.builders.plan import DEMO
         from srb.models.perturbed_configs import PerturbedConfigs, default_workers
 
-        if data is not None and corpus is not None:
+        if self.data is not None and self.corpus is not None:
             raise UserError("say either data, for what was built, or corpus, to perturb as it runs")
-        self.data = data
-        self.quiet = not progress
         self.perturbed: PerturbedConfigs | None = None
-        if data is None:
-            noises, rooms = (os.path.abspath(folder) if folder else None for folder in (noise_dir, rir_dir))
+        if self.data is None:
+            noises, rooms = (os.path.abspath(folder) if folder else None for folder in (self.noise_dir, self.rir_dir))
             self.perturbed = PerturbedConfigs(
-                as_sources(corpus) or DEMO,
+                as_sources(self.corpus) or DEMO,
                 Banks(noises, rooms),
-                load_table(file),
-                limit=limit,
-                tts=tts,
-                workers=workers or default_workers(),
+                load_table(self.file),
+                limit=self.limit,
+                tts=self.tts,
+                workers=self.workers or default_workers(),
             )
-        self.where = os.fspath(data) if data is not None else self.perturbed.where  # type: ignore[union-attr]
+        self.where = os.fspath(self.data) if self.data is not None else self.perturbed.where  # type: ignore[union-attr]
 
     def open(self, patterns: list[str]) -> list[Any]:
         """The configs that the patterns mean, and the clean ones that they are compared with."""
@@ -244,11 +242,11 @@ class _Source:
         names = with_clean(self.perturbed.select(patterns))
         from srb.core.progress import tasks
 
-        with tasks(self.quiet) as show:
+        with tasks(not self.progress) as show:
             self.perturbed.progress = show
             return list(self.perturbed.configs(names))
 
-    def __enter__(self) -> _Source:
+    def __enter__(self) -> EvaluationData:
         return self
 
     def __exit__(self, *_: Any) -> None:

@@ -55,25 +55,24 @@ def train_probe(
         What `probe.json` holds: `best` with the dev WER, `layer_weights`, `evaluations` and every setting.
     """
     need("torch", "probe", install_hint("models"))
+    from srb.models.probe.train_probe import ProbeOptions
     from srb.models.probe.train_probe import train_probe as train
     from srb.models.probe.training import HeadSettings, Schedule
 
+    options = ProbeOptions(
+        upstream,
+        as_sources(corpus),
+        dev=as_sources(dev) or None,
+        hours=hours,
+        head=HeadSettings(head, units, normalise),
+        schedule=Schedule(**schedule),
+        augment=augment,
+        held_out=held_out,
+        augment_p=augment_p,
+        banks=open_banks(noise_dir, rir_dir),
+        cache=os.fspath(cache) if cache else None,
+        device=device,
+        save_every=save_every,
+    )
     with tasks(not progress) as show:
-        probe = train(
-            upstream,
-            as_sources(corpus),
-            os.fspath(out),
-            dev=as_sources(dev) or None,
-            hours=hours,
-            head=HeadSettings(head, units, normalise),
-            schedule=Schedule(**schedule),
-            augment=augment,
-            held_out=held_out,
-            augment_p=augment_p,
-            banks=open_banks(noise_dir, rir_dir),
-            cache=os.fspath(cache) if cache else None,
-            device=device,
-            save_every=save_every,
-            progress=show,
-        )
-    return dict(probe.about)
+        return dict(train(options, os.fspath(out), show).about)

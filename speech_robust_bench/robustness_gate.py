@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from speech_robust_bench.evaluation import Corpora, _Source, recogniser_of
+from speech_robust_bench.evaluation import Corpora, EvaluationData, recogniser_of
 from speech_robust_bench.one_clip import Folder
 from speech_robust_bench.run_results import Results
 from srb.diagnosis.gate_result import CLIPS, GateResult
@@ -78,7 +78,7 @@ def gate(
     with ExitStack() as open_things:
         place: Any  # where the clips come from
         if corpus is not None:
-            source = _Source(corpus, None, None, noise_dir, rir_dir, tts, file, workers, progress)
+            source = EvaluationData(corpus, None, None, noise_dir, rir_dir, tts, file, workers, progress)
             place, where = open_things.enter_context(source).perturbed, source.where
         else:
             place, where = open_things.enter_context(data_of(old, os.fspath(data) if data else None))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from srb.builders.banks import Banks
@@ -12,57 +13,79 @@ from srb.builders.random_scenarios import RandomScenarios
 from srb.core.errors import UserError
 from srb.models.probe.probe_file import ProbeFile
 from srb.models.probe.training import HeadSettings, Schedule, Training
-from srb.models.probe.training_clips import Augmentation, HiddenStates, Progress, first_hours, read_clips, split_dev
+from srb.models.probe.training_clips import (
+    Augmentation,
+    HiddenStates,
+    Progress,
+    SpokenClip,
+    first_hours,
+    read_clips,
+    split_dev,
+)
 from srb.models.probe.upstream import open_upstream
 
 
+@dataclass(frozen=True)
+class ProbeOptions:
+    """What a probe is trained on, and how.
+
+    Without a dev set a tenth of the clips is kept for it. `augment` names scenarios or categories, none of them for all;
+    those `held_out` are for the test.
+    """
+
+    upstream: str
+    sources: Sources
+    dev: Sources | None = None
+    hours: float | None = None
+    head: HeadSettings = field(default_factory=HeadSettings)
+    schedule: Schedule = field(default_factory=Schedule)
+    augment: Sequence[str] | None = None
+    held_out: Sequence[str] = ()
+    augment_p: float = 0.5
+    banks: Banks = field(default_factory=Banks)
+    cache: str | Path | None = None
+    device: str = "cpu"
+    revision: str = ""
+    save_every: int = 200
+
+    def __post_init__(self) -> None:
+        if self.hours is not None and not self.hours > 0:
+            raise UserError(f"hours are more than 0, not {self.hours}")
+        if not 0 <= self.augment_p <= 1:
+            raise UserError(f"augment_p={self.augment_p}: a probability lies between 0 and 1")
+        if self.held_out and self.augment is None:
+            raise UserError("held-out scenarios are those that --train-augment leaves out; say what it takes")
+
+    def augmentation(self) -> Augmentation | None:
+        """What training clips are put under."""
+        if self.augment is None:
+            return None
+        drawn = RandomScenarios.named(self.augment, without=self.held_out)
+        return Augmentation(drawn, self.augment_p, self.schedule.seed, self.banks)
+
+    def clips(self, longest_s: float, progress: Progress) -> tuple[str, list[SpokenClip], list[SpokenClip]]:
+        """The language, the clips to train on and those to test on."""
+        language, clips = read_clips(self.sources, longest_s, progress)
+        if self.dev:
+            dev_language, dev_clips = read_clips(self.dev, longest_s, progress)
+            if dev_language != language:
+                raise UserError(f"the dev set is in '{dev_language}', the training set in '{language}'")
+        else:
+            clips, dev_clips = split_dev(clips)
+        return language, clips if self.hours is None else first_hours(clips, self.hours), dev_clips
+
+
 def train_probe(
-    upstream: str,
-    sources: Sources,
+    options: ProbeOptions,
     out: str | Path,
-    *,
-    dev: Sources | None = None,
-    hours: float | None = None,
-    head: HeadSettings | None = None,
-    schedule: Schedule | None = None,
-    augment: Sequence[str] | None = None,
-    held_out: Sequence[str] = (),
-    augment_p: float = 0.5,
-    banks: Banks | None = None,
-    cache: str | Path | None = None,
-    device: str = "cpu",
-    revision: str = "",
-    save_every: int = 200,
     progress: Progress = lambda what, total: lambda count: None,
     say: Callable[[str], None] = lambda line: print(line, file=sys.stderr, flush=True),
 ) -> ProbeFile:
-    """Train a probe on corpora; without a dev set a tenth of the clips is kept for it. It goes on where it stopped.
-
-    `augment` names scenarios or categories, none of them for all; those `held_out` are left for the test.
-    """
-    if hours is not None and not hours > 0:
-        raise UserError(f"hours are more than 0, not {hours}")
-    if not 0 <= augment_p <= 1:
-        raise UserError(f"augment_p={augment_p}: a probability lies between 0 and 1")
-    if held_out and augment is None:
-        raise UserError("held-out scenarios are those that --train-augment leaves out; say what it takes")
-    schedule = schedule or Schedule()
-    opened = open_upstream(upstream, device, revision)
-    language, clips = read_clips(sources, opened.longest_s, progress)
-    if dev:
-        dev_language, dev_clips = read_clips(dev, opened.longest_s, progress)
-        if dev_language != language:
-            raise UserError(f"the dev set is in '{dev_language}', the training set in '{language}'")
-    else:
-        clips, dev_clips = split_dev(clips)
-    if hours is not None:
-        clips = first_hours(clips, hours)
-    augmentation = None
-    if augment is not None:
-        drawn = RandomScenarios.named(augment, without=held_out)
-        augmentation = Augmentation(drawn, augment_p, schedule.seed, banks or Banks())
-    states = HiddenStates(opened, Path(cache) if cache else None, augmentation)
+    """Train a probe into the folder `out`. A training that was interrupted goes on where it stopped."""
+    upstream = open_upstream(options.upstream, options.device, options.revision)
+    language, clips, dev_clips = options.clips(upstream.longest_s, progress)
+    states = HiddenStates(upstream, Path(options.cache) if options.cache else None, options.augmentation())
     training = Training(
-        Path(out), states, language, clips, dev_clips, head or HeadSettings(), schedule, save_every, hours
+        Path(out), states, language, clips, dev_clips, options.head, options.schedule, options.save_every, options.hours
     )
     return training.run(progress, say)
