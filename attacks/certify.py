@@ -23,7 +23,7 @@ from srb.core.audio import RATE
 from srb.core.errors import UserError
 from srb.metrics.scoring import align, default_unit
 from srb.models.adapters.smooth import VOTES, Smooth
-from srb.models.config_sources import Config
+from srb.models.stored_config import Config
 
 SNRS_DB = (60, 50, 40, 30, 20)  # at which the share of certified clips is told
 BATCH = 32

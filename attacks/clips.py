@@ -17,7 +17,7 @@ from srb.core.audio import RATE, Samples, to_pcm16
 from srb.core.errors import UserError
 from srb.core.seeding import clip_rng
 from srb.metrics.scoring import align, default_unit
-from srb.models.config_sources import Config, Window
+from srb.models.stored_config import Config, Window
 
 Norm = Literal["l2", "linf"]
 LSB = 1 / 32768

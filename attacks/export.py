@@ -38,7 +38,7 @@ from srb.core.files import replacing
 from srb.core.names import ConfigName, parse
 from srb.core.row_hashes import row_digest
 from srb.core.seeding import BENCHMARK_VERSION
-from srb.models.config_sources import ClipRow, Config
+from srb.models.stored_config import ClipRow, Config
 
 Run = Callable[[Iterable[list[AttackClip]]], Iterator[list[Attacked]]]
 Tick = Callable[[int, float], None]  # (clips done, mean success so far)

@@ -26,8 +26,9 @@ from srb.attacks.transfer import Cell, TransferColumn, matrix, write_matrix
 from srb.attacks.universal import Perturbation, UniversalFit, fit_key, refuse_overlap
 from srb.builders.scenarios import SCENARIOS
 from srb.core.errors import UserError
-from srb.models.config_sources import Config, open_data, select
+from srb.models.config_sources import open_data, select
 from srb.models.interface import open_model, parse_spec
+from srb.models.stored_config import Config
 
 UNIVERSAL = ("universal", "language_universal")
 

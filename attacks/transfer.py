@@ -21,8 +21,8 @@ from srb.attacks.gradient_loop import Attacked
 from srb.attacks.pgd import Pgd
 from srb.core.audio import to_pcm16
 from srb.core.files import replacing
-from srb.models.config_sources import Config
 from srb.models.interface import Recogniser
+from srb.models.stored_config import Config
 
 BIG_ENOUGH = 256  # values in a tensor that two models have by descent, not by chance
 

@@ -19,11 +19,12 @@ from srb.diagnosis.gate_result import GateOptions, GateResult
 from srb.diagnosis.suites import Suite
 from srb.metrics.aggregate import ConfigCounts
 from srb.metrics.runs import Run, open_run
-from srb.models.config_sources import Config, ConfigSource, open_data
+from srb.models.config_sources import ConfigSource, open_data
 from srb.models.costs import check_cost, cost_per_minute
 from srb.models.perturbed_configs import reopened
 from srb.models.run_file import same_data
 from srb.models.runner import Runner, RunOptions
+from srb.models.stored_config import Config
 
 RESULT = "gate.json"
 

@@ -27,8 +27,8 @@ from srb.metrics import aggregate
 from srb.metrics.aggregate import ConfigScore
 from srb.metrics.difficulty import load
 from srb.metrics.runs import open_run
-from srb.models.config_sources import Config
 from srb.models.runner import Runner, RunOptions, clean_first
+from srb.models.stored_config import Config
 
 FIRST = 10  # clips of every config to begin with
 ROUND = 0.1  # of the clips so far are added before the interval is looked at again

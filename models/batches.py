@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from srb.models.config_sources import ClipRow, Config, Window
 from srb.models.interface import Clip
+from srb.models.stored_config import ClipRow, Config, Window
 
 T = TypeVar("T")
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from srb.core.errors import UserError
-from srb.models.config_sources import Config
 from srb.models.interface import Spec, parse_spec
 from srb.models.predictions import read_lines
 from srb.models.runner import RunOptions
+from srb.models.stored_config import Config
 
 FREE_OF_QUESTIONS = 1.0  # US dollars; a run that costs more wants a yes
 

@@ -23,8 +23,9 @@ from srb.core.files import write_atomically
 from srb.core.install_hint import install_hint
 from srb.metrics.scenario_facts import RECORDINGS
 from srb.models.adapters.front import open_chain
-from srb.models.config_sources import Config, ConfigSource, category_of
+from srb.models.config_sources import ConfigSource
 from srb.models.interface import Clip, FrontEnd, need
+from srb.models.stored_config import Config, category_of
 
 MEASURES = ("pesq", "stoi", "si_sdr_db", *DNSMOS_COLUMNS)
 SHORTEST_STOI_S = 0.4  # of speech: STOI's windows are 0.384 s long

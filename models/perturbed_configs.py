@@ -33,8 +33,8 @@ from srb.core.errors import UserError
 from srb.core.names import ConfigName
 from srb.core.row_hashes import content_digest, transcripts_digest
 from srb.core.seeding import BENCHMARK_VERSION, later_version
-from srb.models.config_sources import ClipRow, Config, masked_facts
 from srb.models.interface import Clip, cores
+from srb.models.stored_config import ClipRow, Config, masked_facts
 
 # What a worker perturbs at a time, and what waits in memory for the recogniser: bounded in clips and in seconds.
 CLIPS_AT_A_TIME = 64

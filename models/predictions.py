@@ -20,8 +20,8 @@ import numpy as np
 from srb.core.files import write_atomically
 from srb.core.folder_lock import locked
 from srb.core.run_files import parse_line
-from srb.models.config_sources import ClipRow
 from srb.models.interface import Clip
+from srb.models.stored_config import ClipRow
 from srb.models.transcriber import Transcription
 
 

@@ -18,8 +18,8 @@ from srb.core.errors import UserError
 from srb.core.files import write_atomically
 from srb.core.folder_lock import locked
 from srb.core.run_files import read_run_json
-from srb.models.config_sources import Config
 from srb.models.interface import PERFORMANCE_OPTIONS, Recogniser, Spec
+from srb.models.stored_config import Config
 
 QUANTILES = (5, 25, 50, 75, 95, 99)
 # packages whose versions go into run.json

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any, Protocol
 from srb.core.errors import UserError
 from srb.core.names import parse
 from srb.models.batches import prefetch, read_batches
-from srb.models.config_sources import ClipRow, Config, open_data
+from srb.models.config_sources import open_data
 from srb.models.environments import open_in_environment
 from srb.models.interface import Recogniser, Spec, open_model
 from srb.models.predictions import PredictionsFile, line_of
 from srb.models.run_file import RunFile, describe, record_of, same_data
+from srb.models.stored_config import ClipRow, Config
 from srb.models.streaming.replay import Pace
 from srb.models.streaming.streamed import streamed
 from srb.models.streaming.word_times import WordTimes, word_times_of

@@ -26,8 +26,9 @@ from srb.core.errors import UserError
 from srb.core.names import ConfigName, parse
 from srb.core.redact_paths import without_folders
 from srb.core.row_hashes import content_digest, row_digest
-from srb.models.config_sources import Config, ConfigSource, frames_of, open_data
+from srb.models.config_sources import ConfigSource, open_data
 from srb.models.interface import parse_spec
+from srb.models.stored_config import Config, frames_of
 from srb.push.expected_rows import Expected, expected_of
 from srb.push.untrusted_json import Refused, shown
 

@@ -23,7 +23,7 @@ from srb.core.row_hashes import transcripts_digest
 from srb.core.seeding import FIRST_VERSION, later_version
 
 if TYPE_CHECKING:
-    from srb.models.config_sources import ClipRow, Config
+    from srb.models.stored_config import ClipRow, Config
 
 NAME = "benchmark.json"
 PEOPLE = ("duration", "speaker", "gender", "age", "accent", "language")

@@ -29,7 +29,7 @@ from srb.models.probe.upstream import open_upstream
 class ProbeOptions:
     """What a probe is trained on, and how.
 
-    Without a dev set a tenth of the clips is kept for it. `augment` names scenarios or categories, none of them for all;
+    Without a dev set a tenth of the clips is kept for it. `augment` names scenarios or categories (an empty list: all);
     those `held_out` are for the test.
     """
 

@@ -10,7 +10,7 @@ from srb.builders.forced_alignment import LANGUAGE, align
 from srb.builders.scenarios import SCENARIOS
 from srb.core.files import write_atomically
 from srb.core.names import parse
-from srb.models.config_sources import ClipRow, Config
+from srb.models.stored_config import ClipRow, Config
 
 WordTimes = dict[str, list[list[Any]] | None]  # clip id -> [word, start_s, end_s] of each word, or None if not known
 

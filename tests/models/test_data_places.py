@@ -17,7 +17,8 @@ from srb.core.errors import UserError
 from srb.models import authors_data
 from srb.models import config_sources as places
 from srb.models.batches import plan
-from srb.models.config_sources import ClipRow, open_data
+from srb.models.config_sources import open_data
+from srb.models.stored_config import ClipRow
 
 HEARD = [f"clip {i} in en" for i in range(23)]
 

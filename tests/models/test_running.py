@@ -12,10 +12,11 @@ from small_configs import tone, write_config
 
 from srb.cli.main import main
 from srb.core.errors import UserError
-from srb.models.config_sources import Config, open_data
+from srb.models.config_sources import open_data
 from srb.models.predictions import PredictionsFile
 from srb.models.run_file import record_of
 from srb.models.runner import clean_first
+from srb.models.stored_config import Config
 
 
 def srb_run(model: str, data: Path, out: Path, *more: str) -> int:

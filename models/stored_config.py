@@ -1,0 +1,338 @@
+"""One dataset config as it is stored, in parquet or Arrow files: its clips, what is known of each, and their audio.
+
+Audio is read with pyarrow and soundfile alone: the row groups of a config in turn, the other columns before them.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from srb.core.audio import RATE, read
+from srb.core.categories import MASKED
+from srb.core.errors import UserError
+from srb.core.files import path_inside
+from srb.core.language_codes import is_language_code
+from srb.core.names import parse
+from srb.core.row_columns import RESERVED, Columns, column_names, column_problem, column_values
+from srb.core.row_hashes import transcripts_digest
+from srb.core.seeding import FIRST_VERSION, later_version
+from srb.models.interface import Clip
+
+WINDOW_BYTES = 128 * 2**20  # of compressed audio held while its clips are sorted by length
+# our column <- the first of these that the data has
+COLUMNS = {
+    "id": ("id",),
+    "text": ("text",),
+    "language": ("language",),
+    "speaker": ("speaker", "speaker_id"),
+    "gender": ("gender",),
+    "age": ("age",),
+    "accent": ("accent", "accents"),
+    "duration": ("duration",),
+}
+ATTACK_FACTS = ("target", "snr_db", "above_threshold")  # of a row of an adversarial config, told to its prediction
+_NOT_LABELS = ("file", "path")  # of the authors' data: where a clip was
+
+
+@dataclass(frozen=True, slots=True)
+class ClipRow:
+    """One clip of a config, without its audio."""
+
+    position: int
+    id: str
+    text: str | None  # None where nobody has transcribed the clip
+    duration: float
+    language: str | None
+    speaker: str | None
+    gender: str | None
+    age: str | None
+    accent: str | None
+    facts: Mapping[str, Any] = field(default_factory=dict)  # ATTACK_FACTS or masked_facts, as far as known
+    columns: Columns = ()  # what else the corpus says: region, domain, device, ...
+
+
+@dataclass(frozen=True)
+class Group:
+    """Rows that are read together: a parquet row group, or a record batch of an Arrow file."""
+
+    path: Path
+    index: int
+    rows: int
+    audio_bytes: int
+
+    def read(self, columns: Sequence[str]) -> pa.Table:
+        with _damage_named(self.path):
+            return self._read(columns)
+
+    def _read(self, columns: Sequence[str]) -> pa.Table:
+        if self.path.suffix == ".parquet":
+            with pq.ParquetFile(self.path, memory_map=True) as file:
+                return file.read_row_group(self.index, columns=list(columns))
+        with pa.memory_map(str(self.path)) as source:
+            batch = next(batch for index, batch in enumerate(pa.ipc.open_stream(source)) if index == self.index)
+            return pa.Table.from_batches([batch]).select(list(columns))
+
+
+@dataclass
+class Config:
+    """One dataset config, wherever it lies."""
+
+    name: str
+    files: list[Path]
+    manifest: dict[str, Any] = field(default_factory=dict)
+
+    @cached_property
+    def groups(self) -> list[Group]:
+        return [group for path in self.files for group in _groups(path)]
+
+    @cached_property
+    def columns(self) -> dict[str, str]:
+        """Our name -> the data's name, for the columns that are there."""
+        schema = _schema(self.files[0])
+        present = {
+            ours: next((name for name in names if name in schema.names), None) for ours, names in COLUMNS.items()
+        }
+        if not present["id"]:
+            raise UserError(f"{self.files[0]}: no column 'id'; it has {', '.join(schema.names)}")
+        return {ours: name for ours, name in present.items() if name}
+
+    @cached_property
+    def own_columns(self) -> dict[str, str]:
+        """The columns of text that the corpus added: the data's name -> ours."""
+        schema = _schema(self.files[0])
+        known = {*RESERVED, *(name for names in COLUMNS.values() for name in names), *_NOT_LABELS}
+        texts = (f.name for f in schema if pa.types.is_string(f.type) or pa.types.is_large_string(f.type))
+        return column_names((name for name in texts if name not in known), self.name)
+
+    def _own(self) -> list[Columns]:
+        """What the corpus added about each clip; nothing from outside is trusted, so it is checked here too."""
+        parts = [group.read(list(self.own_columns)).to_pylist() for group in self.groups]
+        columns = [column_values(row, self.own_columns) for part in parts for row in part]
+        if wrong := next(filter(None, map(column_problem, columns)), None):
+            raise UserError(f"{self.name}: a row cannot be used, {wrong}; build it again")
+        return columns
+
+    @cached_property
+    def rows(self) -> list[ClipRow]:
+        """Every clip in the config's order, without audio."""
+        parts = [group.read(list(self.columns.values())).to_pydict() for group in self.groups]
+        columns = {ours: [value for part in parts for value in part[name]] for ours, name in self.columns.items()}
+        language = parse(self.name).language if not self.columns.get("language") else None
+        durations = columns.get("duration") or [frames_of(audio) / RATE for audio in self._all_audio()]
+        count = len(columns["id"])
+
+        def column(name: str) -> list[Any]:
+            return [None if v is None or v == "" else str(v) for v in columns.get(name, [None] * count)]
+
+        ids = [str(value) for value in columns["id"]]
+        if len(set(ids)) != count:
+            twice = next(value for index, value in enumerate(ids) if value in ids[:index])
+            raise UserError(f"{self.name}: the id '{twice}' occurs twice; predictions pair by id, so build it again")
+        languages = [value or language for value in column("language")]
+        for code in set(filter(None, languages)):
+            if not is_language_code(code):  # it is told to recognisers, some of which are commands or servers
+                raise UserError(f"{self.name}: {code[:40]!r} in its language column is no language code (en, zh-Hant)")
+        fields = zip(
+            range(count),
+            ids,
+            columns.get("text", [None] * count),
+            durations,
+            languages,
+            *(column(name) for name in ("speaker", "gender", "age", "accent")),
+            self._facts() or [{}] * count,
+            self._own() if self.own_columns else [()] * count,
+            strict=True,
+        )
+        return [ClipRow(*values) for values in fields]
+
+    def _facts(self) -> list[dict[str, Any]]:
+        """What an attack says of each row (its target, the SNR reached, the share that is heard), or what is masked."""
+        needed = ["parameters", "snr_db"]
+        name = parse(self.name)
+        masked = category_of(name.scenario) == MASKED
+        if not (name.model or masked) or not set(needed) <= set(_schema(self.files[0]).names):
+            return []
+        tables = [group.read(needed).to_pydict() for group in self.groups]
+        rows = [pair for table in tables for pair in zip(table["parameters"], table["snr_db"], strict=True)]
+        known = [{**json.loads(text or "{}"), "snr_db": None if snr is None else round(snr, 2)} for text, snr in rows]
+        if masked:
+            return [masked_facts(facts.get("masked")) for facts in known]
+        return [{key: facts[key] for key in ATTACK_FACTS if key in facts} for facts in known]
+
+    @cached_property
+    def about(self) -> dict[str, Any]:
+        """What the scorer needs to know of the config, from its rows, its manifest and its name."""
+        first = self._first()
+        name = parse(self.name)
+        scenario = first.get("scenario") or name.scenario
+        return {
+            "language": self.rows[0].language if self.rows else name.language,
+            "corpus": first.get("corpus") or name.corpus,
+            "scenario": scenario,
+            "severity": int(first.get("severity") or name.severity),
+            "category": self.manifest.get("category") or category_of(scenario),
+            "source": first.get("source") or (None if scenario == "clean" else str(name.clean)),
+            "bank": self.manifest.get("bank"),
+            "benchmark_version": self.manifest.get("benchmark_version"),
+            "content_sha256": self.manifest.get("content_sha256"),
+            "rows_sha256": transcripts_digest((row.id, row.text) for row in self.rows),
+            "fingerprint": self.manifest.get("fingerprint"),
+            **later_version(str(self.manifest.get("scenario_version", FIRST_VERSION))),
+        }
+
+    def content_sha256(self, known: Mapping[str, Any], changed: bool) -> str | None:
+        """The hash of the config's content: what the manifest says, if there is one.
+
+        `known` is what run.json has of an earlier run, `changed` whether this one transcribed anything.
+        """
+        return self.manifest.get("content_sha256")
+
+    def stored_audio(self, ids: set[str]) -> list[tuple[str, bytes]]:
+        """The audio files of some clips, as they are stored."""
+        clips = []
+        for group in self.groups:
+            rows = group.read([self.columns["id"], "audio"])
+            for clip, audio in zip(rows.column(0).to_pylist(), rows.column(1), strict=True):
+                if clip in ids and audio["bytes"].as_py():
+                    clips.append((clip, audio["bytes"].as_py()))
+        return clips
+
+    def _first(self) -> dict[str, Any]:
+        schema = _schema(self.files[0])
+        wanted = [name for name in ("corpus", "scenario", "severity", "source") if name in schema.names]
+        table = self.groups[0].read(wanted) if self.groups and wanted else None
+        return table.slice(0, 1).to_pylist()[0] if table and table.num_rows else {}
+
+    def _all_audio(self) -> Iterator[bytes]:
+        for group in self.groups:
+            audio = group.read(["audio"]).column("audio").combine_chunks()
+            for item in audio:
+                yield _bytes_of(item, group.path.parent, self.name)
+
+    def windows(self, wanted: set[int]) -> Iterator[Window]:
+        """Neighbouring row groups of at most WINDOW_BYTES of audio, for the positions that are wanted."""
+        start, taken = 0, 0
+        groups: list[Group] = []
+        position = 0
+        for group in self.groups:
+            if groups and taken + group.audio_bytes > WINDOW_BYTES:
+                yield Window(self, groups, start, wanted)
+                groups, start, taken = [], position, 0
+            groups.append(group)
+            taken += group.audio_bytes
+            position += group.rows
+        if groups:
+            yield Window(self, groups, start, wanted)
+
+
+@dataclass
+class Window:
+    """A run of row groups whose audio is in memory together, once it is asked for."""
+
+    config: Config
+    groups: list[Group]
+    start: int
+    wanted: set[int]
+
+    @property
+    def rows(self) -> list[ClipRow]:
+        end = self.start + sum(group.rows for group in self.groups)
+        return [row for row in self.config.rows[self.start : end] if row.position in self.wanted]
+
+    @cached_property
+    def _audio(self) -> pa.ChunkedArray:
+        return pa.concat_tables([group.read(["audio"]) for group in self.groups]).column("audio")
+
+    def decode(self, row: ClipRow) -> Clip:
+        """The clip's samples at the benchmark's rate."""
+        name = f"{self.config.name}/{row.id}"
+        return read(_bytes_of(self._audio[row.position - self.start], self.groups[0].path.parent, name), name=name)
+
+
+def masked_facts(places: Any) -> dict[str, str]:
+    """What the prediction of a row is told of its masked words: their places in the transcript, as a text."""
+    return {"masked": " ".join(str(int(place)) for place in places)} if isinstance(places, list | tuple) else {}
+
+
+def category_of(scenario: str) -> str | None:
+    """The category of a scenario in the table, None if it has no row."""
+    from srb.builders import scenarios
+
+    table = getattr(scenarios, "SCENARIOS", {})
+    return table[scenario].category if scenario in table else None
+
+
+def frames_of(data: bytes) -> int:
+    """The length of an audio file in samples at the benchmark's rate, from its header."""
+    import soundfile
+
+    try:
+        info = soundfile.info(io.BytesIO(data))
+    except soundfile.LibsndfileError as error:
+        raise UserError(f"an audio file cannot be read ({str(error.error_string).rstrip('.')})") from None
+    return round(info.frames * RATE / info.samplerate)
+
+
+def _bytes_of(item: pa.StructScalar, folder: Path, name: str) -> bytes:
+    """An encoded clip: the row's bytes, or those of a file beside the data; a path that leads elsewhere is refused."""
+    data = item["bytes"].as_py()
+    if data is not None:
+        return data
+    path = item["path"].as_py()
+    if not path:
+        raise UserError(f"{name}: the row has no audio")
+    file = path_inside(folder, path, name)
+    if not file.is_file():
+        raise UserError(f"{name}: no such file: {path}")
+    return file.read_bytes()
+
+
+@contextmanager
+def _damage_named(path: Path) -> Iterator[None]:
+    """A file that cannot be read as what it should be is one line."""
+    try:
+        yield
+    except (pa.ArrowException, OSError, StopIteration) as error:
+        reason = " ".join(str(error).split())[:120]
+        raise UserError(f"{path}: is damaged ({reason}); build or fetch {path.parent.name} again") from None
+
+
+def _groups(path: Path) -> list[Group]:
+    with _damage_named(path):
+        return list(_read_groups(path))
+
+
+def _read_groups(path: Path) -> Iterator[Group]:
+    if path.suffix == ".parquet":
+        with pq.ParquetFile(path, memory_map=True) as file:
+            for index in range(file.num_row_groups):
+                group = file.metadata.row_group(index)
+                columns = (group.column(number) for number in range(group.num_columns))
+                size = sum(column.total_compressed_size for column in columns if column.path_in_schema == "audio.bytes")
+                yield Group(path, index, group.num_rows, size)
+    else:
+        with pa.memory_map(str(path)) as source:
+            for index, batch in enumerate(pa.ipc.open_stream(source)):
+                yield Group(path, index, batch.num_rows, batch.column("audio").field("bytes").nbytes)
+
+
+def _schema(path: Path) -> pa.Schema:
+    with _damage_named(path):
+        return _read_schema(path)
+
+
+def _read_schema(path: Path) -> pa.Schema:
+    if path.suffix == ".parquet":
+        return pq.read_schema(path, memory_map=True)
+    with pa.memory_map(str(path)) as source:
+        return pa.ipc.open_stream(source).schema
