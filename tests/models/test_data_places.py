@@ -14,8 +14,7 @@ from test_running import lines, run_json, srb_run
 
 from srb.core.audio import encode_flac, to_pcm16
 from srb.core.errors import UserError
-from srb.models import authors_data
-from srb.models import config_sources as places
+from srb.models import authors_data, stored_config
 from srb.models.batches import plan
 from srb.models.config_sources import open_data
 from srb.models.stored_config import ClipRow
@@ -142,7 +141,7 @@ def test_a_hub_that_does_not_answer_is_one_line(tmp_path: Path, monkeypatch, cap
 
 
 def test_small_windows_give_the_same_predictions(tones: Path, tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.setattr(places, "WINDOW_BYTES", 1)  # one row group of four clips at a time
+    monkeypatch.setattr(stored_config, "WINDOW_BYTES", 1)  # one row group of four clips at a time
     assert srb_run("python:standin:count", tones, tmp_path / "runs", "en-demo_clean") == 0
     assert [line["pred_text"] for line in lines(tmp_path / "runs/standin-count/en-demo_clean.jsonl")] == HEARD
 
