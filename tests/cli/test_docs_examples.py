@@ -1,9 +1,11 @@
 """Every example of every page runs: Python as it stands, commands as far as their arguments.
 
 A page's Python blocks are run in order, as one program, in a folder with a small built corpus and one run. The lines
-of its command blocks that call `srb` are given to that command's own parser, and links and scripts lead somewhere.
+of its command blocks that call `srb` are given to that command's own parser, which also knows the options that the text
+speaks of; links, scripts and names of modules lead somewhere.
 """
 
+import argparse
 import doctest
 import re
 import shlex
@@ -22,9 +24,11 @@ PAGES = [
     ROOT / "README.md",
     ROOT / "CONTRIBUTING.md",
     ROOT / "benchmarks" / "README.md",
+    ROOT / "results" / "README.md",
     *sorted((ROOT / "docs").glob("*.md")),
 ]
 FENCED = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+FLAG = re.compile(r"(?<![\w-])--[a-z][\w-]*")
 INDENTED = re.compile(r"(?:\A|\n\n)((?: {4}[^\n]*\n?(?:\n(?= {4}))*)+)")
 
 
@@ -118,6 +122,36 @@ def anchors(page: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_scripts_that_a_page_calls_are_there(page):
-    scripts = re.findall(r"python3? ([\w/]+\.py)", page.read_text("utf-8"))
-    assert [script for script in scripts if not (ROOT / script).is_file()] == []
+def test_scripts_that_a_page_calls_are_there_and_have_the_options(page):
+    for script, words in re.findall(r"python3? ([\w/]+\.py)([^`\n]*)", page.read_text("utf-8")):
+        source = (ROOT / script).read_text("utf-8")
+        assert [flag for flag in FLAG.findall(words) if f'"{flag}"' not in source] == []
+
+
+def options_of(parser: argparse.ArgumentParser) -> set[str]:
+    """The options of a parser and of its subcommands."""
+    below = [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
+    inner = [options_of(child) for action in below for child in action.choices.values()]
+    return set().union(*(action.option_strings for action in parser._actions), *inner)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_commands_in_the_text_of_a_page_are_there_and_have_the_options(page):
+    text = FENCED.sub("", page.read_text("utf-8"))
+    for command, words in re.findall(r"`srb ([a-z]+)([^`\n]*)`", text):
+        assert command in COMMANDS
+        assert set(FLAG.findall(words)) <= options_of(parser_of(command)), words
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_modules_that_a_page_names_are_there(page):
+    rooms = {line.split(" = ")[0] for line in (ROOT / "setup.cfg").read_text().splitlines() if "    srb." in line}
+    for name in re.findall(r"`(srb\.\w+(?:\.\w+)+)", page.read_text("utf-8")):
+        room, *path = name.split(".")[1:]
+        if f"    srb.{room}" in rooms:
+            module = ROOT.joinpath(room, path[0])
+            assert module.is_dir() or module.with_suffix(".py").is_file(), name
+            if path[1:] and not module.is_dir():
+                assert re.search(
+                    rf"^(def|class) {path[1]}\b|^{path[1]} = ", module.with_suffix(".py").read_text(), re.M
+                ), name
