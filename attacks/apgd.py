@@ -95,10 +95,10 @@ class AdaptiveSteps:
         signs: list[list[str]] = []
         for index in which:
             first, best = float(self.first_loss[index]), float(self.best_loss[index])
-            found = []
+            own = []
             if best - first <= FLAT * max(abs(first), FLAT):
-                found.append("flat loss")
+                own.append("flat loss")
             elif float(self.last_rise[index]) < self.step / 4 and self.step >= 8:
-                found.append("more steps do not help")
-            signs.append(found)
+                own.append("more steps do not help")
+            signs.append(own)
         return signs

@@ -85,9 +85,9 @@ def _tones(level_db: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     peaks = 1 + np.flatnonzero((inner > level_db[:-2]) & (inner > level_db[2:]))
     power = 10 ** (level_db / 10)
     level = 10 * np.log10(power[peaks - 1] + power[peaks] + power[peaks + 1])
-    heard = level > QUIET_DB[peaks]
+    audible = level > QUIET_DB[peaks]
     kept: list[tuple[int, float]] = []
-    for peak, value in zip(peaks[heard], level[heard], strict=True):
+    for peak, value in zip(peaks[audible], level[audible], strict=True):
         if kept and BARK[peak] - BARK[kept[-1][0]] < NEAR_BARK:
             if value > kept[-1][1]:
                 kept[-1] = (peak, value)
@@ -100,8 +100,8 @@ def above_threshold(samples: Samples, perturbed: Samples) -> float:
     """The share of the frames and bins of a perturbation that are above the clip's masking threshold, 0 to 1."""
     limit = threshold(samples)
     change = torch.from_numpy(np.asarray(perturbed, np.float64) - samples)[None]
-    heard = limit.relative(spectra(change)[0]).numpy() > limit.power
-    return float(heard.mean())
+    audible = limit.relative(spectra(change)[0]).numpy() > limit.power
+    return float(audible.mean())
 
 
 def excess(change: Tensor, limits: Tensor, scales: Tensor) -> Tensor:

@@ -44,9 +44,9 @@ class Psychoacoustic:
         return {**own, "first": self.first.describe()}
 
     def run(self, view: View, clips: list[AttackClip]) -> list[Attacked]:
-        found = {attacked.clip.id: attacked for attacked in self.first.run(view, clips)}
-        results = [found[clip.id] for clip in clips]
-        shares = [above_threshold(clip.samples, to_float(found[clip.id].pcm)) for clip in clips]
+        by_id = {attacked.clip.id: attacked for attacked in self.first.run(view, clips)}
+        results = [by_id[clip.id] for clip in clips]
+        shares = [above_threshold(clip.samples, to_float(by_id[clip.id].pcm)) for clip in clips]
         first_steps = [attacked.facts["steps"] for attacked in results]
         which = [index for index, attacked in enumerate(results) if attacked.facts["success"] == 1.0]
         if which:
@@ -95,10 +95,10 @@ class _HidingSearch:
 
     def update(self, delta: Tensor, slope: Tensor, losses: Tensor, which: list[int]) -> Tensor:
         change = delta.detach().requires_grad_()
-        (heard,) = torch.autograd.grad(self._excess(change, which).sum(), change)
+        (audible_slope,) = torch.autograd.grad(self._excess(change, which).sum(), change)
         eps = self.settings.bound.eps
         assert eps is not None
-        return self.adam.step(delta, slope + self.alpha[which, None] * heard, which).clamp(-eps, eps)
+        return self.adam.step(delta, slope + self.alpha[which, None] * audible_slope, which).clamp(-eps, eps)
 
     def _excess(self, change: Tensor, which: list[int]) -> Tensor:
         full = torch.nn.functional.pad(change, (0, self.adam.mean.shape[1] - change.shape[1]))

@@ -70,7 +70,7 @@ def run(args: argparse.Namespace) -> None:
     )
     runs = [choose(open_run(folder), args.configs) for folder in args.runs]
     with progress(quiet=args.json) as bar:
-        task = bar.add_task("reading transcripts", total=sum(len(one.configs) for one in runs))
+        task = bar.add_task("reading transcripts", total=sum(len(run.configs) for run in runs))
         result = assess(runs, options, lambda: bar.advance(task))
     if args.validate:
         how = ValidationOptions(args.tts, tuple(args.snr), args.omega, args.seed)

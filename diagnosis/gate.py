@@ -157,8 +157,8 @@ def _look(units: Sequence[Unit], errors: _Errors, bound: float, options: GateOpt
         verdict = WORSE
     elif score(old, new, 1 + options.sought) < -bound:
         verdict = NOT_WORSE
-    found = ratio(old, new, bound)
-    return Look(len(units), sum(map(len, units)), found.value - 1, found.low - 1, found.high - 1, verdict)
+    estimate = ratio(old, new, bound)
+    return Look(len(units), sum(map(len, units)), estimate.value - 1, found.low - 1, found.high - 1, verdict)
 
 
 def _parts(units: Sequence[Unit], errors: _Errors, category: Mapping[str, str], options: GateOptions) -> list[Part]:
@@ -185,7 +185,7 @@ def _part(name: str, kind: str, units: Sequence[Unit], errors: _Errors, options:
     old, new = errors.sums(units)
     words = max(sum(errors.words[pair] for unit in units for pair in unit), 1)
     known = len(units) > 1  # of one clip no variance is known
-    found = ratio(old, new, float(norm.isf(options.alpha))) if known else Ratio(math.nan, 0.0, math.inf)
+    estimate = ratio(old, new, float(norm.isf(options.alpha))) if known else Ratio(math.nan, 0.0, math.inf)
     return Part(
         name=name,
         kind=kind,
@@ -194,7 +194,7 @@ def _part(name: str, kind: str, units: Sequence[Unit], errors: _Errors, options:
         old_wer=100 * float(old.sum()) / words,
         new_wer=100 * float(new.sum()) / words,
         rise=float(new.sum() / old.sum() - 1) if old.any() else (math.inf if new.any() else 0.0),
-        low=found.low - 1,
-        high=found.high - 1,
+        low=estimate.low - 1,
+        high=estimate.high - 1,
         p=float(norm.sf(score(old, new, 1 + options.worst))) if known else 1.0,
     )

@@ -117,8 +117,7 @@ class GateResult:
 
     def to_json(self) -> dict[str, Any]:
         """Everything, as plain values."""
-        found = {**asdict(self), "passed": self.passed, "summary": self.summary()}
-        return _finite(found)
+        return _finite({**asdict(self), "passed": self.passed, "summary": self.summary()})
 
     def head(self) -> tuple[str, ...]:
         """The head of the table; the intervals are those of two one-sided tests."""

@@ -211,12 +211,12 @@ def _reject(rejected: Sequence[tuple[Predictions, Coded]], spelled: Sequence[str
         return None
     invented: Json = {"clips": 0, "clips_with_words": 0, "words": 0, "loops": 0, "minutes": 0.0, "phrases": []}
     said: Counter[str] = Counter()
-    for one, coded in rejected:
+    for predictions, coded in rejected:
         invented["clips"] += len(coded)
         invented["clips_with_words"] += int((coded.lengths > 0).sum())
         invented["words"] += len(coded.words)
         invented["loops"] += len(hallucination.loops(coded))
-        invented["minutes"] += sum(float(line.get("duration") or 0) for line in one.lines) / 60
+        invented["minutes"] += sum(float(line.get("duration") or 0) for line in predictions.lines) / 60
         said.update(dict(hallucination.phrases(coded, spelled)))
     invented["words_per_minute"] = invented["words"] / invented["minutes"] if invented["minutes"] else None
     invented["phrases"] = [list(pair) for pair in said.most_common(EXAMPLES)]

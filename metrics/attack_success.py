@@ -30,10 +30,10 @@ def of_lines(lines: Sequence[Mapping[str, Any]], normaliser: str) -> dict[str, f
     targets = [line["target"] for line in lines if line.get("target")]
     targeted = bool(lines) and len(targets) == len(lines)
     rates = success_rates(references, predictions, targets if targeted else None, normaliser=normaliser)
-    heard = [line["above_threshold"] for line in lines if line.get("above_threshold") is not None]
+    shares = [line["above_threshold"] for line in lines if line.get("above_threshold") is not None]
     reached = [line["snr_db"] for line in lines if line.get("snr_db") is not None]
     rates |= {"snr_db": statistics.fmean(reached)} if reached else {}
-    rates |= {"above_threshold": 100 * statistics.fmean(heard)} if heard else {}
+    rates |= {"above_threshold": 100 * statistics.fmean(shares)} if shares else {}
     return {name: round(value, 4) for name, value in rates.items()}
 
 

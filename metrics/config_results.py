@@ -153,7 +153,7 @@ def untranscribed_entries(unknown: Mapping[str, Predictions], hashes: Mapping[st
 
 
 def invented_words(configs: Sequence[Predictions]) -> Json:
-    """What was heard in clips without speech."""
+    """What was written for clips without speech."""
     words_per_clip = [
         len(normalise(line.get("pred_text") or "").split()) for predictions in configs for line in predictions.lines
     ]

@@ -99,7 +99,7 @@ def _rows(text: str, where: str) -> list[tuple[str, str]]:
     rows = list(csv.reader(io.StringIO(text)))
     if not rows or [cell.strip() for cell in rows[0]] != HEAD:
         raise UserError(f"{where}: its first line must be {','.join(HEAD)}")
-    found = []
+    pairs = []
     for number, row in enumerate(rows[1:], start=2):
         if not row:
             continue
@@ -108,8 +108,8 @@ def _rows(text: str, where: str) -> list[tuple[str, str]]:
         written, form = row[1].strip(), row[2].strip()
         if written.endswith("*") != form.endswith("*") or (written.endswith("*") and " " in written):
             raise UserError(f"{where}, line {number}: a * stands at the end of both words, or of none")
-        found.append((written, form))
-    return found
+        pairs.append((written, form))
+    return pairs
 
 
 def lenient_errors(

@@ -226,7 +226,7 @@ def _hallucination(language: str, counts: Iterable[ConfigCounts], read: Mapping[
 
 
 def _speed(configs: Iterable[Predictions]) -> Json:
-    """Seconds of audio, seconds of recognition, and their ratio, over the clips that were heard."""
+    """Seconds of audio, seconds of recognition, and their ratio, over the clips that were transcribed."""
     lines = [line for predictions in configs for line in predictions.lines if line.get("pred_text") is not None]
     audio_s, seconds = (sum(float(line.get(key) or 0) for line in lines) for key in ("duration", "time"))
     return {"audio_s": round(audio_s, 3), "seconds": round(seconds, 3), "rtf": json_ratio(seconds, audio_s)}

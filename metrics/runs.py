@@ -1,7 +1,7 @@
-"""Read what a recogniser heard, `runs/<model>/<config>.jsonl` and `run.json` (see `docs/formats.md`), and count its
+"""Read what a recogniser wrote, `runs/<model>/<config>.jsonl` and `run.json` (see `docs/formats.md`), and count its
 errors.
 
-A clip that failed is scored as if nothing was heard: all its words are deleted. How many failed is kept beside the
+A clip that failed is scored as an empty transcript: all its words are deleted. How many failed is kept beside the
 counts.
 """
 

@@ -50,7 +50,7 @@ def conditions(entries: Mapping[str, Json], language: str) -> dict[str, Conditio
     for entry in entries.values():
         if entry.get("streaming") and entry["language"] == language and entry["category"] != REJECT:
             by_condition.setdefault(entry["category"], []).append(entry)
-    found = {
+    by_name = {
         name: Condition(
             len(by_condition[name]),
             _mean([wer_of(entry) for entry in by_condition[name]]),
@@ -59,14 +59,14 @@ def conditions(entries: Mapping[str, Json], language: str) -> dict[str, Conditio
         for name in dict.fromkeys((*CATEGORIES, *sorted(by_condition)))
         if name in by_condition
     }
-    hard = [condition for name, condition in found.items() if name != CLEAN]
+    hard = [condition for name, condition in by_name.items() if name != CLEAN]
     if hard:
-        found[HARD] = Condition(
+        by_name[HARD] = Condition(
             sum(condition.configs for condition in hard),
             _mean([condition.wer for condition in hard]),
             {figure: _mean([condition.figures[figure] for condition in hard]) for figure in FIGURES},
         )
-    return found
+    return by_name
 
 
 def stream_records(entries: Mapping[str, Json]) -> list[Json]:
@@ -75,12 +75,12 @@ def stream_records(entries: Mapping[str, Json]) -> list[Json]:
     for config, entry in entries.items():
         measures = entry.get("streaming") or {}
         record: Json = {"config": config, "wer": wer_of(entry)}
-        for name, found in measures.items():
+        for name, value in measures.items():
             if name in (*QUANTITIES, *DELAYS):
-                record |= {name: (found or {}).get("median", {}).get("value")}
-                record |= {f"{name}_p95": (found or {}).get("p95", {}).get("value")}
+                record |= {name: (value or {}).get("median", {}).get("value")}
+                record |= {f"{name}_p95": (value or {}).get("p95", {}).get("value")}
             else:
-                record[name] = found["value"] if isinstance(found, dict) else found
+                record[name] = value["value"] if isinstance(value, dict) else value
         if measures:
             records.append(record)
     return records
@@ -95,10 +95,10 @@ def wer_of(entry: Json) -> float | None:
 def figure_of(entry: Json, figure: str) -> float | None:
     """A figure of a config; None where it has no such measure."""
     measure, quantile = FIGURES[figure]
-    found = entry["streaming"].get(measure)
-    if found and quantile:
-        found = found[quantile]
-    return found["value"] if found else None
+    value = entry["streaming"].get(measure)
+    if value and quantile:
+        value = value[quantile]
+    return value["value"] if value else None
 
 
 def _mean(values: Sequence[float | None]) -> float | None:

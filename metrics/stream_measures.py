@@ -289,12 +289,12 @@ def _drawn_quantiles(ranked: np.ndarray, clip_of: np.ndarray, draws: np.ndarray)
 
     Some replicates at a time, for a word has as many weights as there are replicates.
     """
-    found = []
+    places: list[list[int]] = []
     for start in range(0, len(draws), BLOCK):
         counts = draws[start : start + BLOCK, clip_of].cumsum(axis=1)
         counts = counts[counts[:, -1] > 0]
-        found += [[int(np.searchsorted(row, share * row[-1])) for share in QUANTILES.values()] for row in counts]
-    return ranked[np.array(found, dtype=int).reshape(-1, len(QUANTILES))]
+        places += [[int(np.searchsorted(row, share * row[-1])) for share in QUANTILES.values()] for row in counts]
+    return ranked[np.array(places, dtype=int).reshape(-1, len(QUANTILES))]
 
 
 def _interval(values: np.ndarray, level: float) -> list[float] | None:

@@ -1,4 +1,4 @@
-"""The one way to the Hub: retries where the client has none, one clear line for what cannot be mended, no token in it.
+"""The one way to the Hub: retries where the client has none, one clear line for what cannot be helped, no token in it.
 
 `huggingface_hub` retries uploads but not the creation of a repository, a commit or a tag; `Hub.ask` does, and waits as
 long as the server asks for. A call may be repeated after its answer was lost, so what is asked must be safe to ask

@@ -51,8 +51,8 @@ def attacked_clips(folder: str | Path, results: Json, data: ConfigSource, most: 
         if sounds[0] is None or sounds[1] is None:
             continue
         clean = run.read(source).lines if source in run.configs else []
-        heard = {line["id"]: line.get("pred_text") for line in clean}
-        shown.append(_clip(config, worst, heard.get(worst["id"]), sounds[0], sounds[1]))
+        clean_texts = {line["id"]: line.get("pred_text") for line in clean}
+        shown.append(_clip(config, worst, clean_texts.get(worst["id"]), sounds[0], sounds[1]))
     return shown
 
 

@@ -55,7 +55,7 @@ def latency_charts(streamed: Sequence[tuple[int, str, Mapping[str, Condition]]],
             series[which] = [
                 Series(i, [Point(x, y, f"{who}: {x:.2f} s, WER {fixed(y)}")], who) for i, who, x, y in known
             ]
-    everything = [(p.x, p.y) for those in series.values() for one in those for p in one.points]
+    everything = [(p.x, p.y) for those in series.values() for line in those for p in line.points]
     return [_chart(which, series[which], fronts, everything) for which in series]
 
 

@@ -54,7 +54,7 @@ def stays(updates: Sequence[Update], end_s: float) -> tuple[list[Stay], int]:
     >>> [(s.word, s.from_s, s.to_s, s.erased) for s in stays(seen, 3.0)[0]]
     [('a', 1, 3.0, False), ('c', 1, 2, True), ('b', 2, 3.0, False)]
     """
-    found: list[Stay] = []
+    shown: list[Stay] = []
     base = 0
     for segment in segments_of(updates):
         rows = max((len(update.words) for update in segment), default=0)
@@ -64,12 +64,12 @@ def stays(updates: Sequence[Update], end_s: float) -> tuple[list[Stay], int]:
                 now = update.words[row] if row < len(update.words) else None
                 if now != word:
                     if word is not None:
-                        found.append(Stay(base + row, word, since, update.time_s, True))
+                        shown.append(Stay(base + row, word, since, update.time_s, True))
                     word, since = now, update.time_s
             if word is not None:
-                found.append(Stay(base + row, word, since, end_s, False))
+                shown.append(Stay(base + row, word, since, end_s, False))
         base += rows
-    return found, base
+    return shown, base
 
 
 def choose(runs: Mapping[int, Run], language: str) -> StreamClip | None:
@@ -80,8 +80,8 @@ def choose(runs: Mapping[int, Run], language: str) -> StreamClip | None:
     best: tuple[int, StreamClip] | None = None
     for config in hard:
         lines = {index: _streamed(run, config) for index, run in runs.items()}
-        for clip in sorted(set.intersection(*(set(one) for one in lines.values()))):
-            candidate = _clip(config, clip, {index: one[clip] for index, one in lines.items()})
+        for clip in sorted(set.intersection(*(set(own) for own in lines.values()))):
+            candidate = _clip(config, clip, {index: own[clip] for index, own in lines.items()})
             erased = sum(measure_clip(updates_of(events)).erased for events in candidate.events.values())
             if best is None or erased > best[0]:
                 best = erased, candidate

@@ -88,12 +88,12 @@ def _worst_words(aligned_run: AlignedRun, spelled: Sequence[str], most: int) -> 
     size = len(spelled)
     said, missed, clean_said, clean_missed = np.zeros((4, size), dtype=np.int64)
     confused = []
-    for one, alignment in aligned_run.speech:
+    for predictions, alignment in aligned_run.speech:
         words, became = alignment.reference.words, alignment.became
         wrong = became != words
-        (clean_said if one.clean else said)[:] += np.bincount(words, minlength=size)
-        (clean_missed if one.clean else missed)[:] += np.bincount(words[wrong], minlength=size)
-        if not one.clean:
+        (clean_said if predictions.clean else said)[:] += np.bincount(words, minlength=size)
+        (clean_missed if predictions.clean else missed)[:] += np.bincount(words[wrong], minlength=size)
+        if not predictions.clean:
             confused.append(np.stack([words, became])[:, wrong & (became >= 0)])
     excess = missed - said * clean_missed / np.maximum(clean_said, 1)
     ranked = sorted(np.flatnonzero(missed > 1).tolist(), key=lambda word: (-excess[word], spelled[word]))
@@ -114,8 +114,8 @@ def _worst_words(aligned_run: AlignedRun, spelled: Sequence[str], most: int) -> 
 def _inserted(aligned_run: AlignedRun, spelled: Sequence[str], most: int) -> list[tuple[str, int]]:
     """The words that were written in hard conditions and stand for nothing, the most frequent first."""
     inserted: Counter[str] = Counter()
-    for one, alignment in aligned_run.speech:
-        if not one.clean:
+    for predictions, alignment in aligned_run.speech:
+        if not predictions.clean:
             inserted.update(spelled[word] for word in alignment.hypothesis.words[alignment.inserted])
     return inserted.most_common(most)
 
@@ -124,30 +124,34 @@ def _worst_clips(aligned_run: AlignedRun, most: int) -> list[ComparedClip]:
     """The clips that lost most against their originals, one of each scenario and of each source clip."""
     normaliser = aligned_run.vocabulary.normaliser
     originals = {
-        one.config: dict(
-            zip(one.column("id"), zip(one.lines, alignment.counts.errors.tolist(), strict=True), strict=True)
+        predictions.config: dict(
+            zip(
+                predictions.column("id"),
+                zip(predictions.lines, alignment.counts.errors.tolist(), strict=True),
+                strict=True,
+            )
         )
-        for one, alignment in aligned_run.speech
-        if one.clean
+        for predictions, alignment in aligned_run.speech
+        if predictions.clean
     }
     ranked = []
-    for one, alignment in aligned_run.speech:
-        if one.clean:
+    for predictions, alignment in aligned_run.speech:
+        if predictions.clean:
             continue
-        known = originals.get(one.entry.get("source") or "", {})
+        known = originals.get(predictions.entry.get("source") or "", {})
         counts = alignment.counts
-        before = np.array([known.get(clip, (None, 0))[1] for clip in one.column("id")])
+        before = np.array([known.get(clip, (None, 0))[1] for clip in predictions.column("id")])
         loss = (counts.errors - before) / np.maximum(counts.lengths, 1)
         for place in np.argsort(-loss, kind="stable")[:most].tolist():  # so many at most have a clip that is taken
-            line, errors, words = one.lines[place], int(counts.errors[place]), int(counts.lengths[place])
+            line, errors, words = predictions.lines[place], int(counts.errors[place]), int(counts.lengths[place])
             if loss[place] > 0:
                 original = known.get(line["id"], (None, 0))
-                ranked.append((-loss[place], one.config, line["id"], errors, words, line, original))
+                ranked.append((-loss[place], predictions.config, line["id"], errors, words, line, original))
     worst: list[ComparedClip] = []
     scenarios: set[str] = set()
     for _, config, clip, errors, words, line, (clean, clean_errors) in sorted(ranked, key=lambda entry: entry[:3]):
         scenario = parse(config).scenario
-        if len(worst) < most and scenario not in scenarios and clip not in {one.id for one in worst}:
+        if len(worst) < most and scenario not in scenarios and clip not in {chosen.id for chosen in worst}:
             scenarios.add(scenario)
             edits, clean_edits = _edits(line, normaliser), _edits(clean, normaliser) if clean else None
             failed = line.get("pred_text") is None

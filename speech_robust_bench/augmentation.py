@@ -114,9 +114,13 @@ class _Transform:
         self.parameters = {"should_apply": self._draw.scenario is not None}
         if self._draw.scenario is None:
             return samples
-        made = [self._perturbed(clip) for clip in at_benchmark_rate]
-        self.parameters |= {"scenario": self._draw.scenario.name, "severity": self._draw.severity, **made[0].parameters}
-        stored = [resample(from_pcm16(to_pcm16(each.samples)), RATE, rate) for each in made]
+        perturbed = [self._perturbed(clip) for clip in at_benchmark_rate]
+        self.parameters |= {
+            "scenario": self._draw.scenario.name,
+            "severity": self._draw.severity,
+            **perturbed[0].parameters,
+        }
+        stored = [resample(from_pcm16(to_pcm16(each.samples)), RATE, rate) for each in perturbed]
         shape = np.shape(samples)
         if len(shape) == 1:
             return like(stored[0], samples)

@@ -142,7 +142,7 @@ def kind_of(transformers: Any, config: Any, target: str) -> tuple[type[Transform
             continue
         mapped = name in own_code or (type(config) in auto._model_mapping and name != "AutoModelForCausalLM")
         # a CTC head and a bare encoder share one config class: the checkpoint says which one it is
-        if mapped and (kind is not Ctc or not named or any(one.endswith("ForCTC") for one in named)):
+        if mapped and (kind is not Ctc or not named or any(name.endswith("ForCTC") for name in named)):
             if kind is AudioLanguageModel and not own_code and not takes_audio(config):
                 continue
             return kind, auto

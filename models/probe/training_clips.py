@@ -113,8 +113,8 @@ class Augmentation:
         if draw.scenario is None:
             return samples
         names = {"corpus": draw.corpus, "clip_id": draw.clip_id, "seed": draw.seed}
-        made = perturb_clip(draw.scenario, draw.severity, samples, self.banks, **names)
-        return from_pcm16(to_pcm16(made.samples))
+        perturbed = perturb_clip(draw.scenario, draw.severity, samples, self.banks, **names)
+        return from_pcm16(to_pcm16(perturbed.samples))
 
     def describe(self) -> dict[str, object]:
         """What the probe's record says: what was trained on, and what is left for the test."""

@@ -343,9 +343,9 @@ def streaming(board: Board, language: str) -> Html | None:
     rows = [row for row in board.rows(language) if row.entry.live]
     if not rows:
         return None
-    found = {row.entry.name: row.entry.conditions(language) for row in rows}
+    of_model = {row.entry.name: row.entry.conditions(language) for row in rows}
     ranked = {row.entry.name for row in rows if row.place}
-    named = [(index, name, conditions) for index, (name, conditions) in enumerate(found.items())]
+    named = [(index, name, conditions) for index, (name, conditions) in enumerate(of_model.items())]
     legend = [tag("span", legend_mark(index), name, class_=f"s{index % 7}") for index, name, _ in named]
     heads = [_head("Model", number=False), _head("Condition", number=False), _head("WER %")]
     heads += [_head(column[0]) for column in COLUMNS]
@@ -359,7 +359,7 @@ def streaming(board: Board, language: str) -> Html | None:
             class_=None if row.place else "unranked",
         )
         for row in rows
-        for which, condition in found[row.entry.name].items()
+        for which, condition in of_model[row.entry.name].items()
     ]
     return join(
         [

@@ -1,4 +1,4 @@
-"""The leaderboard as a static site: files that any web server hands out, with no program behind them.
+"""The leaderboard as a static site: files that any web server serves, with no program behind them.
 
 The ranking of each language is in the page itself; a small script sorts, filters and averages chosen categories in the
 browser, and compares models from their bootstrap replicates (`data/<model>.json`). There is nothing to upload to and

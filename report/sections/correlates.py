@@ -46,7 +46,7 @@ def _correlate(those: Scored, half: Half, of: Callable[[ReportedModel], float | 
     ]
     if len(series) < 2:
         return None
-    line = theil_sen_log([(p.x, p.y) for one in series for p in one.points])
+    line = theil_sen_log([(p.x, p.y) for line in series for p in line.points])
     chart = scatter(series, Axes(label, half.axis, log_x=True), f"{label} against {half.axis}", [Curve(line)])
     return tag("figure", tag("figcaption", f"by {label}, {half.name}"), chart)
 

@@ -82,9 +82,9 @@ def _kinds(values: Json, parts: list[str]) -> list[list[Any]]:
     kinds = dict.fromkeys(kind for part in parts for kind in values[part]["kinds"])
     cells = {kind: [values[part]["kinds"][kind] for part in parts] for kind in kinds}
     return [
-        [kind, *(_cell(one["rate"], f"% of {one['said']}") for one in row)]
+        [kind, *(_cell(cell["rate"], f"% of {cell['said']}") for cell in row)]
         for kind, row in cells.items()
-        if any(one["said"] for one in row)
+        if any(cell["said"] for cell in row)
     ]
 
 
@@ -94,7 +94,7 @@ def _conditions(values: Json, parts: list[str]) -> list[tuple[str, list[list[Any
         invented = {part: {row["bin"]: row for row in values[part]["conditions"].get(what, [])} for part in parts}
         starts = {label: row["from"] for rows in invented.values() for label, row in rows.items()}
         rows = []
-        for label in sorted(starts, key=lambda one: (starts[one] is not None, starts[one])):
+        for label in sorted(starts, key=lambda label: (starts[label] is not None, starts[label])):
             cells = [invented[part].get(label) for part in parts]
             rows.append([label, *(_cell(c and c["wer"], f"{c['clips']} clips" if c else "") for c in cells)])
         tables.append((what, rows))
@@ -130,7 +130,7 @@ def _lwerr(values: Json) -> list[list[Any]]:
 
 def _examples(values: Json, parts: list[str]) -> list[list[Any]]:
     return [
-        [part, one["kind"], one["config"], one["id"], one["text"]]
+        [part, example["kind"], example["config"], example["id"], example["text"]]
         for part in parts
-        for one in values[part]["hallucination"]["examples"]
+        for example in values[part]["hallucination"]["examples"]
     ]

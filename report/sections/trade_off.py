@@ -46,7 +46,7 @@ def _speed(models: Sequence[ReportedModel], language: str) -> Html | None:
 def _with_front(series: Sequence[Series], axes: Axes, caption: str) -> Html | None:
     if len(series) < 2:
         return None
-    front = pareto_front([(point.x, point.y) for one in series for point in one.points])
+    front = pareto_front([(point.x, point.y) for line in series for point in line.points])
     chart = scatter(series, axes, f"{axes.x} against {axes.y}", [Curve(front, steps=True)])
     return tag("figure", tag("figcaption", caption), chart)
 
