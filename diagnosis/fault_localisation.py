@@ -2,7 +2,7 @@
 
 Without transcripts, a word's count is how often it stands in what the recogniser wrote; the drop is the count on clean
 speech less the least count over all levels, and a word with a drop above omega is not robust. With transcripts, the
-count is how often the word was said and recognised, so that a word which the recogniser invents elsewhere hides nothing, and
+count is how often the word was said and written, so that a word which is invented elsewhere hides nothing, and
 the alignment also tells what it turned into. The average drop of a group is over all words of its clean transcripts, as
 in the paper's Table 9.
 """
@@ -116,7 +116,7 @@ def localise(transcribed: TranscribedSet, groups: Mapping[str, np.ndarray], *, t
 
 @dataclass(frozen=True)
 class _Counter:
-    """Counts words by group: those written, or with transcripts those said and recognised, and then the confusions too."""
+    """Counts words by group: those written, or with transcripts those said and written, and then the confusions too."""
 
     reference: Coded
     group: np.ndarray

@@ -158,7 +158,7 @@ def _look(units: Sequence[Unit], errors: _Errors, bound: float, options: GateOpt
     elif score(old, new, 1 + options.sought) < -bound:
         verdict = NOT_WORSE
     estimate = ratio(old, new, bound)
-    return Look(len(units), sum(map(len, units)), estimate.value - 1, found.low - 1, found.high - 1, verdict)
+    return Look(len(units), sum(map(len, units)), estimate.value - 1, estimate.low - 1, estimate.high - 1, verdict)
 
 
 def _parts(units: Sequence[Unit], errors: _Errors, category: Mapping[str, str], options: GateOptions) -> list[Part]:
