@@ -37,9 +37,7 @@ def _chunk_is_cut(file: BinaryIO, end: int, wanted: bytes, order: Literal["littl
         file.seek(at)
         header = file.read(8)
         size = int.from_bytes(header[4:], order)
-        if (
-            header[:4] == b"ds64"
-        ):  # RF64 keeps the sizes of files beyond 4 GB here: the file's, then that of the samples
+        if header[:4] == b"ds64":  # of RF64, for files beyond 4 GB: the size of the file, then that of the samples
             long_size = int.from_bytes(file.read(16)[8:], "little")
         if header[:4] == wanted:
             size = long_size or size

@@ -3,7 +3,8 @@
 WER is the paper's Eq. 4: the edit operations of all utterances over the reference words of all utterances, in points
 (per cent), never clipped at 100. It equals jiwer's `wer` times 100 on the same normalised text, empty text included: an
 utterance with an empty reference adds its insertions to the numerator and nothing to the denominator, and where no
-reference has a word the denominator is one.
+reference has a word the denominator is one. jiwer itself takes 14 times as long on a benchmark's worth of transcripts
+(benchmarks/metrics.py), so the edits are counted by rapidfuzz, as jiwer does too; a test holds that both are equal.
 """
 
 from __future__ import annotations

@@ -5,7 +5,8 @@ import hashlib
 import numpy as np
 import pytest
 
-from srb.core.seeding import clip_rng, content_id
+from srb.core.errors import UserError
+from srb.core.seeding import clip_rng, content_id, later_version, read_secret, secret_seed
 
 CLIP = ("librispeech", "1089-134686-0000", "noise", 3)
 
@@ -41,3 +42,30 @@ def test_a_clip_without_a_name_goes_by_its_samples():
     samples = np.array([0, 0.5, -1], np.float32)
     expected = hashlib.blake2b(bytes.fromhex("00000000 0000003f 000080bf"), digest_size=16).hexdigest()
     assert content_id(samples) == content_id(np.repeat(samples, 2)[::2]) == expected
+
+
+def test_the_seed_of_a_private_edition_is_a_keyed_hash_that_does_not_show_the_secret():
+    """HMAC-like: BLAKE2b of 32 bytes under a key of 64, the SHA-512 of the secret."""
+    expected = hashlib.blake2b(
+        b"srb private edition", key=hashlib.sha512(b"0123456789abcdef").digest(), digest_size=32
+    ).hexdigest()
+    assert secret_seed(b"0123456789abcdef") == expected
+    assert len(expected) == 64
+    assert secret_seed(b"") == ""
+    assert secret_seed(b"0123456789abcdeg") != expected
+
+
+def test_a_secret_has_sixteen_bytes_without_the_white_space_around_it(tmp_path):
+    path = tmp_path / "secret"
+    path.write_bytes(b" 0123456789abcdef\n")
+    assert read_secret(path) == b"0123456789abcdef"
+    path.write_bytes(b"0123456789abcde\n")
+    with pytest.raises(UserError, match=r"secret: a secret has at least 16 bytes; make one with `openssl"):
+        read_secret(path)
+    with pytest.raises(UserError, match=r"none: cannot be read \(No such file or directory\)"):
+        read_secret(tmp_path / "none")
+
+
+def test_only_a_later_version_of_a_scenario_is_told():
+    assert later_version("1") == {}
+    assert later_version("2") == {"scenario_version": "2"}
