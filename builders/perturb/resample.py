@@ -67,12 +67,11 @@ def sinc_resample(samples: Samples, source_rate: int, rate: int) -> Samples:
 def _filter_bank(step: int, phases: int) -> tuple[np.ndarray, np.ndarray, int]:
     """Taps of each output phase, where each starts in the padded input, and how many zeros go before the input."""
     cutoff = min(step, phases) * ROLLOFF / step  # in input samples
-    before = ceil(ZERO_CROSSINGS / cutoff)
+    reach = ZERO_CROSSINGS / cutoff  # the window is zero from the sixth zero crossing on
     centre = np.arange(phases) * (step / phases)
-    # The window is zero from the sixth zero crossing on, so taps outside it are left out.
-    starts = np.floor(centre - ZERO_CROSSINGS / cutoff).astype(np.int64)
-    t = (starts[:, None] + np.arange(2 * before + 1) - centre[:, None]) * cutoff
+    starts = np.ceil(centre - reach).astype(np.int64)
+    t = (starts[:, None] + np.arange(int(2 * reach) + 1) - centre[:, None]) * cutoff
     inside = np.abs(t) < ZERO_CROSSINGS
     taps = np.sinc(t) * np.cos(t * (np.pi / ZERO_CROSSINGS / 2)) ** 2 * cutoff * inside
-    before += 1  # the leftmost start is at most one sample further out
+    before = ceil(reach)
     return np.ascontiguousarray(taps, dtype=np.float32), starts + before, before
