@@ -189,7 +189,7 @@ class _Export:
         return sorted(self.partial.glob("part-*.parquet"))
 
     def write(self, batch: list[Attacked]) -> None:
-        """Keep one batch."""
+        """Write the clips of one batch to the disk, so that an interrupted attack goes on after them."""
         table = pa.Table.from_pylist([self._row(attacked) for attacked in batch], self.schema)
         with replacing(self.partial / f"part-{len(self._parts()):06d}.parquet") as part:
             pq.write_table(table, part)

@@ -97,7 +97,7 @@ class Progress(Protocol):
 
 
 class Silent:
-    """Shows nothing."""
+    """Progress that is not shown, for callers from Python."""
 
     def stage(self, label: str, total: int | None) -> Callable[[int, str], None]:
         return lambda clips, note: None

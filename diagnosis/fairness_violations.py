@@ -44,12 +44,12 @@ class GroupComparison:
 
     @property
     def difference(self) -> float:
-        """D_base - D_other."""
+        """How much more the base group has lost than the other one."""
         return self.base_degradation - self.other_degradation
 
     @property
     def transformation(self) -> str:
-        """The scenario."""
+        """The name of the scenario that the clips are under."""
         return parse(self.config).scenario
 
     @property
@@ -58,7 +58,7 @@ class GroupComparison:
         return None if self.interval is None else self.interval[0] <= 0
 
     def violates(self, tau: float) -> bool:
-        """Line 15 of Algorithm 1."""
+        """Whether the base group has lost more by over tau (line 15 of Algorithm 1)."""
         return self.difference > tau
 
 
@@ -76,7 +76,7 @@ class Degradation:
 
     @property
     def value(self) -> float:
-        """D."""
+        """By how much the error has risen: D in the paper's Algorithm 1."""
         return self.transformed - self.clean
 
 

@@ -38,7 +38,7 @@ class ConfigSource(Protocol):
 
 @dataclass
 class BuiltFolder:
-    """A built folder."""
+    """A folder that `srb build` filled: `<config>/*.parquet`."""
 
     folder: Path
 

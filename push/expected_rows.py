@@ -123,7 +123,7 @@ def _entry(expected: Expected) -> dict[str, Any]:
 
 
 def from_json(text: str | bytes) -> dict[str, Expected]:
-    """Read the file."""
+    """What the text of a `benchmark.json` says of every config."""
     return {config: Expected(**entry) for config, entry in json.loads(text)["configs"].items()}
 
 

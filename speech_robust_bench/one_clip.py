@@ -32,7 +32,7 @@ class PerturbedClip:
 
     @property
     def duration(self) -> float:
-        """Seconds."""
+        """How long the clip is, in seconds."""
         return len(self.samples) / self.rate
 
     def _repr_html_(self) -> str:

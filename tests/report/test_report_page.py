@@ -114,7 +114,7 @@ def test_audio_without_data_is_a_mistake(runs, capsys):
 
 def test_metadata_takes_the_ways_people_write_numbers(tmp_path):
     path = tmp_path / "m.csv"
-    path.write_text('ReportedModel,Params,Training_Hours,Arch\na,244M,"680,000",seq2seq\nb,1.5B,,\n')
+    path.write_text('Model,Params,Training_Hours,Arch\na,244M,"680,000",seq2seq\nb,1.5B,,\n')
     about = read_metadata(path)
     assert (about["a"].parameters, about["a"].hours, about["a"].architecture) == (244e6, 680_000, "seq2seq")
     assert (about["b"].parameters, about["b"].hours, about["b"].architecture) == (1.5e9, None, None)
