@@ -15,7 +15,7 @@ from srb.builders.banks import Banks
 from srb.builders.plan import DEMO, clips, job_named
 from srb.builders.rows import SCHEMA, make_row
 from srb.cli.main import main
-from srb.core.row_hashes import content_digest, row_digest
+from srb.core.row_hashes import content_digest, row_digest, transcripts_digest
 
 CONFIGS = ["en-demo_clean", "en-demo_gaussian_sev4", "en-demo_silence", "es-demo_clean"]
 
@@ -80,3 +80,12 @@ def test_each_part_of_a_row_counts(other):
 
 def test_the_order_of_rows_counts():
     assert content_digest(["a", "b"]) != content_digest(["b", "a"])
+
+
+def test_ids_and_transcripts_by_the_program_sha256sum():
+    """A transcript that is not known is not an empty one."""
+    # printf 'clip-1\037na\303\257ve\036clip-2\037\000\036clip-3\037\036' | sha256sum
+    expected = "5147f94e1bbd379ecd545c10feda66af8e912de0b1c4c43d2ec82b8454bc1491"
+    assert transcripts_digest([("clip-1", "naïve"), ("clip-2", None), ("clip-3", "")]) == expected
+    # printf 'clip-1\037\000\037\000\000\001\000\376\377\377\177' | sha256sum
+    assert row_digest("clip-1", None, PCM) == "2e1c3f9f8001c92b880238d5c8c122a377426a2f0a00b45ca436d57d80e2783b"

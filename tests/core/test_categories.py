@@ -1,7 +1,10 @@
 """The categories against the head of the paper's Table 1."""
 
 import csv
+from dataclasses import FrozenInstanceError
 from pathlib import Path
+
+import pytest
 
 from srb.core.categories import ADVERSARIAL, AVERAGED, CATEGORIES, column_title, label, meaning
 
@@ -35,3 +38,8 @@ def test_every_category_has_a_label_and_a_meaning():
     assert meaning("nobody_knows") is None
     assert all(meaning(name) for name in CATEGORIES)
     assert len({meaning(name) for name in CATEGORIES}) == len({label(name) for name in CATEGORIES}) == len(CATEGORIES)
+
+
+def test_a_category_cannot_be_changed():
+    with pytest.raises(FrozenInstanceError):
+        CATEGORIES["clean"].averaged = True

@@ -3,7 +3,7 @@
 import pytest
 
 from srb.core.errors import UserError
-from srb.core.names import ConfigName, default_corpus, parse
+from srb.core.names import ConfigName, default_corpus, parameter_word, parse
 
 
 @pytest.mark.parametrize(
@@ -48,3 +48,15 @@ def test_the_clean_config_is_of_the_same_corpus():
 def test_what_is_not_a_name_is_refused_with_examples(name):
     with pytest.raises(UserError, match=r"is not a config name; they look like en_clean, en_noise_sev3"):
         parse(name)
+
+
+def test_a_value_in_a_name_is_the_number_of_the_table():
+    assert parse("en_noise_snr10").value == 10
+    assert type(parse("en_noise_snr10").value) is int
+    assert parse("en_noise_snr-2.5").value == -2.5
+    assert [parameter_word(name) for name in ("snr_db", "delay_ms", "corner_hz", "kbps")] == [
+        "snr",
+        "delay",
+        "corner",
+        "kbps",
+    ]

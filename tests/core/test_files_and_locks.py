@@ -1,12 +1,14 @@
 """Files appear whole or not at all; a folder has one writer; what leaves the machine names no folders."""
 
+import hashlib
 import os
 import threading
 
+import filelock
 import pytest
 
 from srb.core.errors import UserError
-from srb.core.files import file_state, replacing, write_atomically
+from srb.core.files import file_digest, file_state, path_inside, replacing, write_atomically
 from srb.core.folder_lock import LOCK_FILE, locked, locked_folder
 from srb.core.redact_paths import without_folders
 
@@ -159,3 +161,54 @@ def test_waiting_for_a_lock_waits(tmp_path):
 )
 def test_absolute_paths_become_names(text, public):
     assert without_folders(text) == public
+
+
+def test_a_state_hashes_four_parts_of_a_kibibyte_each(tmp_path):
+    path = tmp_path / "file"
+    data = bytes(number % 251 for number in range(10_000))
+    path.write_bytes(data)
+    os.utime(path, ns=(5, 7))
+    parts = b"".join(data[start : start + 1024] for start in (0, 2992, 5984, 8976))
+    assert file_state(path) == f"10000 7 {hashlib.sha256(parts).hexdigest()[:16]}"
+    path.write_bytes(data[:1024])  # no room for four: the same part four times
+    os.utime(path, ns=(5, 7))
+    assert file_state(path) == f"1024 7 {hashlib.sha256(4 * data[:1024]).hexdigest()[:16]}"
+
+
+def test_the_name_of_a_part_keeps_the_last_forty_characters(tmp_path):
+    name = "".join(chr(97 + number % 26) for number in range(60))
+    with replacing(tmp_path / name) as part:
+        part.touch()
+        assert part.name == f".{name[20:]}.{os.getpid()}.srb-part"
+
+
+def test_a_path_out_of_data_stays_below_its_folder(tmp_path):
+    root = tmp_path / "data"
+    (root / "sub").mkdir(parents=True)
+    assert path_inside(root, "sub/a.flac", "clip") == root / "sub" / "a.flac"
+    assert path_inside(root, "sub/../a.flac", "clip") == root / "a.flac"
+    (root / "out").symlink_to(tmp_path)
+    for path in ("../secret", "/etc/passwd", "out/secret"):
+        with pytest.raises(UserError, match=rf"clip: its audio path '{path}' lies outside the dataset"):
+            path_inside(root, path, "clip")
+
+
+def test_the_digest_of_a_file_is_its_sha256(tmp_path):
+    (tmp_path / "file").write_bytes(b"abc")  # FIPS 180-2, Appendix B.1
+    assert file_digest(tmp_path / "file") == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+
+
+@pytest.mark.parametrize(("wait", "timeout"), [(False, 0), (True, -1)])
+def test_a_lock_waits_for_ever_or_not_at_all(tmp_path, monkeypatch, wait, timeout):
+    asked = []
+    lock = filelock.FileLock
+    monkeypatch.setattr(
+        filelock, "FileLock", lambda path, timeout: asked.append(timeout) or lock(path, timeout=timeout)
+    )
+    with locked(tmp_path / "lock", "taken", wait=wait):
+        assert asked == [timeout]
+
+
+def test_a_problem_with_a_file_in_a_locked_folder_names_that_file(tmp_path):
+    with pytest.raises(UserError, match=r"/none/x: cannot be used \(No such"), locked_folder(tmp_path / "folder"):
+        open("/none/x").close()

@@ -5,7 +5,19 @@ import json
 import pytest
 
 from srb.core.errors import UserError
-from srb.core.json_shapes import dict_of, fixed_list, integer, list_of, maybe, nullable, number, object_of, text, truth
+from srb.core.json_shapes import (
+    anything,
+    dict_of,
+    fixed_list,
+    integer,
+    list_of,
+    maybe,
+    nullable,
+    number,
+    object_of,
+    text,
+    truth,
+)
 from srb.core.run_files import parse_line, read_run_json
 
 LINE = {"id": "a", "text": "one", "pred_text": None, "duration": 1.5, "time": 0, "speaker": "s", "error": "broken"}
@@ -17,6 +29,7 @@ STREAM |= {"events": [[0.6, 0.5, "yes", "final"]]}
     ("shape", "good", "bad"),
     [
         (text, "a", 1),
+        (object_of(a=anything), {"a": None}, {}),
         (number, 1.5, True),
         (number, 0, "1"),
         (integer, -3, 1.0),
@@ -102,3 +115,37 @@ def test_what_is_no_prediction_is_refused(change):
 def test_what_is_no_object_is_refused(line):
     with pytest.raises(ValueError, match=r"."):
         parse_line(line)
+
+
+@pytest.mark.parametrize("key", ["asked", "options", "versions", "machine", "configs"])
+def test_what_should_be_an_object_is_one(tmp_path, key):
+    (tmp_path / "run.json").write_text(json.dumps({key: [1]}))
+    with pytest.raises(UserError, match=f"run.json: '{key}' is not an object"):
+        read_run_json(tmp_path / "run.json")
+    content = {key: {"en_clean": {}} if key == "configs" else {"anything": [None]}}
+    (tmp_path / "run.json").write_text(json.dumps(content))
+    assert read_run_json(tmp_path / "run.json") == content
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"id": None}, "has no id"),
+        ({"id": 3}, "has an odd id"),
+        ({"pred_text": 3}, "has an odd pred_text"),
+        ({"duration": -0.5}, "has an odd duration"),
+        ({"time": -0.5}, "has an odd time"),
+        ({"loudness_dbfs": float("inf")}, "has an odd loudness_dbfs"),
+        ({"columns": {"region": 1}}, "has odd columns"),
+    ],
+)
+def test_what_is_wrong_with_a_line_is_said(change, why):
+    with pytest.raises(ValueError, match=f"^{why}"):
+        parse_line(json.dumps(LINE | change))
+
+
+def test_no_time_and_no_length_are_numbers_like_others():
+    quiet = LINE | {"duration": 0, "time": None, "loudness_dbfs": -90.5}
+    assert parse_line(json.dumps(quiet)) == quiet
+    short = LINE | {"duration": 0.25}
+    assert parse_line(json.dumps(short)) == short
