@@ -137,11 +137,20 @@ def _print_rows(title: str, heads: Sequence[str], rows: Iterable[Sequence[str]])
 
     from srb.core.console import Console
 
+    lines = [list(row) for row in rows]
+    shown = [place for place in range(len(heads)) if any(row[place] for row in lines)]  # no empty columns
+    names = max((len(row[0]) for row in lines), default=0)
     table = Table(box=None, pad_edge=False, title=title, title_justify="left")
-    for head in heads:
-        table.add_column(head, justify="right" if table.columns else "left", overflow="fold")
-    for row in rows:
-        table.add_row(*row)
+    for place in shown:
+        first = place == 0
+        table.add_column(
+            heads[place],
+            justify="left" if first else "right",
+            overflow="fold",
+            min_width=min(names, 24) if first else 0,
+        )
+    for row in lines:
+        table.add_row(*(row[place] for place in shown))
     Console().print(table)
 
 

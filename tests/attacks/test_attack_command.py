@@ -246,6 +246,27 @@ def test_mixed_precision_keeps_the_bound_and_is_written_down(tone_data) -> None:
     assert np.mean([one["wer_after"] for one in facts]) > np.mean([one["wer_before"] for one in facts])
 
 
+def test_psychoacoustic_configs_run_and_are_in_the_table(tone_data, tmp_path, monkeypatch, capsys) -> None:  # noqa: F811
+    monkeypatch.chdir(tmp_path)
+    words = ["--model", "python:small:Ctc", "--name", "quiet", "--eps", "0.3", "--target", "ba", "--limit", "3"]
+    assert attack(tone_data, "psychoacoustic", *words, "--steps", "30", "--transcribe-every", "5", "--quiet") == 0
+    facts = [json.loads(row["parameters"]) for row in rows_of(tone_data, "en-tones_psychoacoustic-quiet")]
+    assert [one["target"] for one in facts] == ["ba"] * 3
+    heard = [one["above_threshold"] for one in facts]
+    run = ["run", "--model", "python:small:Ctc", "--name", "quiet", "--data", str(tone_data), "--quiet"]
+    assert main([*run, "en-tones_clean", "en-tones_psychoacoustic-quiet"]) == 0
+    assert main(["score", "runs/quiet"]) == 0
+    capsys.readouterr()
+    assert main(["table", "--adversarial", "runs/quiet"]) == 0
+    shown = capsys.readouterr().out
+    assert "psychoacoustic  " in shown
+    assert max(map(len, shown.splitlines())) <= 80
+    configs = json.loads(Path("runs/quiet/results.json").read_text())["configs"]
+    measured = configs["en-tones_psychoacoustic-quiet"]["attack"]
+    assert measured["above_threshold"] == pytest.approx(100 * np.mean(heard), abs=1e-3)
+    assert {"tasr", "uasr", "exact", "snr_db"} <= measured.keys()
+
+
 def test_transfer_cw_makes_a_config_and_a_matrix_of_targets(tone_data, capsys) -> None:  # noqa: F811
     words = ["--proxy", "python:small:Ctc", "--judge", "python:small:Seq2Seq", "--model", "python:small:Ctc"]
     assert attack(tone_data, "transfer_cw", *words, "--limit", "2", *FAST, *TWO) == 0
