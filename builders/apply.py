@@ -10,6 +10,7 @@ import numpy as np
 from srb.builders.banks import Banks
 from srb.builders.perturb.kenansville import kenansville
 from srb.builders.perturb.noise import add_moving_noise, add_noise, gaussian, snr_db
+from srb.builders.perturb.overlap import overlap
 from srb.builders.scenarios import BANKS, Scenario, check_can_perturb
 from srb.core.audio import RATE, Samples
 from srb.core.errors import UserError
@@ -85,6 +86,14 @@ def apply(
         perturbed = perturbed.copy()
     reached_snr_db = snr_db(samples, perturbed) if scenario.function in WITH_AN_SNR else None
     return Perturbed(perturbed, parameters, reached_snr_db, clip_in_place(perturbed))
+
+
+def mix_talkers(first: Samples, second: Samples, sir_db: float) -> Perturbed:
+    """Two clips as two talkers at once: what `overlap` makes of a clip and the one that is drawn for it."""
+    from srb.core.pcm import clip_in_place
+
+    mixed = overlap(first, second, sir_db)
+    return Perturbed(mixed, {"sir_db": sir_db}, None, clip_in_place(mixed))
 
 
 def _chained(

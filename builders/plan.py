@@ -10,12 +10,16 @@ from pathlib import Path
 from srb.builders.corpora import RECORDED, Corpus, Utterance, open_corpus
 from srb.builders.forced_alignment import LANGUAGE
 from srb.builders.masking import mask_all
+from srb.builders.overlap import overlap_all
 from srb.builders.scenarios import SCENARIOS, Scenario, check_can_perturb, find, missing_packages, perturbations
 from srb.builders.tts import default_engine, speak_all
 from srb.core.errors import UserError, did_you_mean
 from srb.core.names import ConfigName, parse
 
 DEMO = {("en", "demo"): None, ("es", "demo"): None}
+# Made from the clips of a corpus before they are perturbed; only a pattern with the word matches their configs, because
+# each of them has clips of its own, to be aligned or decoded first.
+OWN_CLIPS = {"masking": "masked", "mixing": "overlap"}
 Sources = Mapping[tuple[str, str], str | None]  # (language, corpus) -> folder or dataset; None for what is built in
 
 
@@ -35,7 +39,7 @@ class Job:
         """What decides which clips it is made from: language, corpus and, unless they are all of it, the scenario."""
         if self.scenario.name in RECORDED:
             return self.name.language, RECORDED[self.scenario.name].corpus, self.scenario.name
-        own_clips = self.scenario.maker in ("speech synthesis", "masking")
+        own_clips = self.scenario.maker in ("speech synthesis", *OWN_CLIPS)
         return self.name.language, str(self.name.corpus), self.name.level if own_clips else None
 
     @property
@@ -47,11 +51,11 @@ class Job:
 def plan(patterns: Iterable[str], sources: Sources, table: Mapping[str, Scenario] = SCENARIOS) -> list[Job]:
     """The configs that names and globs mean, in a fixed order and each once."""
     known = {str(job.name): job for job in available(sources, table)}
-    masked = {str(job.name): job for job in masked_jobs(sources, table)}
     chosen: dict[str, Job] = {}
     for pattern in patterns:
         if any(mark in pattern for mark in "*?["):
-            among = known | masked if "masked" in pattern else known
+            asked_for = [maker for maker, word in OWN_CLIPS.items() if word in pattern]
+            among = known | {str(job.name): job for job in own_clips_jobs(sources, table, asked_for)}
             matching = {name: job for name, job in among.items() if fnmatchcase(name, pattern)}
             if not matching:
                 corpora = ", ".join(f"{language}-{corpus}" for language, corpus in sources)
@@ -95,14 +99,15 @@ def available(sources: Sources, table: Mapping[str, Scenario] = SCENARIOS) -> li
     return jobs
 
 
-def masked_jobs(sources: Sources, table: Mapping[str, Scenario] = SCENARIOS) -> list[Job]:
-    """The configs with masked words. Only a pattern with that word matches them: each clip has to be aligned."""
-    rows = [row for row in table.values() if row.maker == "masking"]
-    keys = [(language, corpus) for language, corpus in sources if language == LANGUAGE]
+def own_clips_jobs(
+    sources: Sources, table: Mapping[str, Scenario] = SCENARIOS, makers: Iterable[str] = tuple(OWN_CLIPS)
+) -> list[Job]:
+    """The configs of masked words (in English, which the aligner knows) and of two talkers."""
     return [
         Job(ConfigName(language, row.name, level, corpus), row)
-        for language, corpus in keys
-        for row in rows
+        for language, corpus in sources
+        for row in table.values()
+        if row.maker in makers and (row.maker != "masking" or language == LANGUAGE)
         for level in row.levels
     ]
 
@@ -134,7 +139,7 @@ def clips(
     spoken: Path | None = None,
     seed: str = "",
 ) -> tuple[Corpus, list[Utterance]]:
-    """The corpus that a group of configs is made from, and its clips: as recorded, spoken by an engine, or masked.
+    """The corpus that a group of configs is made from, and its clips: as recorded, spoken, masked or mixed.
 
     Spoken clips are kept in the folder `spoken`, if there is one, so that each is synthesised once. `seed` is that of a
     private edition, whose voices are drawn anew.
@@ -146,6 +151,9 @@ def clips(
         return corpus, list(speak_all(chosen, tts or default_engine(language), spoken, seed))
     if scenario and (level := parse(f"{language}_{scenario}")).scenario in SCENARIOS:
         row = SCENARIOS[level.scenario]
+        severity, value = level.severity, row.value(level.severity)
         if row.maker == "masking":
-            return corpus, list(mask_all(chosen, row.name, level.severity, row.value(level.severity), seed))
+            return corpus, list(mask_all(chosen, row.name, severity, value, seed))
+        if row.maker == "mixing":
+            return corpus, list(overlap_all(chosen, corpus.utterances, row.stream, severity, value, seed))
     return corpus, chosen

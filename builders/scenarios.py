@@ -73,7 +73,7 @@ VALUES: dict[str, tuple[float, float]] = {
     "chorus": (20, 90),  # SoX allows delays of 20 to 100 ms, and the second voice is 10 ms later
 }
 LINK = " + "  # between the steps of a chain
-Maker = Literal["perturbation", "recording", "speech synthesis", "masking", "attack"]
+Maker = Literal["perturbation", "recording", "speech synthesis", "masking", "mixing", "attack"]
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ class Scenario:
     A perturbation is a pure function `(samples, rate, value, rng) -> samples` with its value at each severity; one that
     needs material from a bank names it, and its function takes the recording as a fifth argument. One that begins with
     work that is the same at every severity names it as `prepare`, and its function takes the result as a last argument.
-    The other makers (recordings, speech synthesis, masking, attacks) have no function here.
+    The other makers (recordings, speech synthesis, masking, mixing of two clips, attacks) have no function here.
 
     A chain has no function either: its severities are other scenarios in the order in which they are applied, written
     as in config names (`rir_sev1 + noise_snr10 + telephone`), and `parts` holds their rows.
@@ -314,6 +314,11 @@ _ROWS = (
     # Heard or remembered
     _masked("masked", "silence"),
     _masked("masked_noise", "white noise"),
+    # Two clips of the corpus at once
+    Scenario(
+        *("overlap", "overlap", "two talkers, both transcribed", "LibriMix", None, "sir_db", (10, 5, 0, -5)),
+        maker="mixing",
+    ),
     # Beyond the papers (asked for by Aksenova et al.)
     Scenario("mulaw", "codec", "G.711 mu-law", "ITU-T G.711", codec.mulaw),
     Scenario("alaw", "codec", "G.711 A-law", "ITU-T G.711", codec.alaw),
@@ -435,6 +440,8 @@ def missing_packages(row: Scenario) -> list[str]:
 
 def check_can_perturb(scenario: Scenario) -> None:
     """One clear error for a scenario that is made in another way, or that needs a package that is not there."""
+    if scenario.maker == "mixing":
+        raise UserError(f"scenario '{scenario.name}' needs a second clip (--second, in Python second=)")
     if not scenario.perturbs:
         raise UserError(f"scenario '{scenario.name}' is made by {scenario.maker}, not by perturbing a clip")
     if missing := missing_packages(scenario):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 
+from srb.cli.options import add_normaliser_option
+
 NAMED = 5  # missing configs that are named; the rest is counted
 
 
@@ -18,9 +20,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--by-speaker", action="store_true", help="draw whole speakers instead of utterances")
     parser.add_argument("--table", default="paper-table3", help="difficulty table: a name, or the path of a CSV file")
-    parser.add_argument(
-        "--normaliser", default="srb-paper-1", help="srb-paper-1, srb-numbers-1, whisper-en, whisper-basic or none"
-    )
+    add_normaliser_option(parser)
     parser.add_argument("--floor", action="store_true", help="a negative WERD counts as 0, as in the authors' code")
     parser.add_argument("--replicates", type=int, default=1000, help="bootstrap replicates (default: 1000)")
     parser.add_argument("--seed", type=int, default=0, help="seed of the bootstrap (default: 0)")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from srb.cli.options import add_normaliser_option
+
 Json = dict[str, Any]
 
 
@@ -14,9 +16,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--minimum", type=int, default=10, metavar="N", help="clips that a group needs (default: 10)")
     parser.add_argument("--frequencies", metavar="CSV", help="word,count: how common words are, instead of in the run")
     parser.add_argument("--names", metavar="FILE", help="words that are names, one on a line, instead of by capitals")
-    parser.add_argument(
-        "--normaliser", default="srb-paper-1", help="srb-paper-1, srb-numbers-1, whisper-en, whisper-basic or none"
-    )
+    add_normaliser_option(parser)
     parser.add_argument("--out", metavar="FILE", help="write the card as a page (.html) or as data (.json)")
     parser.add_argument("--json", action="store_true", help="the whole card, for programs")
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from srb.cli.options import add_normaliser_option
+
 Json = dict[str, Any]
 
 
@@ -23,7 +25,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--ratings", metavar="CSV", help="ratings by your own listeners: scenario,sev1,sev2,... (default: AequeVox')"
     )
-    parser.add_argument("--normaliser", default="srb-paper-1", help="of the transcripts (default: srb-paper-1)")
+    add_normaliser_option(parser)
     parser.add_argument("--unit", choices=["word", "char-nospace"], help="of the errors (default: the language's own)")
     parser.add_argument("--configs", nargs="+", default=[], metavar="GLOB", help="only these configs")
     parser.add_argument("--minimum", type=int, default=1, metavar="N", help="leave out groups of fewer clips")

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from srb.cli.options import add_corpus_options, perturbed_configs, positive
+from srb.cli.options import add_corpus_options, add_normaliser_option, perturbed_configs, positive
 from srb.core.errors import UserError
 
 if TYPE_CHECKING:
@@ -48,9 +48,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--detect", type=float, metavar="R", help="the rise that must not be missed (default: 10 %% above --worst)"
     )
     parser.add_argument("--alpha", type=float, default=0.05, help="share of false alarms allowed (default: 0.05)")
-    parser.add_argument(
-        "--normaliser", default="srb-paper-1", help="srb-paper-1, srb-numbers-1, whisper-en, whisper-basic or none"
-    )
+    add_normaliser_option(parser)
     parser.add_argument("--seed", type=int, default=0, help="another one plays other clips (default: 0)")
     parser.add_argument("--junit", type=Path, metavar="FILE", help="write the result as JUnit XML")
     parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the result as Markdown")

@@ -29,6 +29,17 @@ def add_scenarios_option(parser: Options) -> None:
     )
 
 
+def add_normaliser_option(parser: Options) -> None:
+    """Which rules make the words of two transcripts comparable."""
+    parser.add_argument(
+        "--normaliser",
+        default="srb-paper-1",
+        metavar="NAME",
+        help="srb-paper-1 (default: the paper's and the leaderboard's), srb-numbers-1 (recommended for new results of "
+        "your own: numbers however written), srb-paper-2, open-asr-1, whisper-en, whisper-basic or none",
+    )
+
+
 def add_corpus_options(parser: Options) -> None:
     """Where clips, noises and rooms come from, and what to do about bad ones."""
     parser.add_argument(

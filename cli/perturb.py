@@ -16,6 +16,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--scenario", help="a name from `srb ls`")
     parser.add_argument("--severity", type=_severity, default=0, help="1 is the mildest; 2.5 lies between 2 and 3")
     parser.add_argument("--value", type=float, help="in place of a severity: any value of the scenario's parameter")
+    parser.add_argument("--second", metavar="FILE", help="of overlap: the clip of the second talker")
     parser.add_argument("--all", metavar="DIR", help="write every scenario and severity to DIR, with DIR/index.html")
     parser.add_argument("--seed", default="", help="draw another noise, room, ...: any text")
     parser.add_argument("--json", action="store_true", help="print what was done as JSON")
@@ -41,6 +42,8 @@ def run(args: argparse.Namespace) -> None:
         return
     _keep(args.input, [Path(args.output)], "OUT another name")
     scenario = _find(args, table)
+    if args.second and scenario.maker != "mixing":
+        raise UserError(f"scenario '{scenario.name}' takes no second clip; only overlap does")
     clip = _read(args.input)
     report = _perturb(args, scenario, args.severity, clip, banks, Path(args.output))
     print(json.dumps(report) if args.json else _line(report))
@@ -73,12 +76,15 @@ def _read(path: str):
 
 
 def _perturb(args: argparse.Namespace, scenario, severity: float, clip, banks, out: Path) -> dict:
-    from srb.builders.apply import FILE_CORPUS, perturb_clip
+    from srb.builders.apply import FILE_CORPUS, mix_talkers, perturb_clip
     from srb.core import audio
     from srb.core.seeding import content_id
 
-    clip_id = content_id(clip)
-    perturbed = perturb_clip(scenario, severity, clip, banks, corpus=FILE_CORPUS, clip_id=clip_id, seed=args.seed)
+    if args.second and not args.all:
+        perturbed = mix_talkers(clip, _read(args.second), scenario.value(severity))
+    else:
+        clip_id = content_id(clip)
+        perturbed = perturb_clip(scenario, severity, clip, banks, corpus=FILE_CORPUS, clip_id=clip_id, seed=args.seed)
     audio.write(out, perturbed.samples)
     return {
         "input": args.input,

@@ -1,4 +1,4 @@
-"""`srb probe train | layers | rank`: what is a frozen encoder worth for recognition?"""
+"""`srb probe train | ablate | layers | rank`: what is a frozen encoder worth for recognition?"""
 
 from __future__ import annotations
 
@@ -20,6 +20,9 @@ A training that was interrupted goes on from its last checkpoint when the same c
 def arguments(parser: argparse.ArgumentParser) -> None:
     what = parser.add_subparsers(dest="what", metavar="WHAT", required=True)
     _train_arguments(what.add_parser("train", help="train a head above a frozen encoder"))
+    ablate = what.add_parser("ablate", help="train probes with several heads and less data, and rank the encoders")
+    _train_arguments(ablate, several=True)
+    ablate.add_argument("--json", action="store_true", help="print the ranks for programs")
     layers = what.add_parser("layers", help="show how much each layer of the encoder counts")
     rank = what.add_parser("rank", help="say whether encoders keep their ranks with other heads and less data")
     for command in (layers, rank):
@@ -28,13 +31,17 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     layers.add_argument("--out", metavar="FILE", help="draw the weights into an SVG file")
 
 
-def _train_arguments(parser: argparse.ArgumentParser) -> None:
+def _train_arguments(parser: argparse.ArgumentParser, several: bool = False) -> None:
+    """Those of `train`; `ablate` takes several encoders, heads and amounts of data."""
+    one_or_more: dict[str, Any] = {"nargs": "+"} if several else {}
+    any_number: dict[str, Any] = {"nargs": "*", "default": []} if several else {}
     parser.epilog, parser.formatter_class = EPILOG, argparse.RawDescriptionHelpFormatter
     parser.add_argument(
         "--upstream",
         required=True,
         metavar="U",
         help="hf:ID or hf:FOLDER, random:ID (its architecture with random weights), or fbank",
+        **one_or_more,
     )
     parser.add_argument("--revision", default="", help="the commit of the upstream on the Hub")
     corpus: dict[str, Any] = {"action": "append", "default": [], "metavar": "LANG[-NAME]=PATH"}
@@ -42,14 +49,21 @@ def _train_arguments(parser: argparse.ArgumentParser) -> None:
         "--corpus", required=True, help="what to learn from, as in en=LibriSpeech/train-clean-100", **corpus
     )
     parser.add_argument("--dev", help="what to choose the best weights by (default: a tenth of the clips)", **corpus)
-    parser.add_argument("--out", required=True, metavar="FOLDER", help="where the probe goes")
-    parser.add_argument("--hours", type=float, metavar="H", help="learn from a random H hours of the corpus")
+    parser.add_argument("--out", required=True, metavar="FOLDER", help="where the probe goes, or the probes")
+    parser.add_argument(
+        "--hours",
+        type=float,
+        metavar="H",
+        help="learn from a random H hours of the corpus" + (", with the first head" if several else ""),
+        **any_number,
+    )
     head = parser.add_argument_group("head")
     head.add_argument(
         "--head",
-        default="medium",
+        default=["medium"] if several else "medium",
         metavar="SIZE",
         help="linear, or a BLSTM: small has 1 layer, medium 2, large 4 (default: medium, as in the paper)",
+        **one_or_more,
     )
     head.add_argument("--units", type=int, default=1024, metavar="N", help="units a direction (default: 1024)")
     head.add_argument("--normalise", action="store_true", help="normalise each layer first, for large encoders")
@@ -87,10 +101,25 @@ def _train_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    return {"train": _train, "layers": _layers, "rank": _rank}[args.what](args)
+    return {"train": _train, "ablate": _ablate, "layers": _layers, "rank": _rank}[args.what](args)
 
 
 def _train(args: argparse.Namespace) -> int:
+    _train_one(args, args.upstream, args.out, args.head, args.hours)
+    return 0
+
+
+def _ablate(args: argparse.Namespace) -> int:
+    from srb.models.probe.ablation import ablations
+
+    args.probes = []
+    for one in ablations(args.upstream, args.head, args.hours, args.out):
+        _train_one(args, one.upstream, str(one.folder), one.head, one.hours)
+        args.probes.append(str(one.folder))
+    return _rank(args)
+
+
+def _train_one(args: argparse.Namespace, upstream: str, out: str, head: str, hours: float | None) -> None:
     from srb.builders.banks import Banks
     from srb.builders.corpora import parse_flags
     from srb.core.install_hint import install_hint
@@ -112,11 +141,11 @@ def _train(args: argparse.Namespace) -> int:
         seed=args.seed,
     )
     options = ProbeOptions(
-        args.upstream,
+        upstream,
         parse_flags(args.corpus),
         dev=parse_flags(args.dev) or None,
-        hours=args.hours,
-        head=HeadSettings(args.head, args.units, args.normalise),
+        hours=hours,
+        head=HeadSettings(head, args.units, args.normalise),
         schedule=schedule,
         augment=args.train_augment,
         held_out=args.held_out,
@@ -128,13 +157,14 @@ def _train(args: argparse.Namespace) -> int:
         save_every=args.save_every,
     )
     with tasks(args.quiet) as show:
-        probe = train_probe(options, args.out, show)
+        probe = train_probe(options, out, show)
     best, data = probe.best, probe.data
+    if getattr(args, "json", False):
+        return
     print(
-        f"{args.out}: dev WER {best['dev_wer']:.2f} at step {best['step']}, learned from {data['hours']:.2f} h "
-        f"({data['clips']} clips); use it as probe:{args.out}"
+        f"{out}: dev WER {best['dev_wer']:.2f} at step {best['step']}, learned from {data['hours']:.2f} h "
+        f"({data['clips']} clips); use it as probe:{out}"
     )
-    return 0
 
 
 def _probes(args: argparse.Namespace) -> list[ProbeFile]:
@@ -173,11 +203,7 @@ def _rank(args: argparse.Namespace) -> int:
     ranks = rank_upstreams(_probes(args))
     first, *_ = ranks.settings
     if args.json:
-        rows = [
-            {**setting._asdict(), "wer": ranks.wer[setting], "spearman": ranks.correlation(first, setting)}
-            for setting in ranks.settings
-        ]
-        print(json.dumps({"language": ranks.language, "settings": rows}, indent=1))
+        print(json.dumps(ranks.as_json(), indent=1))
         return 0
     for setting in ranks.settings:
         rho = ranks.correlation(first, setting)

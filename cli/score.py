@@ -6,6 +6,8 @@ import argparse
 import sys
 from typing import Any
 
+from srb.cli.options import add_normaliser_option
+
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("folder", nargs="+", metavar="RUN", help="run folders, as in runs/moonshine")
@@ -22,9 +24,7 @@ def add_allow_changed(parser: argparse.ArgumentParser) -> None:
 
 def add_scoring_options(parser: argparse.ArgumentParser) -> None:
     """How to score: the fields of `srb.metrics.results.Options`."""
-    parser.add_argument(
-        "--normaliser", default="srb-paper-1", help="srb-paper-1, srb-numbers-1, whisper-en, whisper-basic or none"
-    )
+    add_normaliser_option(parser)
     parser.add_argument(
         "--conventions",
         metavar="CSV",

@@ -19,6 +19,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     form.add_argument("--ood", action="store_true", help="error rates out of domain, as of `srb run --suite ood`")
     form.add_argument("--adversarial", action="store_true", help="success of the attacks that a run was tested with")
     form.add_argument("--masked", action="store_true", help="how often masked words are written all the same")
+    form.add_argument("--overlap", action="store_true", help="two talkers at once: WER of both, and of the better one")
     form.add_argument("--lenient", action="store_true", help="WER strict and lenient, and semantic error")
     form.add_argument("--confidence", action="store_true", help="does it know when it fails: ECE and AUC per config")
     parser.add_argument(
@@ -47,6 +48,8 @@ def run(args: argparse.Namespace) -> None:
         return print_lenient(results)
     if args.confidence:
         return print_confidence(results)
+    if args.overlap:
+        return print_overlap(results)
     if args.masked:
         return print_masked(args.folder, results)
     check_comparable(results)
@@ -112,6 +115,17 @@ def print_confidence(results: list) -> None:
         raise UserError("none of these recognisers told how sure it is of its words (docs/models.md says which do)")
     for result in results:
         _print_rows(result["model"], HEADS, confidence_rows(result))
+
+
+def print_overlap(results: list) -> None:
+    """One table per model, one row per config of two talkers."""
+    from srb.core.errors import UserError
+    from srb.metrics.two_talkers import HEADS, overlap_rows
+
+    if not any(overlap_rows(result) for result in results):
+        raise UserError("these runs have no config of two talkers; run them on 'en_overlap_*'")
+    for result in results:
+        _print_rows(result["model"], HEADS, overlap_rows(result))
 
 
 def print_ood(results: list) -> None:

@@ -23,6 +23,7 @@ def _averaged(name: str, title: str, label: str, meaning: str) -> Category:
 
 REJECT = "reject"
 MASKED = "masked"
+OVERLAP = "overlap"
 
 _ROWS = (
     Category("clean", "clean speech, the baseline"),
@@ -43,6 +44,7 @@ _ROWS = (
     Category("transmission", "transmission losses"),
     Category("capture", "level control, sample rates, beginnings and ends cut off"),
     Category("noise_other", "noise, beyond the paper"),
+    Category(OVERLAP, "two talkers at once: both are to be transcribed"),
     Category("chain", "several degradations, one after the other"),
     Category("extreme", "speech rate and loudness extremes"),
     Category(MASKED, "words taken out: what is written in their place was not heard"),

@@ -27,3 +27,31 @@ def forbidden_character(text: str) -> str | None:
     """The first character that may not stand in a row, as `U+001B`; None where there is none."""
     match = _FORBIDDEN.search(text)
     return f"U+{ord(match[0]):04X}" if match else None
+
+
+# Between the transcripts of two people who talk at once: serialised output training (Kanda et al. 2020) writes it so.
+TALKER_CHANGE = "<sc>"
+
+
+def talkers(text: str) -> tuple[str, str]:
+    """The transcripts of two talkers, taken apart; the second is empty where there is one. Further marks are dropped.
+
+    >>> talkers("good morning <sc> is it you"), talkers("good morning")
+    (('good morning', 'is it you'), ('good morning', ''))
+    """
+    first, _, second = text.partition(TALKER_CHANGE)
+    return one_talker(first).strip(), one_talker(second).strip()
+
+
+def one_talker(text: str) -> str:
+    """A text without the mark between talkers."""
+    return text.replace(TALKER_CHANGE, " ") if TALKER_CHANGE in text else text
+
+
+def join_talkers(*texts: str) -> str:
+    """What several talkers said as one text; those who said nothing leave no mark.
+
+    >>> join_talkers("good morning", "", "is it you")
+    'good morning <sc> is it you'
+    """
+    return f" {TALKER_CHANGE} ".join(text for text in texts if text.strip())

@@ -17,10 +17,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from srb.core.categories import OVERLAP, REJECT
 from srb.core.errors import UserError
 from srb.core.names import parse
 from srb.diagnosis.word_ids import Coded, Vocabulary, align
-from srb.metrics.results import REJECT
 from srb.metrics.runs import Run
 from srb.metrics.scenario_facts import RECORDINGS
 
@@ -130,9 +130,9 @@ def _sets(runs: Sequence[Run]) -> dict[str, list[str]]:
 
 
 def _usable(run: Run, config: str) -> bool:
-    """Clean, or made from clean clips: not a recording of its own, nor without speech, nor an attack on one model."""
+    """Clean, or made clip by clip from clean ones: no recordings of their own, two talkers, silence or attacks."""
     category = run.about.get("configs", {}).get(config, {}).get("category")
-    return category not in (*RECORDINGS, REJECT) and parse(config).model is None
+    return category not in (*RECORDINGS, OVERLAP, REJECT) and parse(config).model is None
 
 
 def _transcribed_set(

@@ -13,13 +13,13 @@ from typing import Any
 
 import numpy as np
 
+from srb.core.categories import OVERLAP, REJECT
 from srb.core.errors import UserError
 from srb.core.names import parse
 from srb.diagnosis import clip_conditions, hallucination, word_kinds
 from srb.diagnosis.disparity import lwerr_table
 from srb.diagnosis.word_ids import Alignment, Coded, Vocabulary, align
 from srb.metrics.groups import disparity, with_intersections
-from srb.metrics.results import REJECT
 from srb.metrics.runs import Predictions, Run, group_columns, label
 from srb.metrics.scoring import Counts
 
@@ -69,6 +69,8 @@ def aligned(run: Run, language: str, normaliser: str = "srb-paper-1") -> Aligned
         whole = run.read(config)
         if whole.entry.get("category") == REJECT:
             aligned_run.reject.append((whole, encode(whole.column("pred_text"))))
+            continue
+        if whole.entry.get("category") == OVERLAP:  # which talker a word belongs to is not told
             continue
         if (unknown := whole.untranscribed).lines:
             aligned_run.untranscribed.append((unknown, encode(unknown.column("pred_text"))))

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from srb.core.errors import UserError
 from srb.core.names import parse
-from srb.metrics import attack_success, bootstrap, calibration, conventions, masked_words, semantic
+from srb.metrics import attack_success, bootstrap, calibration, conventions, masked_words, semantic, two_talkers
 from srb.metrics.aggregate import MEASURES, ConfigCounts, ConfigScore, Mean
 from srb.metrics.json_values import Json, json_number, json_ratio, json_score
 from srb.metrics.runs import Predictions
@@ -45,6 +45,7 @@ def config_entry(
         **_attack(predictions, options),
         **_confidence(predictions),
         **_masked(predictions, options),
+        **_two_talkers(predictions, options),
     }
 
 
@@ -120,6 +121,13 @@ def _masked(predictions: Predictions, options: Options) -> Json:
     """How often masked words are written all the same, of a config that has some."""
     rate = masked_words.of_lines(predictions.lines, options.normaliser, options.replicates, options.level, options.seed)
     return {"masked": rate} if rate else {}
+
+
+def _two_talkers(predictions: Predictions, options: Options) -> Json:
+    """How well one of two talkers is transcribed, of a config where two talk at once."""
+    how = (options.normaliser, options.unit, parse(predictions.config).language)
+    measures = two_talkers.of_lines(predictions.lines, *how, options.replicates, options.level, options.seed)
+    return {"overlap": measures} if measures else {}
 
 
 def _empty(counts: Counts) -> int:

@@ -21,6 +21,7 @@ from pathlib import Path
 import numpy as np
 
 from srb.core.errors import UserError
+from srb.core.row_text import TALKER_CHANGE, talkers
 from srb.metrics.scoring import Counts, align, error_rate, normalise
 
 NORMALISER = "srb-numbers-1"
@@ -125,14 +126,18 @@ def lenient_errors(
     wrong = np.flatnonzero(errors)
     said, written = [], []
     for index in map(int, wrong):
-        reference, prediction = (
-            known.apply(normalise(texts[index], NORMALISER, language)) for texts in (references, predictions)
-        )
+        reference, prediction = (_counted_as(texts[index], known, language) for texts in (references, predictions))
         said.append(" ".join(reference))
         written.append(" ".join(_compounds_as_in(reference, prediction)))
     lenient = align(said, written, normaliser="none", unit="word").errors
     errors[wrong] = np.minimum(errors[wrong], lenient)
     return errors
+
+
+def _counted_as(text: str, known: Conventions, language: str | None) -> list[str]:
+    """The words that a text counts as, with the mark between two talkers."""
+    first, second = (known.apply(normalise(part, NORMALISER, language)) for part in talkers(text))
+    return [*first, TALKER_CHANGE, *second] if second else first
 
 
 def _compounds_as_in(reference: list[str], prediction: list[str]) -> list[str]:

@@ -65,6 +65,7 @@ CONFIG = object_of(
     semantic_error=maybe(SCORE),
     confidence=maybe(dict_of(nullable(number))),
     masked=maybe(object_of(words=integer, written=integer, rate=SCORE)),
+    overlap=maybe(object_of(clips=integer, two_texts=integer, best_wer=SCORE)),
 )
 RESULTS = object_of(
     schema=integer,

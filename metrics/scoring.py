@@ -5,6 +5,10 @@ WER is the paper's Eq. 4: the edit operations of all utterances over the referen
 utterance with an empty reference adds its insertions to the numerator and nothing to the denominator, and where no
 reference has a word the denominator is one. jiwer itself takes 14 times as long on a benchmark's worth of transcripts
 (benchmarks/metrics.py), so the edits are counted by rapidfuzz, as jiwer does too; a test holds that both are equal.
+
+A reference of two talkers (`good morning <sc> is it you`) is scored permutation-invariantly (Yu et al. 2017): each
+talker's words are aligned with one of the two texts of the prediction, whichever way has fewer errors, and a prediction
+of one text leaves the words of the other talker deleted. Over all clips that is the cpWER of two talkers.
 """
 
 from __future__ import annotations
@@ -22,6 +26,7 @@ from rapidfuzz import process
 from rapidfuzz.distance import Levenshtein
 
 from srb.core.errors import UserError
+from srb.core.row_text import TALKER_CHANGE, one_talker, talkers
 from srb.metrics.open_asr import PACKAGES as OPEN_ASR_PACKAGES
 from srb.metrics.open_asr import count_errors, open_asr
 from srb.metrics.spoken_numbers import spoken_numbers
@@ -113,7 +118,7 @@ def normalise(text: str, normaliser: str = "srb-paper-1", language: str | None =
     >>> normalise("Well-known:  “Don’t STOP!”")
     'wellknown dont stop'
     """
-    return " ".join(_known(normaliser).function(text, language).split())
+    return " ".join(_known(normaliser).function(one_talker(text), language).split())
 
 
 def versions(normaliser: str, unit: str | None = None, language: str | None = None) -> dict[str, str]:
@@ -193,9 +198,13 @@ class Counts:
         """Error rate of every utterance on its own, in points."""
         return error_rate(self.errors, self.lengths)
 
+    def as_arrays(self) -> tuple[np.ndarray, ...]:
+        """Hits, substitutions, deletions and insertions."""
+        return tuple(getattr(self, field.name) for field in fields(self))
+
     def take(self, index: np.ndarray) -> Counts:
         """The counts of some utterances, by position or by mask."""
-        return Counts(*(getattr(self, field.name)[index] for field in fields(self)))
+        return Counts(*(array[index] for array in self.as_arrays()))
 
     def totals(self) -> dict[str, int]:
         """The four sums."""
@@ -226,10 +235,45 @@ def align(
 
     >>> align(["The cat sat."], ["the cat sat on it"]).totals()
     {'hits': 3, 'substitutions': 0, 'deletions': 0, 'insertions': 2}
+    >>> align(["good morning <sc> is it you"], ["it is <sc> good morning"]).totals()
+    {'hits': 3, 'substitutions': 1, 'deletions': 1, 'insertions': 0}
     """
     check_texts(references=references, predictions=predictions)
-    rules = _known(normaliser)
+    _known(normaliser)
     unit = _unit(unit, language)
+    if any(TALKER_CHANGE in text for texts in (references, predictions) for text in texts):
+        return _align_talkers(references, predictions, normaliser, unit, language)
+    return _align(references, predictions, normaliser, unit, language)
+
+
+def _align_talkers(
+    references: Sequence[str], predictions: Sequence[str], normaliser: str, unit: str, language: str | None
+) -> Counts:
+    """The counts where some texts are of two talkers; against a reference of one talker a prediction is one text."""
+    two = np.array([TALKER_CHANGE in text for text in references])
+    said = [talkers(text) for text in references]
+    pairs = zip(predictions, two, strict=True)
+    written = [talkers(text) if of_two else (one_talker(text), "") for text, of_two in pairs]
+
+    def both(first: int, second: int) -> Counts:
+        """Both talkers' counts, with these texts of the prediction."""
+        parts = (
+            _align([texts[talker] for texts in said], [texts[text] for texts in written], normaliser, unit, language)
+            for talker, text in enumerate((first, second))
+        )
+        return Counts(*(a + b for a, b in zip(*(c.as_arrays() for c in parts), strict=True)))
+
+    straight, crossed = both(0, 1), both(1, 0)
+    better = two & (crossed.errors < straight.errors)
+    arrays = zip(straight.as_arrays(), crossed.as_arrays(), strict=True)
+    return Counts(*(np.where(better, b, a) for a, b in arrays))
+
+
+def _align(
+    references: Sequence[str], predictions: Sequence[str], normaliser: str, unit: str, language: str | None
+) -> Counts:
+    """One text against one text."""
+    rules = NORMALISERS[normaliser]
     known = [_reference(text, normaliser, unit, language) for text in references]
     length = np.fromiter((len(units) for _, units in known), dtype=np.int64, count=len(known))
     hypotheses = [rules.function(text, language) for text in predictions]

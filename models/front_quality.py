@@ -1,8 +1,13 @@
 """What a front end does to the sound: PESQ, STOI, SI-SDR and DNSMOS before and after it, and what it costs.
 
 PESQ (ITU-T P.862.2) and DNSMOS are those of `srb quality`; STOI is Taal et al. 2011 by the `pystoi` package; SI-SDR is
-the scale-invariant signal-to-distortion ratio of Le Roux et al. 2019. The reference is the clean clip. Where a scenario
-moves the words in time (tempo, speed) it is no reference for STOI and SI-SDR, and they are left out.
+the scale-invariant signal-to-distortion ratio of Le Roux et al. 2019, SI-SDRi what the front end adds to it. The
+reference is the clean clip. Where a scenario moves the words in time (tempo, speed) it is no reference for STOI and
+SI-SDR, and they are left out.
+
+Where two talk at once, the two clips are the references. Of a separator's streams each is compared with one of them,
+whichever way has the higher SI-SDR, and SI-SDRi is the mean over both talkers; the other measures are those of
+the stream that goes with the first talker.
 """
 
 from __future__ import annotations
@@ -10,7 +15,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Sequence
-from itertools import product
+from itertools import permutations, product
 from pathlib import Path
 from typing import Any
 
@@ -18,16 +23,19 @@ import numpy as np
 
 from srb.builders.quality import DNSMOS_COLUMNS, dnsmos, pesq
 from srb.core.audio import RATE, Samples
+from srb.core.categories import OVERLAP
 from srb.core.errors import UserError
 from srb.core.files import write_atomically
 from srb.core.install_hint import install_hint
 from srb.metrics.scenario_facts import RECORDINGS
-from srb.models.adapters.front import open_chain
+from srb.models.adapters.front import open_chain, streams
 from srb.models.config_sources import ConfigSource
+from srb.models.front_ends.rnnoise import fitted
 from srb.models.interface import Clip, FrontEnd, need
 from srb.models.stored_config import Config, category_of
 
-MEASURES = ("pesq", "stoi", "si_sdr_db", *DNSMOS_COLUMNS)
+MEASURES = ("pesq", "stoi", "si_sdr_db", "si_sdri_db", *DNSMOS_COLUMNS)
+MOST_STREAMS = 6  # of a separator, to be tried in every order
 SHORTEST_STOI_S = 0.4  # of speech: STOI's windows are 0.384 s long
 Progress = Callable[[str, int], Callable[[int], None]]
 
@@ -47,6 +55,32 @@ def si_sdr(estimate: Samples, reference: Samples) -> float | None:
     return 10 * float(np.log10(wanted / rest)) if wanted > 0 and rest > 0 else None
 
 
+def assigned(outputs: Samples, references: Sequence[Samples]) -> list[Samples]:
+    """For each reference its stream: of all ways to give each another stream, the one with the highest mean SI-SDR.
+
+    One stream goes with the first reference alone.
+    """
+    if len(outputs) < len(references):
+        return [outputs[0]]
+
+    def fit(order: Sequence[int]) -> float:
+        values = (si_sdr(outputs[place], reference) for place, reference in zip(order, references, strict=True))
+        return float(np.mean([-np.inf if value is None else value for value in values]))
+
+    best = max(permutations(range(min(len(outputs), MOST_STREAMS)), len(references)), key=fit)
+    return [outputs[place] for place in best]
+
+
+def si_sdri(outputs: Samples, mixed: Samples, references: Sequence[Samples]) -> float | None:
+    """How much closer to its reference each stream is than the mixture was, in dB: the mean over the references."""
+    gains = [
+        after - before
+        for stream, reference in zip(assigned(outputs, references), references, strict=False)
+        if (after := si_sdr(stream, reference)) is not None and (before := si_sdr(mixed, reference)) is not None
+    ]
+    return float(np.mean(gains)) if gains else None
+
+
 def stoi(samples: Samples, clean: Samples) -> float | None:
     """Short-time objective intelligibility, about 0 to 1; None for less speech than one of its windows."""
     package = need("pystoi", "quality --front", install_hint("quality"))
@@ -60,19 +94,23 @@ def stoi(samples: Samples, clean: Samples) -> float | None:
     return None if told else value  # it warns and gives 1e-5 where there are too few frames of speech
 
 
-def measured(samples: Clip, clean: Clip | None, aligned: bool) -> dict[str, float | None]:
-    """All measures of one clip; without a clean clip DNSMOS alone."""
+def measured(enhanced: Clip, clip: Clip, references: Sequence[Clip], aligned: bool) -> dict[str, float | None]:
+    """All measures of what a front end made of a clip; without a clean clip DNSMOS alone."""
     scores: dict[str, float | None] = dict.fromkeys(MEASURES)
-    if not len(samples):
+    outputs = streams(enhanced)
+    if not outputs.size:
         return scores
-    scores.update(dnsmos(samples))
-    if clean is None or not len(clean):
-        return scores
+    if not references or not len(references[0]):
+        return scores | dnsmos(outputs[0])
+    fitting = [fitted(reference, len(clip)) for reference in references]
+    samples, clean = (assigned(outputs, fitting) if aligned else outputs)[0], references[0]
+    scores |= dnsmos(samples)
     scores["pesq"] = pesq(samples, clean)
     if aligned:
         size = min(len(samples), len(clean))  # a room's tail makes the clip longer
         scores["stoi"] = stoi(samples[:size], clean[:size])
         scores["si_sdr_db"] = si_sdr(samples[:size], clean[:size])
+        scores["si_sdri_db"] = si_sdri(outputs, clip, fitting)
     return scores
 
 
@@ -99,9 +137,9 @@ def front_quality(
         lacking = [front for front in chains if (name, front, len(chosen), content) not in done]
         if not lacking:
             continue
-        clean = _clean_clips(data, config, {row.id for row in chosen})
+        references = _references(data, config, [row.id for row in chosen])
         tick = progress(f"quality of {name}", len(chosen) * len(lacking))
-        measures = _of_config(config, len(chosen), clean, {front: chains[front] for front in lacking}, tick)
+        measures = _of_config(config, len(chosen), references, {front: chains[front] for front in lacking}, tick)
         facts = {"config": name, "clips": len(chosen), "content_sha256": content}
         rows += [{**facts, "front": front, **measures[front]} for front in lacking]
         if out:
@@ -112,7 +150,11 @@ def front_quality(
 
 
 def _of_config(
-    config: Config, count: int, clean: dict[str, Clip], chains: dict[str, FrontEnd], tick: Callable[[int], None]
+    config: Config,
+    count: int,
+    references: dict[str, list[Clip]],
+    chains: dict[str, FrontEnd],
+    tick: Callable[[int], None],
 ) -> dict[str, dict[str, Any]]:
     from srb.builders.scenarios import SCENARIOS
 
@@ -130,7 +172,7 @@ def _of_config(
                 start = time.process_time()
                 enhanced = enhance(clip, RATE)
                 spent[front] += time.process_time() - start
-                scores[front].append(measured(enhanced, clean.get(row.id), aligned))
+                scores[front].append(measured(enhanced, clip, references.get(row.id, []), aligned))
                 tick(1)
     return {
         front: {
@@ -144,6 +186,20 @@ def _of_config(
 def _mean(values: Sequence[float | None]) -> float | None:
     known = [value for value in values if value is not None]
     return round(float(np.mean(known)), 4) if known else None
+
+
+def _references(data: ConfigSource, config: Config, ids: Sequence[str]) -> dict[str, list[Clip]]:
+    """The clean clips that each clip was made from: one, or those of two talkers; those that are not there are left
+    out."""
+    parts = {clip_id: [clip_id] for clip_id in ids}
+    if category_of(config.about["scenario"]) == OVERLAP:
+        tables = [group.read(["id", "parameters"]).to_pylist() for group in config.groups]
+        second = {row["id"]: json.loads(row["parameters"])["second"] for table in tables for row in table}
+        parts = {clip_id: [clip_id, second[clip_id]] for clip_id in ids}
+    clean = _clean_clips(data, config, {clip for clips in parts.values() for clip in clips})
+    if missing := next((clip for clips in parts.values() for clip in clips if clean and clip not in clean), None):
+        raise UserError(f"{config.name}: {config.about['source']} has no clip '{missing}'; build it whole")
+    return {clip_id: [clean[clip] for clip in clips] for clip_id, clips in parts.items() if clean}
 
 
 def _clean_clips(data: ConfigSource, config: Config, ids: set[str]) -> dict[str, Clip]:

@@ -26,7 +26,8 @@ from srb.core.errors import UserError, did_you_mean
 from srb.core.secrets import mask_secrets
 
 Clip = np.ndarray  # mono float32 in [-1, 1]
-FrontEnd = Callable[[Clip, int], Clip]  # a clip and its rate to a clip of the same length
+# A clip and its rate to a clip of the same length; a separator gives an array (talkers, samples).
+FrontEnd = Callable[[Clip, int], Clip]
 
 # Options that say how fast and where, not what: two runs that differ only in these belong in one folder.
 PERFORMANCE_OPTIONS = frozenset(

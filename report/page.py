@@ -20,6 +20,7 @@ from srb.report.sections.categories import categories
 from srb.report.sections.correlates import correlates
 from srb.report.sections.languages import languages
 from srb.report.sections.masked import masked
+from srb.report.sections.overlap import overlap
 from srb.report.sections.provenance import provenance
 from srb.report.sections.ranking import ranking
 from srb.report.sections.report_cards import report_cards
@@ -34,7 +35,7 @@ from srb.report.sections.worst_words import worst_words
 # The order of the sections of one language.
 SECTIONS = (
     *(ranking, categories, heat_map, perturbations, curves, trade_off, correlates, speakers),
-    *(streaming, attacks, masked, worst_words, worst_clips, report_cards),
+    *(streaming, attacks, masked, overlap, worst_words, worst_clips, report_cards),
 )
 _TEMPLATE = files("srb.report") / "template"
 

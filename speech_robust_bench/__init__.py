@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from speech_robust_bench.evaluation import evaluate, read_run, score
     from speech_robust_bench.lazy_dataset import load
     from speech_robust_bench.one_clip import PerturbedClip, perturb
-    from speech_robust_bench.probes import train_probe
+    from speech_robust_bench.probes import ablate_probes, train_probe
     from speech_robust_bench.robustness_gate import GateResult, gate
     from speech_robust_bench.run_results import Results, Score
     from speech_robust_bench.scenario_table import ScenarioTable, scenarios
@@ -45,6 +45,7 @@ _MODULES = {
     "read_run": "evaluation",
     "scenarios": "scenario_table",
     "score": "evaluation",
+    "ablate_probes": "probes",
     "train_probe": "probes",
 }
 __all__ = [
@@ -56,6 +57,7 @@ __all__ = [
     "ScenarioTable",
     "Score",
     "__version__",
+    "ablate_probes",
     "evaluate",
     "gate",
     "load",

@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass, field
 from typing import Any
 
-from srb.builders.apply import FILE_CORPUS, perturb_clip
+from srb.builders.apply import FILE_CORPUS, mix_talkers, perturb_clip
 from srb.builders.banks import Banks
 from srb.builders.custom import load_table
 from srb.builders.scenarios import Scenario, check_can_perturb, find
@@ -65,6 +65,7 @@ def perturb(
     noise_dir: Folder = None,
     rir_dir: Folder = None,
     file: Folder = None,
+    second: Any = None,
 ) -> PerturbedClip:
     """Put a clip under a scenario.
 
@@ -79,7 +80,10 @@ def perturb(
         seed: any text, for another draw.
         noise_dir, rir_dir: recordings to draw noises and rooms from; the built-in ones otherwise.
         file: a YAML file with scenarios of your own.
+        second: of `overlap`, the clip of the second talker, at the same rate.
     """
+    if second is not None:
+        return _with_second_talker(samples, second, rate, scenario, severity, value)
     row = check_scenario(scenario, severity, file, value)
     clip = mono_at_benchmark_rate(samples, rate)
     clip_id = content_id(clip) if id is None else str(id)
@@ -87,6 +91,18 @@ def perturb(
     drawn = perturb_clip(row, severity, clip, banks, corpus=corpus, clip_id=clip_id, seed=seed)
     stored = from_pcm16(to_pcm16(drawn.samples))
     return PerturbedClip(like(stored, samples), row.name, severity, drawn.parameters, drawn.snr_db, drawn.clipped)
+
+
+def _with_second_talker(
+    samples: Any, second: Any, rate: int, scenario: str, severity: float, value: float | None
+) -> PerturbedClip:
+    row = find(scenario)
+    if row.maker != "mixing":
+        raise UserError(f"scenario '{row.name}' takes no second clip; only overlap does")
+    sir_db = row.chosen(severity, value).value(severity)
+    mixed = mix_talkers(mono_at_benchmark_rate(samples, rate), mono_at_benchmark_rate(second, rate), sir_db)
+    stored = like(from_pcm16(to_pcm16(mixed.samples)), samples)
+    return PerturbedClip(stored, row.name, severity, mixed.parameters, None, mixed.clipped)
 
 
 def check_scenario(name: str, severity: Any, file: Folder = None, value: float | None = None) -> Scenario:

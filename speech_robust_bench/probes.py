@@ -76,3 +76,29 @@ def train_probe(
     )
     with tasks(not progress) as show:
         return dict(train(options, os.fspath(out), show).about)
+
+
+def ablate_probes(
+    upstreams: Sequence[str],
+    corpus: Corpora,
+    out: str | os.PathLike,
+    *,
+    heads: Sequence[str] = ("medium",),
+    hours: Sequence[float] = (),
+    **how: Any,
+) -> dict[str, Any]:
+    """Do encoders keep their ranks with other heads and less data? Trains every encoder with each head on all data, and
+    with the first head on each number of hours; `how` goes to `train_probe`.
+
+    Returns:
+        `settings`: for each head and number of hours the dev WER of every encoder, and Spearman's rho with the first.
+    """
+    need("torch", "probe", install_hint("models"))
+    from srb.models.probe.ablation import ablations
+    from srb.models.probe.probe_file import read_probe
+    from srb.models.probe.upstream_ranks import rank_upstreams
+
+    probes = ablations(upstreams, heads, hours, os.fspath(out))
+    for one in probes:
+        train_probe(one.upstream, corpus, one.folder, hours=one.hours, head=one.head, **how)
+    return rank_upstreams([read_probe(one.folder) for one in probes]).as_json()

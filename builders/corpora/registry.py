@@ -23,6 +23,7 @@ from srb.builders.corpora import (
     demo,
     folder,
     hub_dataset,
+    l2_arctic,
     librispeech,
     mls,
     openslr_english,
@@ -30,6 +31,7 @@ from srb.builders.corpora import (
     sbcsae,
     speech_accent_archive,
     tedlium,
+    voxpopuli,
 )
 from srb.builders.corpora.base import Corpus, CorpusInfo, Problem, Utterance
 from srb.core.errors import UserError
@@ -93,6 +95,8 @@ CORPORA = {
         KnownCorpus(openslr_english.NIGERIA, openslr_english.read, openslr_english.LAYOUT, ("en",)),
         KnownCorpus(ravdess.INFO, ravdess.read, ravdess.LAYOUT, ("en",)),
         KnownCorpus(speech_accent_archive.INFO, speech_accent_archive.read, speech_accent_archive.LAYOUT, ("en",)),
+        KnownCorpus(l2_arctic.INFO, l2_arctic.read, l2_arctic.LAYOUT, ("en",)),
+        KnownCorpus(voxpopuli.INFO, voxpopuli.read, voxpopuli.LAYOUT, voxpopuli.LANGUAGES),
         KnownCorpus(demo.INFO, demo.read, "manifest.csv", ("en", "es"), sort=False),
     )
 }

@@ -1,6 +1,9 @@
 """A front end before any recogniser: `front:rnnoise|moonshine`, or a chain: `front:wpe+rnnoise|moonshine`.
 
 Does denoising help your recogniser? Often it hurts. Run it with and without, and `srb compare` says where.
+
+A separator gives a clip for each talker. Each is transcribed, and the prediction is all their texts, `good morning <sc>
+is it you`; where two talk at once they are scored permutation-invariantly, elsewhere as one text.
 """
 
 from __future__ import annotations
@@ -9,9 +12,12 @@ import importlib
 import pkgutil
 from dataclasses import dataclass
 
+import numpy as np
+
 from srb.core.errors import UserError, did_you_mean
+from srb.core.row_text import join_talkers
 from srb.models import front_ends
-from srb.models.interface import Clip, Described, FrontEnd, Recogniser, open_model
+from srb.models.interface import Clip, Described, FrontEnd, Recogniser, SomeFailed, open_model
 
 EXAMPLE = "front:rnnoise|moonshine"
 
@@ -24,7 +30,15 @@ class Front(Described):
     enhance: FrontEnd = None  # type: ignore[assignment]
 
     def transcribe(self, clips: list[Clip], rate: int, language: str | None) -> list[str]:
-        return self.inner.transcribe([self.enhance(clip, rate) for clip in clips], rate, language)
+        enhanced = [self.enhance(clip, rate) for clip in clips]
+        try:
+            texts: list[str | Exception] = [
+                *self.inner.transcribe([stream for clip in enhanced for stream in streams(clip)], rate, language)
+            ]
+        except SomeFailed as failed:
+            texts = failed.outcomes
+        of_streams = iter(texts)
+        return SomeFailed.unless_all_well([_joined([next(of_streams) for _ in streams(clip)]) for clip in enhanced])
 
     def close(self) -> None:
         self.inner.close()
@@ -53,10 +67,22 @@ def open_chain(names: str) -> FrontEnd:
 
     def enhance(clip: Clip, rate: int) -> Clip:
         for front_end in chain:
-            clip = front_end(clip, rate)
+            parts = [streams(front_end(stream, rate)) for stream in streams(clip)]
+            clip = parts[0][0] if clip.ndim == 1 and len(parts[0]) == 1 else np.concatenate(parts)
         return clip
 
     return enhance
+
+
+def _joined(texts: list[str | Exception]) -> str | Exception:
+    """The texts of one clip's streams as one, or what went wrong with one of them."""
+    failed = next((text for text in texts if isinstance(text, Exception)), None)
+    return failed or (texts[0] if len(texts) == 1 else join_talkers(*map(str, texts)))
+
+
+def streams(clip: Clip) -> Clip:
+    """What a front end gave as an array (talkers, samples)."""
+    return np.atleast_2d(clip)
 
 
 def open_front_end(name: str) -> FrontEnd:

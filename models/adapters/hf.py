@@ -68,11 +68,13 @@ def load(
     tokens_per_s: float = 0.0,
     threads: int = 0,
     prompt: str = "",
+    confidence: bool = False,
     trust_remote_code: bool = False,
 ) -> Recogniser:
     """`hf:<id or folder>`. `language` overrides the data's, `auto` leaves it open; no `device` is a GPU, if any.
 
-    `prompt` is the instruction for models that take one. `trust_remote_code` runs code that the model brings along; of
+    `prompt` is the instruction for models that take one, `confidence` adds how sure a CTC model is of each word.
+    `trust_remote_code` runs code that the model brings along; of
     the Hub it needs the `revision` as a commit, so that it is the code that was looked at.
     """
     torch = need("torch", "hf", INSTALL)
@@ -116,7 +118,11 @@ def load(
     options |= {name: settings[name] for name in USED.get(kind, settings)}
     if trust_remote_code:
         options["trust_remote_code"] = True
-    return kind(
+    if confidence:
+        if kind is not Ctc:
+            raise UserError(f"hf:{target}: only CTC models tell their confidences; leave confidence out")
+        options["confidence"] = True
+    recogniser = kind(
         name=target if not Path(target).is_dir() else Path(target).resolve().name,
         revision=_revision(target, config),
         options=options,
@@ -126,8 +132,12 @@ def load(
         rate=_rate(processor),
         forced_language=language or None,
         request=request,
+        confidence=confidence,
         **settings,
     )
+    if isinstance(recogniser, Ctc) and confidence:
+        recogniser.check_confidence()
+    return recogniser
 
 
 def kind_of(transformers: Any, config: Any, target: str) -> tuple[type[TransformersRecogniser], Any]:

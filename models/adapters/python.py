@@ -37,7 +37,17 @@ class LiveFunction(Function):
 
 
 def load(target: str, *, batch_size: int = 16) -> Recogniser:
-    """Import the module (the working directory counts) and wrap the function."""
+    """Wrap the function."""
+    target_object = imported(target)
+    function = getattr(target_object, "transcribe", target_object)
+    module = sys.modules[target.rpartition(":")[0]]
+    revision = getattr(target_object, "revision", None) or getattr(module, "__version__", None)
+    kind = LiveFunction if hasattr(target_object, "stream") else Function
+    return kind(target, revision, dict(getattr(target_object, "options", {})), batch_size, function, target_object)
+
+
+def imported(target: str) -> Any:
+    """What `module:name` means, a class called once without arguments; the working directory counts."""
     module_name, _, attribute = target.rpartition(":")
     if not module_name or not attribute:
         raise UserError(f"'python:{target}' names no function; write python:module:function")
@@ -49,9 +59,4 @@ def load(target: str, *, batch_size: int = 16) -> Recogniser:
         raise UserError(f"python:{target}: {error}; run from the folder that holds the module, or install it") from None
     except AttributeError:
         raise UserError(f"python:{target}: the module {module_name} has no '{attribute}'") from None
-    if isinstance(target_object, type):
-        target_object = target_object()
-    function = getattr(target_object, "transcribe", target_object)
-    revision = getattr(target_object, "revision", None) or getattr(sys.modules[module_name], "__version__", None)
-    kind = LiveFunction if hasattr(target_object, "stream") else Function
-    return kind(target, revision, dict(getattr(target_object, "options", {})), batch_size, function, target_object)
+    return target_object() if isinstance(target_object, type) else target_object

@@ -1,6 +1,8 @@
-"""Enhancement and separation models of SpeechBrain: `speechbrain:<id>`; of several voices the first is kept."""
+"""Enhancement and separation models of SpeechBrain: `speechbrain:<id or folder>`; a separator gives every talker."""
 
 from __future__ import annotations
+
+from pathlib import Path
 
 import numpy as np
 
@@ -13,13 +15,14 @@ INSTALL = "pip install speechbrain"
 
 
 def load(target: str) -> FrontEnd:
-    """The model as a function; its class is that of its hyperparameters."""
+    """The model as a function."""
     if not target:
         raise UserError("speechbrain needs a model: front:speechbrain:speechbrain/metricgan-plus-voicebank|moonshine")
     torch = need("torch", "speechbrain", "pip install torch==2.13.0")
     enhancement = need("speechbrain.inference.enhancement", "speechbrain", INSTALL)
     separation = need("speechbrain.inference.separation", "speechbrain", INSTALL)
-    kind = separation.SepformerSeparation if "sepformer" in target.lower() else enhancement.SpectralMaskEnhancement
+    separates = "sepformer" in target.lower() or "masknet" in _hyperparameters(target)
+    kind = separation.SepformerSeparation if separates else enhancement.SpectralMaskEnhancement
     model = kind.from_hparams(source=target)
     model_rate = int(getattr(model.hparams, "sample_rate", 16_000))
 
@@ -27,9 +30,16 @@ def load(target: str) -> FrontEnd:
         samples = torch.from_numpy(np.ascontiguousarray(resample(clip, rate, model_rate)))[None]
         with torch.no_grad():
             if hasattr(model, "separate_batch"):
-                clean = model.separate_batch(samples)[0, :, 0]
+                talkers = model.separate_batch(samples)[0].T  # one where the model denoises
             else:
-                clean = model.enhance_batch(samples, lengths=torch.ones(1))[0]
-        return fitted(resample(clean.cpu().numpy(), model_rate, rate), len(clip))
+                talkers = model.enhance_batch(samples, lengths=torch.ones(1))
+        parts = [fitted(resample(talker, model_rate, rate), len(clip)) for talker in talkers.cpu().numpy()]
+        return parts[0] if len(parts) == 1 else np.stack(parts)
 
     return enhance
+
+
+def _hyperparameters(target: str) -> str:
+    """The text of a model folder's hyperparameters, which name its parts; nothing for a model of the Hub."""
+    path = Path(target) / "hyperparams.yaml"
+    return path.read_text(encoding="utf-8") if path.is_file() else ""

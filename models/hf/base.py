@@ -36,6 +36,7 @@ class TransformersRecogniser(Described):
     beams: int = 1
     prompt: str | None = None
     request: Callable[..., Any] | None = None
+    confidence: bool = False
     pads_safely: bool = field(default=False, init=False)
 
     def __post_init__(self) -> None:

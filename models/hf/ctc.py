@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from srb.core.errors import UserError
 from srb.models.chunks import split_at_pauses
 from srb.models.hf.base import TransformersRecogniser
-from srb.models.interface import Clip
+from srb.models.interface import Clip, with_confidences
 
 # MMS names its adapters by ISO 639-3
 ISO_639_3 = {
@@ -59,7 +60,7 @@ class Ctc(TransformersRecogniser):
         joined: list[list[Any]] = [[] for _ in clips]
         for (owner, _), part in zip(pieces, frames, strict=True):
             joined[owner].append(part)
-        return [self._text(parts).strip() for parts in joined]
+        return [self._text(parts) for parts in joined]
 
     def _pieces(self, clip: Clip) -> Iterator[Window]:
         start = 0
@@ -101,9 +102,29 @@ class Ctc(TransformersRecogniser):
 
         logits = torch.cat(parts) if len(parts) > 1 else parts[0]
         if hasattr(self.processor, "decoder"):  # a language model over the letters, with pyctcdecode
-            return self.processor.decode(logits.float().cpu().numpy()).text
+            return self.processor.decode(logits.float().cpu().numpy()).text.strip()
+        if self.confidence:
+            return self._text_with_confidences(logits)
         special = {"skip_special_tokens": True} if self._masks_frames else {}
-        return self.processor.decode(logits.argmax(-1).tolist(), **special)
+        return self.processor.decode(logits.argmax(-1).tolist(), **special).strip()
+
+    def _text_with_confidences(self, logits: Any) -> str:
+        """A word's confidence is the mean probability of its letters, over the frames that are not blank."""
+        best, letters = logits.float().softmax(-1).max(-1)
+        decoded = self.processor.decode(letters.tolist(), output_word_offsets=True)
+        spelled = letters != self.processor.tokenizer.pad_token_id
+        frame_s = self.model.config.inputs_to_logits_ratio / self.rate if self._on_waveform else None
+        words = []
+        for word in decoded.word_offsets:
+            start, end = word["start_offset"], word["end_offset"]
+            times = (None, None) if frame_s is None else (start * frame_s, end * frame_s)
+            words.append((word["word"], float(best[start:end][spelled[start:end]].mean()), *times))
+        return with_confidences(decoded.text.strip(), words)
+
+    def check_confidence(self) -> None:
+        """Refuse `confidence` where nothing tells which frames a word comes from."""
+        if hasattr(self.processor, "decoder") or not hasattr(self.processor.tokenizer, "word_delimiter_token"):
+            raise UserError(f"hf:{self.name}: does not tell which frames a word comes from; leave confidence out")
 
     def _speak(self, language: str | None) -> None:
         """MMS has a small adapter and an alphabet for each language; the others have one alphabet."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from srb.core.errors import UserError
 from srb.models.probe.probe_file import ProbeFile
@@ -50,6 +50,15 @@ class Ranks:
         if any(min(r) == max(r) for r in ranks):  # no order at all
             return None
         return float(spearmanr(*ranks).statistic)
+
+    def as_json(self) -> dict[str, Any]:
+        """For programs: every setting with its WERs and its correlation with the first."""
+        first, *_ = self.settings
+        rows = [
+            {**setting._asdict(), "wer": self.wer[setting], "spearman": self.correlation(first, setting)}
+            for setting in self.settings
+        ]
+        return {"language": self.language, "settings": rows}
 
 
 def rank_upstreams(probes: Sequence[ProbeFile]) -> Ranks:

@@ -1,4 +1,4 @@
-"""The corpora of AequeVox (Speech Accent Archive, RAVDESS, British Isles, Nigeria) and dev splits, on small copies."""
+"""AequeVox' corpora (Speech Accent Archive, RAVDESS, British Isles, Nigeria), L2-ARCTIC, VoxPopuli and dev splits."""
 
 import numpy as np
 import pytest
@@ -77,6 +77,49 @@ def test_ravdess_takes_the_speech(tmp_path):
     assert [problem.what for problem in corpus.problems] == [
         "its name is of no statement, emotion or intensity that RAVDESS has"
     ]
+
+
+def test_l2_arctic(tmp_path):
+    root = tmp_path / "l2arctic_release_v5.0"
+    for speaker, clip in (("HKK", "arctic_a0001"), ("NJS", "arctic_b0002"), ("NJS", "arctic_b0003")):
+        sound(root / speaker / "wav" / f"{clip}.wav")
+        write(root / speaker / "transcript" / f"{clip}.txt", f"{clip} of {speaker}.\n")
+    write(root / "NJS" / "transcript" / "arctic_b0009.txt", "Nobody said it\n")
+    sound(root / "HKK" / "wav" / "arctic_a0008.wav")
+    sound(root / "suitcase_corpus" / "wav" / "hkk.wav")
+    corpus = open_corpus(tmp_path, "en", "l2arctic")
+    assert [(c.id, c.text, c.speaker, c.gender, c.accent, dict(c.columns)) for c in corpus][:2] == [
+        ("HKK_arctic_a0001", "arctic_a0001 of HKK.", "HKK", "male", "Korean", {"native_language": "Korean"}),
+        ("NJS_arctic_b0002", "arctic_b0002 of NJS.", "NJS", "female", "Spanish", {"native_language": "Spanish"}),
+    ]
+    assert [str(p) for p in corpus.problems] == [
+        "HKK/arctic_a0008: has no transcript",
+        "NJS/arctic_b0009: has no audio",
+    ]
+    assert len(corpus.utterances) == 3
+    assert corpus.utterances[0].licence == "CC-BY-NC-4.0"
+
+
+def test_voxpopuli(tmp_path):
+    folder = tmp_path / "transcribed_data" / "es"
+    clips = [f"20180502-0900-PLENARY-17-es_20180502-{n}" for n in (1, 2, 3)]
+    rows = ["id\traw_text\tnormalized_text\tspeaker_id\tsplit\tgender"]
+    rows += [f'{clip}\tEl "señor".\t{text}\t125{n}\ttest\t{sex}' for n, (clip, text, sex) in enumerate(
+        zip(clips, ("el señor", "", "no hay"), ("female", "male", "male"), strict=True))]  # fmt: skip
+    write(folder / "asr_test.tsv", "\n".join(rows) + "\n")
+    for clip in clips[:2]:
+        path = folder / "2018" / f"{clip}.ogg"
+        path.parent.mkdir(exist_ok=True)
+        soundfile.write(path, np.random.default_rng(0).uniform(-0.5, 0.5, 16_000), 16_000)
+    corpus = open_corpus(tmp_path, "es", "voxpopuli")
+    assert [(c.id, c.text, c.speaker, c.gender) for c in corpus] == [
+        (clips[0], "el señor", "1250", "female"),
+        (clips[1], 'El "señor".', "1251", "male"),
+    ]
+    assert [problem.where for problem in corpus.problems] == [clips[2]]
+    assert len(corpus.utterances[0].load()) == 16_000
+    with pytest.raises(UserError, match="has no language 'zh'"):
+        open_corpus(tmp_path, "zh", "voxpopuli")
 
 
 def test_speech_accent_archive(tmp_path):

@@ -8,8 +8,8 @@ import pytest
 from srb.builders.perturb.noise import gaussian
 from srb.core.audio import RATE
 from srb.core.errors import UserError
-from srb.models.adapters.front import open_front_end
-from srb.models.interface import open_model, parse_spec
+from srb.models.adapters.front import open_chain, open_front_end
+from srb.models.interface import SomeFailed, open_model, parse_spec
 
 # what each needs; where it is missing its tests are skipped
 PACKAGES = {
@@ -104,6 +104,49 @@ def test_a_wrong_front_end_is_one_line(spec, word):
         open_model(spec)
 
 
+def halves(clip, rate):
+    """A separator: the first half to one talker, the second to the other."""
+    first = np.arange(len(clip)) < len(clip) // 2
+    return np.stack([clip * first, clip * ~first])
+
+
+def levels(clips, rate, language):
+    return ["" if not clip.any() else f"{energy_db(clip):.1f}" for clip in clips]
+
+
+def test_every_stream_of_a_separator_is_transcribed_and_silent_ones_leave_no_mark(speech):
+    clips = [speech[: 2 * RATE], np.concatenate((speech[:RATE], np.zeros(RATE, np.float32)))]
+    model = open_model("front:python:test_front_ends:halves|python:test_front_ends:levels")
+    texts = model.transcribe(clips, RATE, "en")
+    assert texts == [" <sc> ".join(levels(halves(clips[0], RATE), RATE, "en")), levels(clips[1:], RATE, "en")[0]]
+    chain = open_chain("python:test_front_ends:halves+asnr")
+    enhance = open_front_end("asnr")
+    expected = [enhance(half, RATE) for half in halves(clips[0], RATE)]
+    assert np.array_equal(chain(clips[0], RATE), expected)
+
+
+def some_fail(clips, rate, language):
+    raise SomeFailed([ValueError("no") if not clip.any() else "so" for clip in clips])
+
+
+def test_a_clip_fails_if_one_of_its_streams_does(speech):
+    model = open_model("front:python:test_front_ends:halves|python:test_front_ends:some_fail")
+    clips = [speech[: 2 * RATE], np.concatenate((speech[:RATE], np.zeros(RATE, np.float32)))]
+    with pytest.raises(SomeFailed) as failed:
+        model.transcribe(clips, RATE, "en")
+    assert failed.value.outcomes[0] == "so <sc> so"
+    assert isinstance(failed.value.outcomes[1], ValueError)
+
+
+def shorter(clip, rate):
+    return clip[1:]
+
+
+def test_a_front_end_of_ones_own_keeps_the_length(speech):
+    with pytest.raises(UserError, match="must be as long as the clip"):
+        open_front_end("python:test_front_ends:shorter")(speech[:RATE], RATE)
+
+
 def test_options_are_those_of_the_recogniser_behind_it(speech):
     model = open_model("front:asnr|python:test_front_ends:recogniser?batch_size=3")
     assert model.batch_size == 3
@@ -157,5 +200,5 @@ def test_front_ends_of_packages_that_are_not_installed_here(name, rate, speech, 
     clip = np.convolve(speech[:RATE], np.ones(8) / 8, "same").astype(np.float32)  # little above 4 kHz
     enhanced = open_front_end(name)(clip, RATE)
     assert model.lengths == [rate]
-    assert enhanced.shape == clip.shape
+    assert enhanced.shape == ((2, *clip.shape) if "sepformer" in name else clip.shape)
     assert energy_db(enhanced - clip / 2) < energy_db(clip / 2) - 15

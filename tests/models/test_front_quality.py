@@ -10,7 +10,8 @@ from small_configs import write_config
 
 from srb.builders.perturb.noise import mix
 from srb.cli.main import main as srb
-from srb.models.front_quality import si_sdr, stoi
+from srb.models.config_sources import open_data
+from srb.models.front_quality import assigned, si_sdr, si_sdri, stoi
 
 RATE = 16_000
 
@@ -26,6 +27,17 @@ def test_si_sdr_is_the_snr_of_orthogonal_noise_at_any_scale():
         assert si_sdr(0.1 * noisy, clean) == pytest.approx(snr_db)
     assert si_sdr(clean, np.zeros(RATE)) is None
     assert si_sdr(np.zeros(RATE), clean) is None
+
+
+def test_si_sdri_of_two_talkers_is_that_of_the_better_order():
+    rng = np.random.default_rng(0)
+    first, second = rng.standard_normal((2, RATE))
+    mixed = first + second
+    leaked = np.stack([second + 0.1 * first, first + 0.1 * second])  # in the other order, each 20 dB down
+    assert si_sdri(leaked, mixed, [first, second]) == pytest.approx(20, abs=0.5)
+    assert si_sdri(np.stack([mixed, mixed]), mixed, [first, second]) == pytest.approx(0)
+    assert si_sdri(leaked[1:], mixed, [first, second]) == pytest.approx(20, abs=0.5)  # one stream: the first talker
+    assert np.array_equal(assigned(leaked, [first, second])[0], leaked[1])
 
 
 def test_stoi_is_pystois_and_falls_with_noise(speech):
@@ -76,3 +88,38 @@ def test_a_mistake_is_one_line(more, word, speech, tmp_path, capsys):
     write_config(tmp_path / "srb", "en-demo_noise_sev3", [speech[:RATE]])
     assert srb(["quality", str(tmp_path / "srb"), *more, "--quiet"]) == 2
     assert word in capsys.readouterr().err
+
+
+def ideal(clip, rate):
+    """A separator that knows the two clips."""
+    known = np.stack([np.pad(part, (0, len(clip) - len(part))) for part in PARTS[len(clip)]])
+    return known + 1e-3 * np.random.default_rng(0).standard_normal(known.shape) * np.abs(known)
+
+
+PARTS = {}
+
+
+def test_a_separator_is_measured_against_both_talkers(tmp_path, capsys):
+    for package in ("pystoi", "pesq", "speechmos"):
+        pytest.importorskip(package)
+    out, config = tmp_path / "srb", "en-demo_overlap_sev3"
+    corpus = ["--corpus", "en-demo", "--out", str(out), "--workers", "1"]
+    assert srb(["build", config, *corpus, "--limit", "1"]) == 0
+    assert srb(["build", "en-demo_clean", *corpus]) == 0
+    data = open_data(str(out))
+    clean = {
+        row.id: window.decode(row)
+        for window in data.config("en-demo_clean").windows({*range(99)})
+        for row in window.rows
+    }
+    row = data.config(config).groups[0].read(["id", "parameters"]).to_pylist()[0]
+    parts = [clean[json.loads(row["parameters"])["second"]], clean[row["id"]]]
+    PARTS[max(map(len, parts))] = parts
+    capsys.readouterr()
+    command = ["quality", str(out), config, "--front", "python:test_front_quality:ideal", "--quiet", "--json"]
+    assert srb(command) == 0
+    before, after = json.loads(capsys.readouterr().out)
+    assert before["si_sdri_db"] == pytest.approx(0)
+    assert before["si_sdr_db"] == pytest.approx(0, abs=2)  # at a ratio of 0 dB
+    assert after["si_sdri_db"] > 30
+    assert after["pesq"] > 4

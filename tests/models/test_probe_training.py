@@ -15,8 +15,10 @@ torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 import soundfile  # noqa: E402
 from rapidfuzz.distance import Levenshtein  # noqa: E402
+from safetensors.torch import load_file  # noqa: E402
 from small_models import moonshine_folder  # noqa: E402
 
+import speech_robust_bench as api  # noqa: E402
 from srb.cli.main import main as srb  # noqa: E402
 from srb.models.interface import open_model  # noqa: E402
 from srb.models.probe.head import Head, spec_augment  # noqa: E402
@@ -327,6 +329,53 @@ def test_layers_and_ranks_are_printed(trained, corpus, tmp_path, capsys):
     ]
     assert srb(["probe", "rank", *folders]) == 0
     assert "Spearman 0.500" in capsys.readouterr().out
+
+
+QUICK = {"units": 8, "lr": 0.01, "batch_size": 8, "spec_augment": False, "steps": 4, "eval_every": 2}
+
+
+def test_a_probe_is_trained_from_python_and_is_that_of_the_command(corpus, tmp_path):
+    about = api.train_probe("fbank", {"en-tones": corpus}, tmp_path / "api", head="small", progress=False, **QUICK)
+    assert about["best"]["step"] in (2, 4)
+    assert about["head"]["size"] == "small"
+    given = ["probe", "train", "--upstream", "fbank", "--corpus", f"en-tones={corpus}", "--out", str(tmp_path / "cli")]
+    sizes = ["--head", "small", "--units", "8", "--lr", "0.01", "--batch-size", "8", "--no-spec-augment"]
+    assert srb([*given, *sizes, "--steps", "4", "--eval-every", "2", "--quiet"]) == 0
+    heads = [load_file(tmp_path / name / "head.safetensors") for name in ("api", "cli")]
+    assert all(torch.equal(heads[0][name], heads[1][name]) for name in heads[0])
+    results = api.evaluate(
+        f"probe:{tmp_path / 'api'}", "en-tones_clean", corpus={"en-tones": corpus}, limit=2, progress=False
+    )
+    assert results.json["configs"]["en-tones_clean"]["utterances"] == 2
+
+
+def test_an_ablation_trains_every_encoder_with_each_head_and_ranks_them(wav2vec2, corpus, tmp_path, capsys):
+    upstreams = ["fbank", f"hf:{wav2vec2}", f"random:{wav2vec2}"]
+    how = {**QUICK, "heads": ["linear", "small"], "hours": [0.005]}
+    ranks = api.ablate_probes(upstreams, {"en-tones": corpus}, tmp_path / "probes", progress=False, **how)
+    rows = ranks["settings"]
+    assert [(row["head"], row["hours"]) for row in rows] == [("linear", None), ("small", None), ("linear", 0.005)]
+    assert all(len(row["wer"]) == 3 for row in rows)
+    capsys.readouterr()
+    sizes = [
+        "--units",
+        "8",
+        "--lr",
+        "0.01",
+        "--batch-size",
+        "8",
+        "--no-spec-augment",
+        "--steps",
+        "4",
+        "--eval-every",
+        "2",
+    ]
+    given = ["--corpus", f"en-tones={corpus}", "--out", str(tmp_path / "probes"), "--head", "linear", "small"]
+    command = ["probe", "ablate", "--upstream", *upstreams, *given, "--hours", "0.005", *sizes, "--quiet", "--json"]
+    assert srb(command) == 0  # all are there already
+    assert json.loads(capsys.readouterr().out) == ranks
+    assert srb([*command, "--head", "linear", "linear"]) == 2
+    assert "each encoder, head and number of hours once" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -185,6 +185,30 @@ def test_ctc_in_any_batch_is_transformers_by_hand(tmp_path, utterances, kind: st
         assert recogniser.transcribe(utterances, RATE, "en") == [text.strip() for text in by_hand]
 
 
+def test_ctc_confidences_are_mean_probabilities_of_letters_with_times(tmp_path, utterances) -> None:
+    folder = ctc_folder(tmp_path, "Wav2Vec2", feat_extract_norm="layer", do_stable_layer_norm=True)
+    plain = open_model(f"hf:{folder}?device=cpu").transcribe(utterances, RATE, "en")
+    recogniser = open_model(f"hf:{folder}?device=cpu&confidence=true&batch_size=2")
+    texts = recogniser.transcribe(utterances, RATE, "en")
+    assert texts == plain
+    assert recogniser.options["confidence"] is True
+    clip, words = utterances[1], texts[1].details["word_confidences"]
+    assert [word for word, *_ in words] == texts[1].split()
+    times = [at for _, _, start, end in words for at in (start, end)]
+    assert times == sorted(times)
+    assert 0 <= times[0] < times[-1] <= len(clip) / RATE + 0.02
+    processor = transformers.Wav2Vec2Processor.from_pretrained(folder)
+    model = transformers.AutoModelForCTC.from_pretrained(folder).eval()
+    with torch.no_grad():
+        shares = model(**processor(clip, sampling_rate=RATE, return_tensors="pt")).logits[0].softmax(-1)
+    _, confidence, start, end = words[0]
+    frames = [shares[place] for place in range(round(start * RATE / 320), round(end * RATE / 320))]
+    spelled = [float(frame.max()) for frame in frames if int(frame.argmax()) != 0]  # 0 is the blank
+    assert confidence == pytest.approx(np.mean(spelled), abs=2e-4)
+    with pytest.raises(UserError, match="only CTC models tell their confidences"):
+        open_model(f"hf:{moonshine_folder(tmp_path / 'other')}?confidence=true")
+
+
 def test_ctc_windows_join_to_what_the_whole_clip_gives(tmp_path, human_speech) -> None:
     """With attention switched off in effect (no layers), a frame sees only its surroundings: windows must not show."""
     folder = ctc_folder(tmp_path, "Wav2Vec2", feat_extract_norm="layer", do_stable_layer_norm=True)

@@ -1,0 +1,89 @@
+"""Two talkers at once (`en_overlap_sev2`): every clip of a corpus together with another one of it, drawn for it.
+
+The second clip is another speaker's where the corpus names two speakers or more. Both are whole and begin together, so
+a row's text is what both said, the clip's own speaker first: `good morning <sc> is it you`. The row's parameters tell
+which clip the second is. The draw is from all clips of the corpus, whatever the limit of a build.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+
+from srb.builders.corpora.base import Audio, Utterance
+from srb.builders.perturb.overlap import overlap
+from srb.core.audio import Samples
+from srb.core.errors import UserError
+from srb.core.row_text import join_talkers, one_talker
+from srb.core.seeding import clip_rng
+
+
+@dataclass(frozen=True, slots=True)
+class OverlapAudio:
+    """A clip to which another one is added when it is loaded."""
+
+    first: Audio
+    second: Audio
+    second_id: str
+    second_speaker: str | None
+    sir_db: float
+
+    @property
+    def name(self) -> str:
+        return f"{self.first.name} + {self.second.name}"
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """What was drawn, for the row."""
+        return {"sir_db": self.sir_db, "second": self.second_id, "second_speaker": self.second_speaker}
+
+    def load(self) -> Samples:
+        return overlap(self.first.load(), self.second.load(), self.sir_db)
+
+
+def overlap_all(
+    utterances: Sequence[Utterance],
+    corpus: Sequence[Utterance],
+    stream: str,
+    severity: int,
+    sir_db: float,
+    seed: str = "",
+) -> Iterator[Utterance]:
+    """Each utterance with a second one of its corpus; `stream` is the scenario's, `seed` that of a private edition."""
+    pool = SecondTalkers(corpus)
+    for item in utterances:
+        second = pool.draw(item, clip_rng(item.corpus, item.id, stream, severity, seed))
+        mixed = OverlapAudio(item.audio, second.audio, second.id, second.speaker, sir_db)
+        known = None not in (item.text, second.text)
+        text = join_talkers(one_talker(item.text or ""), one_talker(second.text or "")) if known else None
+        yield replace(item, audio=mixed, text=text)
+
+
+class SecondTalkers:
+    """The clips of a corpus by speaker, so that one of another speaker is drawn in a step."""
+
+    def __init__(self, corpus: Sequence[Utterance]) -> None:
+        self.all = sorted(corpus, key=lambda item: item.id)
+        self.named = sorted((item for item in self.all if item.speaker), key=lambda item: (str(item.speaker), item.id))
+        self.blocks: dict[str, tuple[int, int]] = {}  # of each speaker: where the clips begin in `named`, and how many
+        start = 0
+        for speaker, items in groupby(self.named, key=lambda item: str(item.speaker)):
+            self.blocks[speaker] = start, (count := sum(1 for _ in items))
+            start += count
+        self.places = {item.id: place for place, item in enumerate(self.all)}
+
+    def draw(self, item: Utterance, rng: np.random.Generator) -> Utterance:
+        """Another clip than this one, and of another speaker if there is any that is named."""
+        if item.speaker and len(self.blocks) > 1:
+            clips, (start, count) = self.named, self.blocks[item.speaker]
+        else:
+            clips, (start, count) = self.all, (self.places[item.id], 1)
+        others = len(clips) - count
+        if not others:
+            raise UserError(f"overlap needs a second clip, and the corpus has only '{item.id}'")
+        place = int(rng.integers(others))
+        return clips[place if place < start else place + count]
