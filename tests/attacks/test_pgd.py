@@ -15,7 +15,6 @@ from tone_config import one_thread  # noqa: E402, F401
 from srb.attacks.clips import AttackBatch, AttackClip, Bound, batches, padded, snr_db, to_float  # noqa: E402
 from srb.attacks.differentiable.base import View  # noqa: E402
 from srb.attacks.differentiable.open_view import open_view  # noqa: E402
-from srb.attacks.gradient_loop import BestCandidates  # noqa: E402
 from srb.attacks.pgd import Pgd  # noqa: E402
 from srb.models.adapters.python import Function  # noqa: E402
 
@@ -178,73 +177,3 @@ def test_batches_are_of_like_length_and_of_one_length_where_padding_shows(clips)
     assert sorted(clip.id for batch in batches(clips, 3, True) for clip in batch) == [clip.id for clip in clips]
     assert all(len({len(clip.samples) for clip in batch}) == 1 for batch in batches(clips, 3, False))
     assert max(len(batch) for batch in batches(clips, 3, True)) == 3
-
-
-class Slope(View):
-    """A recogniser whose loss rises by the same slope everywhere: where PGD goes can be worked out by hand."""
-
-    def __init__(self, slope: list[float]) -> None:
-        self.slope = torch.tensor(slope)
-        self.visited: list[list[float]] = []  # where the gradient was asked for
-
-    def gradient(self, waves, batch):
-        self.visited += waves.tolist()
-        return waves @ self.slope, self.slope.expand_as(waves)
-
-    def transcribe(self, signals, language):
-        return ["a"] * len(signals)
-
-
-def visited(bound: Bound, towards: int, slope: list[float], samples: list[float], **options) -> np.ndarray:
-    """The perturbations from which PGD took its steps, one row a step; the last is where it ended."""
-    view, clip = Slope(slope), AttackClip("x", np.array(samples, np.float32), "a")
-    candidates = BestCandidates(view, [clip], bound, ["a"])
-    Pgd(bound, random_start=False, **options).search(view, [clip], ["a"], candidates, towards)
-    assert candidates.best[0] is not None
-    end = to_float(candidates.best[0][1])
-    return np.array([*view.visited, end]) - clip.samples
-
-
-LSB = 1 / 32768
-
-
-@pytest.mark.parametrize("towards", [1, -1])
-def test_l2_steps_are_four_tenths_of_the_radius_and_end_on_the_sphere(towards) -> None:
-    """The clip has norm 0.5, so at 20 dB the radius is 0.05; the slope has the direction (0.6, 0.8)."""
-    found = visited(Bound(snr_db=20), towards, [3.0, 4.0], [0.3, 0.4], steps=5)
-    expected = np.outer([0, 0.02, 0.04, 0.05, 0.05, 0.05], [0.6 * towards, 0.8 * towards])
-    assert np.allclose(found, expected, atol=2 * LSB)
-
-
-@pytest.mark.parametrize("towards", [1, -1])
-def test_linf_steps_go_to_the_corner_of_the_cube_and_stay(towards) -> None:
-    found = visited(Bound("linf", eps=0.01), towards, [3.0, -0.1, 0.0], [0.3, 0.4, 0.1], steps=5)
-    expected = np.outer([0, 0.004, 0.008, 0.01, 0.01, 0.01], [towards, -towards, 0])
-    assert np.allclose(found, expected, atol=2 * LSB)
-
-
-def test_a_clip_at_full_scale_is_held_in_the_range() -> None:
-    found = visited(Bound("linf", eps=0.1), 1, [1.0, 1.0], [0.95, -0.95], steps=4)
-    assert np.allclose(found[:, 0], [0, 0.04, 0.05, 0.05, 0.05 - LSB], atol=2 * LSB)
-    assert np.allclose(found[:, 1], [0, 0.04, 0.08, 0.1, 0.1], atol=2 * LSB)
-
-
-def test_projection_gives_the_nearest_point_of_the_ball() -> None:
-    delta, radii = torch.tensor([[3.0, 4.0], [0.3, 0.4]]), torch.tensor([1.0, 1.0])
-    assert torch.allclose(Bound(snr_db=0).project(delta, radii), torch.tensor([[0.6, 0.8], [0.3, 0.4]]))
-    cube = Bound("linf", eps=1.0)
-    assert torch.equal(cube.project(delta, radii), torch.tensor([[1.0, 1.0], [0.3, 0.4]]))
-    assert torch.equal(cube.project(-delta, radii), torch.tensor([[-1.0, -1.0], [-0.3, -0.4]]))
-
-
-def test_a_random_start_is_the_clips_own_draw_and_another_one_at_each_restart() -> None:
-    """Where the loss is flat, PGD stays where the clip's own stream put it, inside the range."""
-    bound, view = Bound(snr_db=0), Slope([0.0, 0.0, 0.0])
-    clip = AttackClip("x", np.array([0.9, -0.9, 0.1], np.float32), "a")
-    attack = Pgd(bound, 3, steps=1, restarts=2, seed="mine")
-    taken = attack.search(view, [clip], ["a"], BestCandidates(view, [clip], bound, ["a"]), towards=1)
-    assert taken == [2]
-    for visited, seed in zip(view.visited, ("mine", "mine1"), strict=True):
-        start = bound.draw(clip.samples, clip.rng("pgd", 3, seed))
-        assert np.allclose(visited, np.clip(clip.samples + start, -1, 1), atol=1e-6)
-        assert np.abs(start).max() > 0.01

@@ -1,0 +1,154 @@
+"""One row and the tables of many, from utterances made here: every field by hand, no build."""
+
+import io
+import json
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import soundfile
+
+from srb.builders.banks import Banks
+from srb.builders.corpora import Utterance
+from srb.builders.plan import job_named
+from srb.builders.rows import SCHEMA, make_row, make_tables, own_columns, schema_with, unencoded_row
+from srb.core.row_hashes import row_digest
+from srb.core.seeding import clip_rng
+
+SAMPLES = np.array([0.5, -0.25, 0, 1, -1], np.float32)
+
+
+class Spoken:
+    """The sound of synthetic speech, which knows its voice."""
+
+    name = "voice"
+    parameters = {"voice": "slt"}  # noqa: RUF012
+
+
+def utterance(clip_id: str = "c1", audio: object = None, **more: object) -> Utterance:
+    known = {"speaker": "s1", "gender": "female", "age": "30", "accent": "Scottish", "licence": "MIT"}
+    return Utterance(clip_id, audio, "good morning", "en", corpus="mine", **(known | more))  # type: ignore[arg-type]
+
+
+def test_every_field_of_a_clean_row():
+    columns = (("region", "north"), ("device", "phone"))
+    row = make_row(job_named("en-mine_clean"), utterance(columns=columns), SAMPLES, Banks())
+    stored, rate = soundfile.read(io.BytesIO(row["audio"].pop("bytes")), dtype="int16")
+    assert stored.tolist() == [16384, -8192, 0, 32767, -32768]
+    assert rate == 16_000
+    assert row == {
+        "id": "c1",
+        "audio": {"path": "c1.flac"},
+        "text": "good morning",
+        "language": "en",
+        "speaker": "s1",
+        "gender": "female",
+        "age": "30",
+        "accent": "Scottish",
+        "corpus": "mine",
+        "licence": "MIT",
+        "duration": 5 / 16_000,
+        "source": None,
+        "scenario": "clean",
+        "severity": 0,
+        "parameters": "{}",
+        "snr_db": None,
+        "clipped": 0,
+        "sha256": row_digest("c1", "good morning", stored),
+        "region": "north",
+        "device": "phone",
+    }
+
+
+def test_a_perturbed_row_says_what_was_done_and_draws_from_its_own_stream():
+    clip = np.random.default_rng(1).uniform(-0.1, 0.1, 1600).astype(np.float32)
+    row, pcm = unencoded_row(job_named("en-mine_gaussian_sev2"), utterance(), clip, Banks())
+    assert (row["scenario"], row["severity"], row["source"]) == ("gaussian", 2, "en-mine_clean")
+    assert json.loads(row["parameters"]) == {"snr_db": 20}
+    assert row["snr_db"] == pytest.approx(20, abs=0.01)
+    assert row["audio"] == {"bytes": b"", "path": "c1.flac"}
+    noise = clip_rng("mine", "c1", "gaussian", 2).standard_normal(1600, dtype=np.float32).astype(np.float64)
+    scale = np.sqrt((clip.astype(np.float64) ** 2).sum() / (noise**2).sum() / 100)
+    assert np.abs(pcm / 32768 - (clip + scale * noise)).max() < 1 / 32768
+    other, _ = unencoded_row(job_named("en-mine_gaussian_sev2"), utterance(), clip, Banks(), seed="private")
+    assert other["sha256"] != row["sha256"]
+
+
+def test_what_was_prepared_for_a_clip_is_used():
+    job = job_named("en-mine_pitch_up_sev1")
+    clip = np.sin(np.arange(3200) / 9).astype(np.float32) / 2
+    silence = job.scenario.prepare(np.zeros_like(clip))
+    _, pcm = unencoded_row(job, utterance(), clip, Banks())
+    _, of_silence = unencoded_row(job, utterance(), clip, Banks(), silence)
+    assert np.abs(pcm).max() > 1000
+    assert not of_silence.any()
+
+
+def test_a_recording_beyond_full_scale_is_clipped_and_counted():
+    row, pcm = unencoded_row(
+        job_named("en-mine_clean"), utterance(), np.array([2, -1.5, 1, -1, 0.5], np.float32), Banks()
+    )
+    assert row["clipped"] == 2
+    assert pcm.tolist() == [32767, -32768, 32767, -32768, 16384]
+
+
+def test_synthetic_speech_tells_its_voice_and_a_reject_set_has_no_transcript():
+    spoken = make_row(job_named("en-mine_clean"), utterance(audio=Spoken()), SAMPLES, Banks())
+    assert json.loads(spoken["parameters"]) == {"voice": "slt"}
+    silent, pcm = unencoded_row(job_named("en-mine_silence"), utterance(), SAMPLES, Banks())
+    assert silent["text"] == ""
+    assert silent["sha256"] == row_digest("c1", "", pcm)
+
+
+def test_the_schema_has_the_corpus_columns_last_and_tells_datasets_of_the_sound():
+    schema = schema_with(["region"])
+    assert schema.names == [*SCHEMA.names, "region"]
+    assert schema.field("audio").type == pa.struct([("bytes", pa.binary()), ("path", pa.string())])
+    kinds = {name: str(schema.field(name).type) for name in ("duration", "severity", "clipped", "region")}
+    assert kinds == {"duration": "double", "severity": "int32", "clipped": "int64", "region": "string"}
+    features = json.loads(schema.metadata[b"huggingface"])["info"]["features"]
+    assert features["audio"] == {"sampling_rate": 16_000, "_type": "Audio"}
+    assert features["severity"] == {"dtype": "int32", "_type": "Value"}
+    assert features["region"] == {"dtype": "string", "_type": "Value"}
+    assert list(features) == schema.names
+
+
+def test_the_columns_of_a_corpus_are_all_that_any_clip_has():
+    first, second = utterance(columns=(("b", "1"), ("a", "2"))), utterance(columns=(("a", "3"), ("c", "4")))
+    assert own_columns([first, second]) == ("b", "a", "c")
+    assert own_columns([utterance()]) == ()
+
+
+@pytest.mark.parametrize("count", [1, 25, 27])
+def test_tables_hold_the_rows_of_every_clip_in_order(count):
+    """25 clips are gathered at a time; a column that a clip lacks is null."""
+    jobs = [job_named("en-mine_gain_sev1"), job_named("en-mine_gain_sev2")]
+    clips = [
+        (utterance(f"c{n}", columns=(("region", f"r{n}"),) if n % 2 else ()), SAMPLES * np.float32(n / 32 / count))
+        for n in range(count)
+    ]
+    tables = make_tables(jobs, clips, Banks(), "secret", ["region"])
+    assert len(tables) == 2
+    for job, table in zip(jobs, tables, strict=True):
+        rows = [{"region": None} | make_row(job, *clip, Banks(), seed="secret") for clip in clips]
+        assert table.schema.equals(schema_with(["region"]), check_metadata=True)
+        assert table.to_pylist() == [{name: row[name] for name in table.schema.names} for row in rows]
+
+
+def test_tables_without_columns_and_with_a_secret():
+    jobs, clips = [job_named("en-mine_gaussian_sev4")], [(utterance(), np.full(400, 0.1, np.float32))]
+    (plain,), (secret,) = make_tables(jobs, clips, Banks()), make_tables(jobs, clips, Banks(), "secret")
+    assert plain.schema.equals(SCHEMA, check_metadata=True)
+    assert plain["sha256"].to_pylist() != secret["sha256"].to_pylist()
+    assert plain["sha256"][0].as_py() == make_row(jobs[0], *clips[0], Banks())["sha256"]
+
+
+def test_the_analysis_of_a_clip_is_made_once_for_all_severities(monkeypatch):
+    jobs = [job_named(f"en-mine_pitch_up_sev{level}") for level in (1, 2)]
+    asked = []
+    scenario = jobs[0].scenario
+    monkeypatch.setitem(
+        scenario.__dict__, "prepare", lambda samples, prepare=scenario.prepare: asked.append(1) or prepare(samples)
+    )
+    make_tables(jobs, [(utterance(), np.full(3200, 0.1, np.float32))], Banks())
+    assert asked == [1]
