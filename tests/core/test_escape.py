@@ -37,3 +37,4 @@ def test_markdown_shows_the_characters_and_takes_none_for_markup(text):
 
 def test_length_is_bounded():
     assert for_terminal("x" * 500, most=80) == "x" * 77 + "..."
+    assert for_terminal("short", most=80) == for_terminal("short", most=5) == "short"

@@ -6,7 +6,7 @@ import string
 
 import pytest
 
-from srb.core.secrets import entropy, has_secret
+from srb.core.secrets import entropy, has_secret, looks_random, mask_secrets, texts
 
 PUBLIC = [
     "hf:openai/whisper-large-v3-turbo?dtype=float16&revision=0123456789abcdef0123456789abcdef01234567",
@@ -40,3 +40,42 @@ def test_a_key_in_hexadecimal_is_found():
 def test_entropy_is_shannons():
     assert entropy("aabb") == 1.0
     assert entropy(string.ascii_lowercase) == pytest.approx(4.700439718)
+
+
+@pytest.mark.parametrize(
+    ("text", "masked"),
+    [
+        ("https://ann:pw@example.org/v1", "https://***@example.org/v1"),
+        ("curl -H 'Bearer abcdefgh'", "curl -H 'Bearer ***'"),
+        ("API_KEY=short run", "API_KEY=*** run"),
+        ('{"my_password": "x", "b": 1}', '{"my_password": "***", "b": 1}'),
+        ("https://h/v1?api_key=abc&model=m", "https://h/v1?api_key=***&model=m"),
+        ("prog --auth-token abc {}", "prog --auth-token *** {}"),
+        ("hf_abcdefghijkl", "***"),
+        ("id 6fa459ea-ee8a-3ca4-894e-db77e160355e.", "id ***."),
+        ("x a1B2c3D4e5F6g7H8i9J0 y", "x *** y"),
+        ("--api-key ***", "--api-key ***"),
+    ],
+)
+def test_a_secret_is_masked_and_what_stands_around_it_stays(text, masked):
+    assert mask_secrets(text) == masked
+
+
+@pytest.mark.parametrize(
+    ("word", "random"),
+    [
+        ("a1B2c3D4e5F6g7H8i9J0", True),
+        ("a1B2c3D4e5F6g7H8i9J", False),  # 19 characters
+        ("aBcDeFgHiJkLmNoPqRsT", False),  # no digit
+        ("1a1a1a1a1a1a1a1a1a1a1a1a", False),  # 1 bit a character
+        ("1a2b3c1a2b3c1a2b3c1a2b3c", False),  # 2.6 bits
+        ("1a2b3c4d5e6f1a2b3c4d5e6f", True),  # 3.6 bits
+        ("abcdefghijklmnopqrstuvwx1", False),  # one change of kind in 25 characters
+    ],
+)
+def test_what_looks_random_is_long_has_digits_and_changes_often(word, random):
+    assert looks_random(word) is random
+
+
+def test_every_text_of_a_json_value_is_looked_at():
+    assert list(texts({"a": ["x", {"b": "y", "c": 3}], "d": None, "e": "z"})) == ["x", "y", "z"]

@@ -1,0 +1,228 @@
+"""The parts of `srb verify`, each by itself: what is close enough, what differs, which files and configs are there."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from srb.core.row_hashes import transcripts_digest
+from srb.push import submission
+from srb.push.evidence import Evidence
+from srb.push.expected_rows import Expected, people_digest
+from srb.push.streamed_lines import StreamedLines
+from srb.push.untrusted_json import Refused
+from srb.push.verify import (
+    Verdict,
+    _check_coverage,
+    _check_files,
+    _check_predictions,
+    _check_run,
+    _entry,
+    _unpacked,
+    close,
+    differences,
+)
+
+
+@pytest.mark.parametrize(
+    ("value", "expected", "tolerance", "is_close"),
+    [
+        (1.0, 1.1, 0.1000001, True),
+        (1.1, 1.0, 0.09, False),
+        (1, 1.0, 0, True),
+        (True, 1, 0.5, False),
+        (1, True, 0.5, False),
+        (True, True, 0, True),
+        ("1", 1, 5, False),
+        (None, None, 0, True),
+        (None, 0, 5, False),
+        ([1, 2], [1, 2.05], 0.1, True),
+        ([1, 2], [1, 2, 3], 9, False),
+        ([1, 2], [1, 9], 1, False),
+        ({"a": 1}, {"a": 1.05}, 0.1, True),
+        ({"a": 1}, {"b": 1}, 9, False),
+        ({"a": 1, "b": 2}, {"a": 1, "b": 9}, 1, False),
+        ("a", "a", 0, True),
+        ("a", "b", 0, False),
+    ],
+)
+def test_close_is_equal_but_for_rounding(value, expected, tolerance, is_close):
+    assert close(value, expected, tolerance) is is_close
+
+
+def test_every_line_that_differs_is_said_by_its_place():
+    claimed = {"a": {"value": 1.0, "interval": [1.0, 2.0]}, "b": "x", "mine": 3, "software": 1, "e": {"wer_lenient": 2}}
+    recomputed = {"a": {"value": 1.0001, "interval": [1.0015, 2.0]}, "b": "y", "c": 4, "software": 2, "e": {}}
+    assert differences(claimed, recomputed, skip=("software",)) == [
+        "b says x, the predictions give y",
+        "c says nothing, the predictions give 4",
+        "e.wer_lenient says 2, the predictions give nothing",
+        "mine says 3, the predictions give nothing",
+    ]
+    assert differences({"a": {"value": 1.0}}, {"a": {"value": 1.0002}}) == [
+        "a.value says 1.0, the predictions give 1.0002"
+    ]
+    assert differences({"a": {"interval": [1.0]}}, {"a": {"interval": [1.0021]}}) == [
+        "a.interval says [1.0], the predictions give [1.0021]"
+    ]
+
+
+def test_what_older_results_do_not_have_is_no_difference():
+    assert differences({}, {"wer_lenient": 1, "confidence": 2}) == []
+    assert differences({"confidence": 3}, {"confidence": 2}) == ["confidence says 3, the predictions give 2"]
+
+
+def test_a_verdict_keeps_fifty_reasons_and_accepts_without_any():
+    verdict = Verdict()
+    assert verdict.accepted
+    for number in range(60):
+        verdict.refuse(str(number))
+    assert not verdict.accepted
+    assert verdict.reasons == [str(number) for number in range(50)]
+
+
+def listed(folder):
+    return {path.name: submission.file_facts(path) for path in folder.iterdir() if path.name != "submission.json"}
+
+
+def test_listed_files_are_those_of_the_folder(tmp_path):
+    for name in ("submission.json", "run.json", "en_clean.jsonl"):
+        (tmp_path / name).write_text(name)
+    _check_files(listed(tmp_path), tmp_path)
+    cases = {
+        "'files' must be an object": [],
+        r"'\.\./x' leads out of the folder": listed(tmp_path) | {"../x": {}},
+        r"'a\\b' leads out": listed(tmp_path) | {"a\\b": {}},
+        r"'\.' leads out": listed(tmp_path) | {".": {}},
+        r"'\.\.' leads out": listed(tmp_path) | {"..": {}},
+        "'more' is listed but not there": listed(tmp_path) | {"more": {}},
+        "'run.json' is not listed in 'files'": {"en_clean.jsonl": listed(tmp_path)["en_clean.jsonl"]},
+        "run.json does not have the sha256 and size": listed(tmp_path) | {"run.json": {"sha256": "0", "size": 8}},
+    }
+    for why, files in cases.items():
+        with pytest.raises(Refused, match=why):
+            _check_files(files, tmp_path)
+
+
+LINES = [
+    {
+        "audio_filepath": f"en_clean/c{n}.flac", "id": f"c{n}", "text": text, "pred_text": text, "duration": 2.0,
+        "time": 0.5, "speaker": "s", "gender": None, "age": None, "accent": None, "language": "en",
+    }
+    for n, text in enumerate(["good morning", "good night"])
+]  # fmt: skip
+EXPECTED = Expected(
+    benchmark_version="1",
+    content_sha256="c" * 64,
+    rows=2,
+    rows_sha256=transcripts_digest((line["id"], line["text"]) for line in LINES),
+    people_sha256=people_digest(LINES),
+    language="en",
+    corpus="librispeech",
+    scenario="clean",
+    severity=0,
+    category="clean",
+    source=None,
+)
+
+
+def test_a_submission_has_every_config_of_its_languages_and_no_other():
+    spanish = replace(EXPECTED, language="es")
+    benchmark = {"en_clean": EXPECTED, "en_noise_sev1": EXPECTED, "es_clean": spanish}
+    verdict = Verdict()
+    _check_coverage(verdict, ["en_clean", "en_noise_sev1"], benchmark)
+    assert verdict.accepted
+    _check_coverage(verdict, ["en_clean", "fr_clean"], benchmark)
+    assert verdict.reasons == [
+        "fr_clean.jsonl: the benchmark has no config of that name",
+        "en_noise_sev1: missing; a submission has every config of its languages",
+    ]
+
+
+def check(folder, lines, expected=EXPECTED):
+    (folder / "en_clean.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return _check_predictions(folder, "en_clean", expected, Evidence(), StreamedLines({}))
+
+
+def test_predictions_of_the_benchmark_give_their_entry_of_run_json(tmp_path):
+    entry = check(tmp_path, LINES)
+    assert entry == _entry(tmp_path / "en_clean.jsonl", LINES, EXPECTED)
+    assert (entry["rows"], entry["of"], entry["audio_s"], entry["seconds"], entry["failed"]) == (2, 2, 4.0, 1.0, 0)
+    assert (entry["rows_sha256"], entry["content_sha256"]) == (EXPECTED.rows_sha256, "c" * 64)
+    assert "suite" not in entry
+    assert "scenario_version" not in entry
+    part = replace(EXPECTED, suite="lite-1", of=5, of_sha256="whole", scenario_version="2")
+    of_suite = _entry(tmp_path / "en_clean.jsonl", LINES, part)
+    assert (of_suite["suite"], of_suite["of"], of_suite["rows_sha256"]) == ("lite-1", 5, "whole")
+    assert of_suite["scenario_version"] == "2"
+
+
+def changed(number=1, **change):
+    return [line | change if index == number else line for index, line in enumerate(LINES)]
+
+
+@pytest.mark.parametrize(
+    ("lines", "why"),
+    [
+        (changed(id="c0", audio_filepath="en_clean/c0.flac"), "line 2: the id 'c0' occurs twice"),
+        (changed(audio_filepath="en_noise/c1.flac"), "line 2: 'audio_filepath' is 'en_noise/c1.flac', of another"),
+        (changed(pred_text=None), "line 2: a clip has either a transcript or an 'error'"),
+        (changed(error="broken"), "line 2: a clip has either a transcript or an 'error'"),
+        (changed(time=0), "line 2: recognised in no time at all"),
+        ([*LINES, LINES[0] | {"id": "c2", "audio_filepath": "en_clean/c2.flac"}], r"more lines than .* clips \(2\)"),
+        (LINES[:1], "1 lines, but the config has 2 clips"),
+        (changed(text="good day"), "ids or references are not those of the benchmark"),
+        (LINES[::-1], "ids or references are not those of the benchmark, or not in its order"),
+        (changed(speaker="t"), "durations or speakers are not those of the benchmark"),
+        ([line | {"time": 0.00005} for line in LINES], "recognised 40000 times faster than it is spoken"),
+    ],
+)
+def test_predictions_that_cannot_be_are_refused(tmp_path, lines, why):
+    with pytest.raises(Refused, match=why):
+        check(tmp_path, lines)
+
+
+def test_twenty_thousand_times_as_fast_is_the_limit_and_failed_clips_take_no_time(tmp_path):
+    check(tmp_path, [line | {"time": 0.0001} for line in LINES])
+    check(tmp_path, changed(pred_text=None, error="broken", time=0))
+    silent = [line | {"duration": 0, "time": 0} for line in LINES]
+    check(tmp_path, silent, replace(EXPECTED, people_sha256=people_digest(silent)))
+
+
+def test_run_json_says_what_the_predictions_give(tmp_path):
+    entries = {"en_clean": check(tmp_path, LINES)}
+    verdict = Verdict()
+    _check_run(verdict, {"configs": {"en_clean": dict(entries["en_clean"])}}, entries)
+    _check_run(verdict, {"configs": {"en_clean": entries["en_clean"] | {"seconds": 1.000001}}}, entries)
+    assert verdict.accepted
+    for configs in (None, {}, {"en_clean": {}, "more": {}}):
+        verdict = Verdict()
+        _check_run(verdict, {"configs": configs}, entries)
+        assert verdict.reasons == ["run.json: 'configs' are not those that the submission has predictions of"]
+    verdict = Verdict()
+    wrong = entries["en_clean"] | {"seconds": 9.0, "content_sha256": "d" * 64, "scenario_version": "2"}
+    _check_run(verdict, {"configs": {"en_clean": wrong}}, entries)
+    assert sorted(verdict.reasons) == [
+        f"run.json: en_clean.content_sha256 says {'d' * 64}, this benchmark has {'c' * 64}",
+        "run.json: en_clean.scenario_version says 2, this benchmark has 1",
+        "run.json: en_clean.seconds says 9.0, it is 1.0",
+    ]
+    verdict = Verdict()
+    _check_run(verdict, {"configs": {"en_clean": 3}}, entries)
+    assert "run.json: en_clean.rows says nothing, it is 2" in verdict.reasons
+
+
+def test_the_content_of_a_suites_config_need_not_be_known(tmp_path):
+    part = replace(EXPECTED, suite="lite-1", of=5)
+    entries = {"en_clean": check(tmp_path, LINES, part)}
+    for content, accepted in ((None, True), ("d" * 64, False)):
+        verdict = Verdict()
+        _check_run(verdict, {"configs": {"en_clean": entries["en_clean"] | {"content_sha256": content}}}, entries)
+        assert verdict.accepted is accepted
+
+
+def test_a_folder_without_parquet_is_read_as_it_is(tmp_path):
+    (tmp_path / "en_clean.jsonl").touch()
+    verdict = Verdict()
+    assert _unpacked(verdict, tmp_path, ["en_clean"], {"en_clean": EXPECTED}) == tmp_path
+    assert verdict.scratch is None
