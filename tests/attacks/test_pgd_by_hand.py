@@ -147,6 +147,21 @@ def test_an_untargeted_attack_goes_away_from_the_transcript_and_keeps_the_worst_
     assert (facts["prediction_before"], facts["prediction_after"]) == ("a", "b")
     assert (facts["wer_before"], facts["wer_after"], facts["steps"]) == (0, 1, 6)
     assert np.allclose(to_float(attacked.pcm) - CLIP.samples, [0.01, 0], atol=2 * LSB)
+    assert np.allclose(np.array(view.visited[:2]) - CLIP.samples, [[0, 0], [0.004, 0]], atol=1e-6)
+
+
+def test_the_worst_candidate_is_kept_even_if_the_clip_recovers():
+    class Recovering(Listener):
+        """It is wrong only on the way."""
+
+        def transcribe(self, signals, language):
+            self.asked.append(len(signals))
+            return ["b" if 0.002 < s[0] - 0.25 < 0.006 else "a" for s in signals]
+
+    attack = Pgd(Bound("linf", eps=0.01), steps=3, transcribe_every=1, random_start=False)
+    (attacked,) = attack.run(Recovering([1.0, 0.0]), [CLIP])
+    assert attacked.facts["prediction_after"] == "b"
+    assert np.allclose(to_float(attacked.pcm) - CLIP.samples, [0.004, 0], atol=2 * LSB)
 
 
 def test_a_targeted_attack_goes_towards_the_target_and_stops_when_it_is_written():
@@ -158,6 +173,7 @@ def test_a_targeted_attack_goes_towards_the_target_and_stops_when_it_is_written(
     assert attacked.facts["prediction_after"] == "c"
     assert attacked.facts["steps"] == 2
     assert attacked.facts["success"] == 1
+    assert np.allclose(np.array(view.visited[:2]) - CLIP.samples, [[0, 0], [-0.004, 0]], atol=1e-6)
     assert (to_float(attacked.pcm) - CLIP.samples)[0] < 0
 
 
