@@ -66,6 +66,8 @@ def _rerun(args: argparse.Namespace, folder: str, written: str | None) -> bool:
         f"rerun {verdict}: {again.same} of {again.clips} clips give the same words, {again.difference:.1f} points of "
         f"WER apart (seed {again.seed})"
     )
+    if again.shown is not None:
+        print(f"  {again.shown} of these showed them after the same audio; the calls took {again.slower} times as long")
     if written:
         add_rerun(Path(written), {**again.to_json(), "agrees": again.agrees})
     return again.agrees

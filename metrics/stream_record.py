@@ -14,7 +14,8 @@ from itertools import pairwise
 from typing import Any
 
 CHUNK_MS, SHORTEST_MS, LONGEST_MS = 100, 20, 500
-MOST_EVENTS = 20_000  # of one clip: a recogniser that sends more is broken
+MOST_EVENTS = 20_000  # of a short clip: a recogniser that sends more is broken
+MOST_EVENTS_PER_S = 1000 / SHORTEST_MS  # of a long one
 MOST_CHARACTERS = 20_000  # of one event
 MOST_SPEED = 1_000_000.0
 KINDS = ("partial", "final", "endpoint")
@@ -44,6 +45,15 @@ class Calls:
     @property
     def busy_s(self) -> float:
         return sum(self.took_s)
+
+
+def most_events(duration_s: float) -> int:
+    """How many events a clip may have: one for each of the shortest chunks, and many for a clip of any length.
+
+    >>> most_events(1.0), most_events(7200.0)
+    (20000, 360000)
+    """
+    return max(MOST_EVENTS, round(MOST_EVENTS_PER_S * duration_s))
 
 
 def arrivals(samples: int, rate: int, chunk_ms: int) -> list[float]:
@@ -130,8 +140,9 @@ def _check_calls(stream: Mapping[str, Any], duration_s: float) -> None:
 
 def _check_events(stream: Mapping[str, Any], calls: Calls) -> None:
     events = stream["events"]
-    if not isinstance(events, list) or len(events) > MOST_EVENTS:
-        raise ValueError(f"'events' of 'stream' must be a list of at most {MOST_EVENTS}")
+    most = most_events(calls.arrived_s[-1])
+    if not isinstance(events, list) or len(events) > most:
+        raise ValueError(f"'events' of 'stream' must be a list of at most {most}")
     for event in events:
         if not isinstance(event, list) or len(event) != 4 or not _number(event[0]) or not _number(event[1]):
             raise ValueError("an event of 'stream' must be [time_s, sent_s, text, kind]")
@@ -158,7 +169,7 @@ def check_words(words: Any, duration_s: float) -> None:
     """Raise a ValueError if the word times of a line are not [text, start_s, end_s] in the clip's own order."""
     if words is None:
         return
-    if not isinstance(words, list) or len(words) > MOST_EVENTS:
+    if not isinstance(words, list) or len(words) > most_events(duration_s):
         raise ValueError("'words' must be a list or null")
     latest = 0.0
     for word in words:

@@ -31,10 +31,11 @@ from srb.core.folder_lock import locked
 from srb.core.secrets import mask_secrets
 from srb.models.interface import Clip, Described, Recogniser, SomeFailed, Spec, Transcript
 from srb.models.pipe_worker import read_message, write_message
+from srb.models.streaming.session import Event, Word
 
 # What the adapters themselves use, in the versions that are used here
 BASE = ("numpy", "soundfile", "soxr", "httpx", "filelock")
-ROOMS = ("core", "models")
+ROOMS = ("core", "metrics", "models")
 LAST_LINES = 20  # of what the process writes to stderr are kept for the error message
 
 
@@ -126,6 +127,38 @@ class PipedRecogniser(Described):
         self.process.stdout.close()
 
 
+@dataclass
+class PipedLiveRecogniser(PipedRecogniser):
+    """One that can be used live: the pipe is a part of what it takes, about a millisecond a chunk."""
+
+    def stream(self, rate: int, language: str | None) -> PipedSession:
+        return PipedSession(self, rate, language)
+
+
+class PipedSession:
+    """A session of the other process; it has one at a time."""
+
+    def __init__(self, recogniser: PipedRecogniser, rate: int, language: str | None) -> None:
+        self.recogniser = recogniser
+        self._ask({"session": "open", "rate": rate, "language": language})
+
+    def accept(self, chunk: Clip) -> list[Event]:
+        return self._ask({"session": "accept"}, [np.ascontiguousarray(chunk, dtype="<f4").tobytes()])
+
+    def finish(self) -> list[Event]:
+        return self._ask({"session": "finish"})
+
+    def close(self) -> None:
+        self._ask({"session": "close"})
+
+    def _ask(self, question: dict[str, Any], blocks: list[bytes] | None = None) -> list[Event]:
+        answer = ask(self.recogniser.process, question, blocks or [], self.recogniser.stderr)
+        return [
+            Event(text, final, tuple(Word(*word) for word in words), endpoint)
+            for text, final, words, endpoint in answer["events"]
+        ]
+
+
 def _outcome(item: dict[str, Any]) -> str | Exception:
     if "error" in item:
         return RuntimeError(item["error"])
@@ -164,7 +197,8 @@ def open_in_environment(spec: Spec, requirements: Sequence[str], **defaults: Any
     threading.Thread(target=_collect, args=(process.stderr, stderr), daemon=True).start()
     given = {key: value for key, value in defaults.items() if value is not None}
     about = ask(process, {"spec": str(spec), "defaults": given}, [], stderr)
-    return PipedRecogniser(
+    kind = PipedLiveRecogniser if about["streams"] else PipedRecogniser
+    return kind(
         name=about["name"],
         revision=about["revision"],
         options={**about["options"], "environment": sorted(requirements)},

@@ -1,7 +1,7 @@
 """The other end of the pipe: opens a recogniser in this process and answers for it. Run by `srb.models.environments`.
 
 A message is four bytes of length, that much JSON, and the blocks of bytes whose sizes the JSON lists. The first
-question names the recogniser; every further one is a batch of clips.
+question names the recogniser; every further one is a batch of clips, or a step of a live stream.
 """
 
 from __future__ import annotations
@@ -10,8 +10,10 @@ import json
 import os
 import struct
 import sys
+from collections.abc import Callable
 from typing import Any, BinaryIO
 
+Work = Callable[[Any, dict[str, Any], list[Any]], dict[str, Any]]
 LONGEST_HEADER = 1 << 26  # a corrupt length must not ask for gigabytes
 
 
@@ -46,12 +48,14 @@ def main() -> None:
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     questions = sys.stdin.buffer
+    live = LiveStream()
     try:
         question, _ = read_message(questions)
         recogniser = _open(question, answers)
         while recogniser is not None:
             question, blocks = read_message(questions)
-            write_message(answers, _transcribed(recogniser, question, blocks))
+            work = live.step if "session" in question else _transcribed
+            write_message(answers, _answered(work, recogniser, question, blocks))
     except EOFError:
         pass
 
@@ -66,26 +70,56 @@ def _open(question: dict[str, Any], answers: BinaryIO) -> Any:
         write_message(answers, {"mistake": str(mistake)})
         return None
     about = {name: getattr(recogniser, name) for name in ("name", "revision", "options", "batch_size")}
-    write_message(answers, {**about, "versions": _versions()})
+    streams = hasattr(recogniser, "stream") and not getattr(recogniser, "needs_realtime", False)
+    write_message(answers, {**about, "versions": _versions(), "streams": streams})
     return recogniser
 
 
-def _transcribed(recogniser: Any, question: dict[str, Any], blocks: list[bytes]) -> dict[str, Any]:
+def _answered(work: Work, recogniser: Any, question: dict[str, Any], blocks: list[bytes]) -> dict[str, Any]:
     import numpy as np
 
     from srb.core.errors import UserError
-    from srb.models.interface import SomeFailed
 
-    clips = [np.frombuffer(block, "<f4").copy() for block in blocks]
     try:
-        outcomes: list[Any] = recogniser.transcribe(clips, question["rate"], question["language"])
+        return work(recogniser, question, [np.frombuffer(block, "<f4").copy() for block in blocks])
     except UserError as mistake:
         return {"mistake": str(mistake)}
-    except SomeFailed as failed:
-        outcomes = failed.outcomes
     except Exception as error:
         return {"failure": f"{type(error).__name__}: {error}"}
+
+
+def _transcribed(recogniser: Any, question: dict[str, Any], clips: list[Any]) -> dict[str, Any]:
+    from srb.models.interface import SomeFailed
+
+    try:
+        outcomes: list[Any] = recogniser.transcribe(clips, question["rate"], question["language"])
+    except SomeFailed as failed:
+        outcomes = failed.outcomes
     return {"outcomes": [_sent(outcome) for outcome in outcomes]}
+
+
+class LiveStream:
+    """The stream that is under way, if any."""
+
+    session: Any = None
+
+    def step(self, recogniser: Any, question: dict[str, Any], clips: list[Any]) -> dict[str, Any]:
+        """Open a session, feed it, or end it."""
+        events: Any = ()
+        if question["session"] == "open":
+            self.session = recogniser.stream(question["rate"], question["language"])
+        elif question["session"] == "accept":
+            events = self.session.accept(clips[0])
+        elif question["session"] == "finish":
+            events = self.session.finish()
+        elif close := getattr(self.session, "close", None):
+            close()
+        return {"events": [_event(event) for event in events]}
+
+
+def _event(event: Any) -> list[Any]:
+    words = [[word.text, word.start_s, word.end_s] for word in event.words]
+    return [event.text, event.final, words, event.endpoint]
 
 
 def _sent(outcome: Any) -> dict[str, Any]:

@@ -71,11 +71,20 @@ def _at(*path: str | int) -> Callable[[Any], str]:
     return lambda answer: text_at(answer, path)
 
 
+# The largest region of a language, where it is not written as the language is (de-DE)
+REGIONS = {
+    "ar": "ar-EG", "bn": "bn-IN", "ca": "ca-ES", "cs": "cs-CZ", "cy": "cy-GB", "da": "da-DK", "el": "el-GR",
+    "en": "en-US", "et": "et-EE", "eu": "eu-ES", "fa": "fa-IR", "ga": "ga-IE", "gl": "gl-ES", "he": "he-IL",
+    "hi": "hi-IN", "hy": "hy-AM", "ja": "ja-JP", "ka": "ka-GE", "kk": "kk-KZ", "ko": "ko-KR", "ms": "ms-MY",
+    "nb": "nb-NO", "pt": "pt-BR", "sl": "sl-SI", "sq": "sq-AL", "sr": "sr-RS", "sv": "sv-SE", "sw": "sw-KE",
+    "ta": "ta-IN", "te": "te-IN", "uk": "uk-UA", "ur": "ur-IN", "vi": "vi-VN", "zh": "zh-CN", "no": "nb-NO",
+}  # fmt: skip
+
+
 def _locale(language: str | None) -> str:
     """Google and Azure want a region with the language; where the data has none, the largest one."""
-    regions = {"en": "en-US", "pt": "pt-BR", "zh": "zh-CN", "ja": "ja-JP", "ko": "ko-KR", "sv": "sv-SE", "da": "da-DK"}
     code = language or "en"
-    return code if "-" in code else regions.get(code, f"{code}-{code.upper()}")
+    return code if "-" in code else REGIONS.get(code, f"{code}-{code.upper()}")
 
 
 def openai_form(upload: Upload) -> ServerRequest:
@@ -122,14 +131,25 @@ def _azure(upload: Upload) -> ServerRequest:
     )
 
 
+def _azure_text(answer: Any) -> str:
+    phrases = answer.get("combinedPhrases") if isinstance(answer, dict) else None
+    return "" if phrases == [] else text_at(answer, ("combinedPhrases", 0, "text"))  # silence has none
+
+
 def _assemblyai_upload(upload: Upload) -> ServerRequest:
     headers = {"Authorization": upload.key, "Content-Type": "application/octet-stream"}
     return ServerRequest("POST", f"{upload.url}/upload", headers=headers, content=upload.wav)
 
 
 def _assemblyai(upload: Upload) -> ServerRequest:
-    body = _given(audio_url="{before}", speech_model=upload.model, language_code=upload.language)
+    """`speech_models` are tried in order: the first one knows six languages."""
+    body = {**_given(audio_url="{before}", language_code=upload.language), "speech_models": upload.model.split(",")}
     return ServerRequest("POST", f"{upload.url}/transcript", headers={"Authorization": upload.key}, json=body)
+
+
+def _assemblyai_text(answer: Any) -> str:
+    silent = isinstance(answer, dict) and answer.get("text", "") is None
+    return "" if silent else text_at(answer, ("text",))
 
 
 def _assemblyai_job(upload: Upload, job: str) -> ServerRequest:
@@ -173,29 +193,30 @@ VENDORS: dict[str, Vendor] = {
         "https://api.groq.com/openai/v1", "GROQ_API_KEY", "whisper-large-v3", 0.00185, openai_form, _at("text")
     ),
     "mistral": Vendor(
-        "https://api.mistral.ai/v1", "MISTRAL_API_KEY", "voxtral-mini-latest", 0.002, openai_form, _at("text")
+        "https://api.mistral.ai/v1", "MISTRAL_API_KEY", "voxtral-mini-latest", 0.0035, openai_form, _at("text")
     ),
     "deepgram": Vendor(
-        "https://api.deepgram.com/v1", "DEEPGRAM_API_KEY", "nova-3", 0.0043, _deepgram,
+        "https://api.deepgram.com/v1", "DEEPGRAM_API_KEY", "nova-3", 0.0077, _deepgram,
         _at("results", "channels", 0, "alternatives", 0, "transcript"),
     ),
     "elevenlabs": Vendor(
-        "https://api.elevenlabs.io/v1", "ELEVENLABS_API_KEY", "scribe_v1", 0.0067, _elevenlabs, _at("text")
+        "https://api.elevenlabs.io/v1", "ELEVENLABS_API_KEY", "scribe_v2", 0.0067, _elevenlabs, _at("text")
     ),
     "google": Vendor(
-        "https://speech.googleapis.com/v1", "GOOGLE_API_KEY", "latest_long", 0.016, _google, _google_text,
+        "https://speech.googleapis.com/v1", "GOOGLE_API_KEY", "latest_long", 0.024, _google, _google_text,
         longest_s=60.0,
     ),
     "azure": Vendor(
         "https://{region}.api.cognitive.microsoft.com", "AZURE_SPEECH_KEY", "fast", 0.006, _azure,
-        _at("combinedPhrases", 0, "text"),
+        _azure_text,
     ),
     "assemblyai": Vendor(
-        "https://api.assemblyai.com/v2", "ASSEMBLYAI_API_KEY", "universal", 0.0045, _assemblyai, _at("text"),
+        "https://api.assemblyai.com/v2", "ASSEMBLYAI_API_KEY", "universal-3-pro,universal-2", 0.0035, _assemblyai,
+        _assemblyai_text,
         before=_assemblyai_upload, job=VendorJob(("id",), _assemblyai_job, ("status",), "completed", "error"),
     ),
     "speechmatics": Vendor(
-        "https://asr.api.speechmatics.com/v2", "SPEECHMATICS_API_KEY", "enhanced", 0.0067, _speechmatics,
+        "https://eu1.asr.api.speechmatics.com/v2", "SPEECHMATICS_API_KEY", "enhanced", 0.0067, _speechmatics,
         _speechmatics_text,
         job=VendorJob(("id",), _speechmatics_job, ("job", "status"), "done", "rejected", _speechmatics_result),
     ),

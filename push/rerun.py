@@ -1,7 +1,9 @@
 """Transcribe a sample of a submission again: does the model that is named give the predictions that were sent?
 
 The clips are drawn with a fresh seed that nobody knew before, and which is recorded with the result. Another machine or
-library version may change a word here and there, so the two transcripts are compared by their word error rate.
+library version may change a word here and there, so the two transcripts are compared by their word error rate. A
+submission that was used live is streamed again in the same chunks: on the virtual clock a recogniser shows the same
+words after the same audio on every machine, only not as quickly.
 """
 
 from __future__ import annotations
@@ -16,10 +18,14 @@ from typing import Any
 
 from srb.core.errors import UserError
 from srb.metrics.scoring import align
+from srb.models.interface import Recogniser
+from srb.models.transcriber import Transcriber, Transcription
 from srb.push import parquet_predictions
 
 MOST_DIFFERENCE = 5.0  # points of WER between the sent and the new transcripts
+LEAST_SHOWN = 0.5  # of the clips with the same words: those in which they were shown after the same audio
 Json = dict[str, Any]
+Key = tuple[str, str]  # a config and a clip
 
 
 @dataclass(frozen=True)
@@ -32,9 +38,13 @@ class Rerun:
     clips: int
     same: int
     difference: float
+    shown: int | None = None  # of a stream: clips with the same words, shown after the same audio
+    slower: float | None = None  # of a stream: the time of the calls now over that which was sent
 
     @property
     def agrees(self) -> bool:
+        if self.shown is not None and self.shown < LEAST_SHOWN * self.same:
+            return False
         return self.difference <= MOST_DIFFERENCE
 
     def to_json(self) -> Json:
@@ -53,19 +63,48 @@ def rerun(folder: str | Path, data: str | Path, spec: str, sample: int, seed: in
     sent = {(config, line["id"]): line for config in _configs(folder) for line in _lines(folder, config)}
     seed = secrets.randbits(63) if seed is None else seed
     chosen = random.Random(seed).sample(sorted(sent), min(sample, len(sent)))
+    streams = {key: sent[key]["stream"] for key in chosen if sent[key].get("stream")}
     claimed = json.loads((folder / "run.json").read_text("utf-8")).get("revision")
     model = open_model(spec)
     try:
         if claimed and model.revision != claimed:
             raise UserError(f"{spec} is at revision {model.revision}, the submission was made with {claimed}")
-        again = dict(_transcribe(place, model, chosen))
+        again = dict(_transcribe(place, _as_sent(model, streams), chosen))
         revision = model.revision
     finally:
         model.close()
     before = [sent[key]["pred_text"] or "" for key in chosen]
-    after = [again[key] or "" for key in chosen]
+    after = [again[key].text or "" for key in chosen]
     counts = align(before, after)
-    return Rerun(spec, revision, seed, len(chosen), int((counts.errors == 0).sum()), round(counts.rate, 2))
+    same = {key for key, errors in zip(chosen, counts.errors, strict=True) if errors == 0}
+    live = _live(streams, {key: outcome.details.get("stream") for key, outcome in again.items()}, same)
+    return Rerun(spec, revision, seed, len(chosen), len(same), round(counts.rate, 2), *live)
+
+
+def _as_sent(model: Recogniser, streams: dict[Key, Json]) -> Recogniser:
+    """The model as the submission used it: on whole clips, or live in chunks of the same length."""
+    if not streams:
+        return model
+    from srb.models.streaming.replay import Pace
+    from srb.models.streaming.streamed import streamed
+
+    first = next(iter(streams.values()))
+    return streamed(model, Pace(first["chunk_ms"], realtime=first["realtime"]))
+
+
+def _live(sent: dict[Key, Json], now: dict[Key, Json | None], same: set[Key]) -> tuple[int | None, float | None]:
+    """How many of the clips with the same words showed them after the same audio, and how the times compare."""
+    pairs = [(key, sent[key], again) for key in sent if (again := now[key])]
+    if not pairs or pairs[0][1]["realtime"]:  # a server shows its words when it likes
+        return None, None
+    shown = sum(key in same and _shown(before) == _shown(after) for key, before, after in pairs)
+    before_ms, after_ms = (sum(sum(pair[side]["took_ms"]) for pair in pairs) for side in (1, 2))
+    return shown, round(after_ms / before_ms, 2) if before_ms else None
+
+
+def _shown(stream: Json) -> list[list[Any]]:
+    """What was shown, and after how much of the audio."""
+    return [event[1:] for event in stream["events"]]
 
 
 def _configs(folder: Path) -> list[str]:
@@ -78,9 +117,8 @@ def _lines(folder: Path, config: str) -> Iterator[Json]:
     yield from map(json.loads, lines)
 
 
-def _transcribe(place: Any, model: Any, chosen: list[tuple[str, str]]) -> Iterator[tuple[tuple[str, str], str | None]]:
+def _transcribe(place: Any, model: Recogniser, chosen: list[Key]) -> Iterator[tuple[Key, Transcription]]:
     from srb.models.batches import read_batches
-    from srb.models.transcriber import Transcriber
 
     transcriber = Transcriber(model)
     for name in sorted({config for config, _ in chosen}):
@@ -88,4 +126,4 @@ def _transcribe(place: Any, model: Any, chosen: list[tuple[str, str]]) -> Iterat
         wanted = {row.position for row in config.rows if (name, row.id) in chosen}
         for batch in read_batches(config, wanted, model.batch_size, None):
             for row, outcome in zip(batch.rows, transcriber.transcribe(batch), strict=True):
-                yield (name, row.id), outcome.text
+                yield (name, row.id), outcome

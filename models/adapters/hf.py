@@ -17,7 +17,7 @@ from srb.core.install_hint import install_hint
 from srb.models.hf.base import DEFAULT_TOKENS_PER_S, TransformersRecogniser
 from srb.models.hf.ctc import Ctc
 from srb.models.hf.generate import AudioLanguageModel, Seq2Seq, Transducer
-from srb.models.hf.live_transducer import LiveTransducer, can_stream
+from srb.models.hf.live import LiveTransducer, live_kind
 from srb.models.hf.requests import prompt_for, request_for
 from srb.models.hf.whisper import Whisper
 from srb.models.interface import Recogniser, folder_revision, need
@@ -30,6 +30,7 @@ KINDS: tuple[tuple[str, type[TransformersRecogniser]], ...] = (
     ("AutoModelForTDT", Transducer),
     ("AutoModelForSpeechSeq2Seq", Seq2Seq),
     ("AutoModelForMultimodalLM", AudioLanguageModel),
+    ("AutoModelForSeq2SeqLM", AudioLanguageModel),  # Audio Flamingo 3 is listed there
     ("AutoModelForCausalLM", AudioLanguageModel),  # only for models that bring their own code
 )
 TOKENS_PER_S = {"moonshine": 6.5, "moonshine_streaming": 6.5}  # as Moonshine's authors have it
@@ -103,11 +104,10 @@ def load(
     model = getattr(model, "thinker", model)  # of the Omni models: the part that reads and writes; the other one speaks
     place = device or ("cuda" if torch.cuda.is_available() else "cpu")
     model_type = config.model_type
-    request = request_for(processor, model_type)
     if kind is Seq2Seq and not config.is_encoder_decoder:
         kind = AudioLanguageModel  # transformers lists some of them in both places
-    if kind is Transducer and can_stream(model, processor):
-        kind = LiveTransducer
+    request = request_for(processor, model_type, converses=kind is AudioLanguageModel)
+    kind = live_kind(kind, model, processor)
     settings: dict[str, Any] = {
         "chunk_s": chunk_s or LONGEST_S.get(model_type, DEFAULT_LONGEST_S),
         "tokens_per_s": tokens_per_s or TOKENS_PER_S.get(model_type, DEFAULT_TOKENS_PER_S),

@@ -1,4 +1,4 @@
-"""A live server over a WebSocket: `ws:<url>?protocol=vosk|deepgram|openai` (see `models/streaming/websocket.py`).
+"""A live server over a WebSocket: `ws:<url>?protocol=vosk|deepgram|openai|vllm` (see `models/streaming/wires.py`).
 
 The key is read from the environment variable that `key_env` names. Measured in real time only: `srb run --stream
 --realtime`.
@@ -14,7 +14,10 @@ from typing import Any, ClassVar
 from srb.core.errors import UserError, did_you_mean
 from srb.models.interface import Clip, Described, Recogniser, need
 from srb.models.streaming.replay import Pace, replay
-from srb.models.streaming.websocket import MOST_BYTES, WIRES, WebSocketSession
+from srb.models.streaming.websocket import MOST_BYTES, WebSocketSession, give_up_sending_after
+from srb.models.streaming.wires import WIRES
+
+CLOSE_TIMEOUT_S = 2.0  # for the server's goodbye: one that has stalled says none
 
 
 @dataclass
@@ -32,14 +35,19 @@ class WebSocket(Described):
         client = need("websockets.sync.client", "ws", "pip install websockets")
         scheme = "Token" if self.protocol == "deepgram" else "Bearer"
         headers = {"Authorization": f"{scheme} {self.key}"} if self.key else {}
+        wire = WIRES[self.protocol](language=language, model=self.model)
         try:
             opened = client.connect(
-                self.url, additional_headers=headers, open_timeout=self.timeout_s, max_size=MOST_BYTES
+                wire.address(self.url),
+                additional_headers=headers,
+                open_timeout=self.timeout_s,
+                close_timeout=CLOSE_TIMEOUT_S,
+                max_size=MOST_BYTES,
             )
             connection: Any = ExitStack().enter_context(opened)  # the session closes it
         except (OSError, TimeoutError) as error:
             raise ConnectionError(f"{self.url}: no connection ({error})") from None
-        wire = WIRES[self.protocol](language=language, model=self.model)
+        give_up_sending_after(connection, self.timeout_s)
         return WebSocketSession(connection, wire, rate, self.timeout_s)
 
     def transcribe(self, clips: list[Clip], rate: int, language: str | None) -> list[str]:
@@ -48,9 +56,15 @@ class WebSocket(Described):
 
 
 def load(
-    target: str, *, protocol: str = "vosk", model: str = "", key_env: str = "", timeout_s: float = 30.0
+    target: str,
+    *,
+    protocol: str = "vosk",
+    model: str = "",
+    key_env: str = "",
+    timeout_s: float = 30.0,
+    cost_per_minute: float = 0.0,
 ) -> Recogniser:
-    """`ws:<url>` without the leading `ws:` where the URL has its own: `ws:wss://host/v1/listen?protocol=deepgram`."""
+    """`ws:wss://host/v1/listen?protocol=deepgram`; `cost_per_minute` is for the estimate before a run."""
     if not target.startswith(("ws://", "wss://")):
         raise UserError(f"ws:{target}: a WebSocket address begins with ws:// or wss://, as in ws:ws://localhost:2700")
     if protocol not in WIRES:
@@ -61,7 +75,12 @@ def load(
     return WebSocket(
         name=model or target,
         revision=None,
-        options={"protocol": protocol, "model": model, "timeout_s": timeout_s},
+        options={
+            "protocol": protocol,
+            "model": model,
+            "timeout_s": timeout_s,
+            **({"cost_per_minute": cost_per_minute} if cost_per_minute else {}),
+        },
         url=target,
         protocol=protocol,
         model=model,

@@ -6,7 +6,7 @@
 - `chat`: a conversation with the audio and an instruction in it (Qwen2-Audio, Qwen Omni);
 - `chat_text`: the same where the template takes texts only, with a mark for the audio (Granite Speech, Phi-4).
 
-Which one is read off the processor; only the last two have to be written down, by the model's type.
+Which one is read off the processor; what cannot be read there is written down, by the model's type.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ BY_TYPE: dict[str, Request] = {
     "granite_speech": chat_text,
     "granite_speech_plus": chat_text,
     "phi4_multimodal": chat_text,
-    "qwen2_audio": chat,
+    "qwen2_audio": chat,  # its template is its tokenizer's
     "qwen2_5_omni": chat,
     "qwen2_5_omni_thinker": chat,
     "qwen3_omni_moe": chat,
@@ -93,11 +93,13 @@ BY_TYPE: dict[str, Request] = {
 }
 
 
-def request_for(processor: Any, model_type: str) -> Request:
-    """The kind of request that a model's processor takes."""
+def request_for(processor: Any, model_type: str, *, converses: bool = False) -> Request:
+    """The kind of request that a model's processor takes; `converses` says that the model is a language model."""
     if model_type in BY_TYPE:
         return BY_TYPE[model_type]
-    return transcription_request if hasattr(processor, "apply_transcription_request") else plain
+    if hasattr(processor, "apply_transcription_request"):
+        return transcription_request
+    return chat if converses and getattr(processor, "chat_template", None) else plain
 
 
 def prompt_for(request: Request, model_type: str, prompt: str) -> str | None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -20,11 +21,11 @@ from srb.metrics.stream_record import (
     CHUNK_MS,
     LONGEST_MS,
     MOST_CHARACTERS,
-    MOST_EVENTS,
     MOST_SPEED,
     SHORTEST_MS,
     Calls,
     arrivals,
+    most_events,
     transcript,
 )
 from srb.models.interface import Clip
@@ -88,7 +89,24 @@ def replay(
     timer: Callable[[], float] | None = None,
     sleep: Callable[[float], None] = time.sleep,
 ) -> Timeline:
-    """Send a clip to a session and write down what comes back, and when."""
+    """Send a clip to a session and write down what comes back, and when. A stream that fails is closed."""
+    try:
+        return _replay(session, clip, rate, pace, timer, sleep)
+    except BaseException:
+        if close := getattr(session, "close", None):
+            with suppress(Exception):  # the first error is the one that tells
+                close()
+        raise
+
+
+def _replay(
+    session: Session,
+    clip: Clip,
+    rate: int,
+    pace: Pace,
+    timer: Callable[[], float] | None,
+    sleep: Callable[[float], None],
+) -> Timeline:
     timer = timer or (time.process_time if pace.processor_time else time.perf_counter)
     if getattr(session, "needs_realtime", False) and not pace.realtime:
         raise UserError("a server has a clock of its own: measure it with --realtime")
@@ -100,7 +118,9 @@ def replay(
 
     def note(events: Iterable[Event], time_s: float | None = None) -> None:
         for event in events:
-            _check(event, len(timeline.events))
+            _check(event)
+            if len(timeline.events) >= most_events(timeline.duration_s):
+                raise ValueError(f"more than {len(timeline.events)} events for one clip")
             timeline.events.append(TimedEvent(timer() - began if time_s is None else time_s, sent_s, event))
 
     for number, arrival_s in enumerate(arrived):
@@ -124,9 +144,7 @@ def replay(
     return timeline
 
 
-def _check(event: Event, count: int) -> None:
+def _check(event: Event) -> None:
     """What a session answers is not trusted: it may be a server."""
-    if count >= MOST_EVENTS:
-        raise ValueError(f"more than {MOST_EVENTS} events for one clip")
     if not isinstance(event.text, str) or len(event.text) > MOST_CHARACTERS:
         raise ValueError(f"an event whose text is not a string of at most {MOST_CHARACTERS} characters")

@@ -24,7 +24,7 @@ from srb.models import http_client
 from srb.models.adapters import api
 from srb.models.costs import cost_per_minute
 from srb.models.interface import SomeFailed, open_model, parse_spec
-from srb.models.vendors import VENDORS
+from srb.models.vendors import VENDORS, Upload
 
 KEY = "the-key"
 CLIPS = [tone(i) for i in range(4)]
@@ -106,7 +106,7 @@ class Handler(BaseHTTPRequestHandler):
     def as_elevenlabs(self, request: dict[str, Any]) -> Any:
         assert (request["path"], self.headers["xi-api-key"]) == ("/speech-to-text", KEY)
         form = self.form(request)
-        assert (form["model_id"], form["language_code"]) == (b"scribe_v1", b"de")
+        assert (form["model_id"], form["language_code"]) == (b"scribe_v2", b"de")
         return {"language_code": "deu", "text": words(form["file"])}
 
     def as_google(self, request: dict[str, Any]) -> Any:
@@ -131,7 +131,7 @@ class Handler(BaseHTTPRequestHandler):
             return {"upload_url": name}
         if request["path"] == "/transcript":
             body = json.loads(request["body"])
-            assert body["language_code"] == "de"
+            assert (body["language_code"], body["speech_models"]) == ("de", ["universal-3-pro", "universal-2"])
             return {"id": f"job-{list(self.server.stored).index(body['audio_url'])}", "status": "queued"}
         job = request["path"].rsplit("/", 1)[-1]
         self.server.asked[job] = self.server.asked.get(job, 0) + 1
@@ -234,6 +234,28 @@ def test_an_answer_of_another_shape_is_that_clips_error(start, vendor: str, body
         recogniser.transcribe(CLIPS[:1], 16_000, "de")
 
 
+@pytest.mark.parametrize(
+    ("vendor", "answer"),
+    [
+        ("azure", {"combinedPhrases": [], "phrases": []}),
+        ("assemblyai", {"text": None}),
+        ("speechmatics", {"results": []}),
+        ("google", {}),
+        ("deepgram", {"results": {"channels": [{"alternatives": [{"transcript": ""}]}]}}),
+    ],
+)
+def test_silence_is_an_empty_text(vendor: str, answer: Any) -> None:
+    assert VENDORS[vendor].text(answer) == ""
+
+
+@pytest.mark.parametrize(
+    ("language", "locale"), [("de", "de-DE"), ("cs", "cs-CZ"), ("no", "nb-NO"), ("en-GB", "en-GB"), (None, "en-US")]
+)
+def test_a_language_goes_with_its_region_where_the_vendor_wants_one(language, locale: str) -> None:
+    request = VENDORS["google"].send(Upload("http://h", KEY, "m", b"", language, 16_000))
+    assert request.json["config"]["languageCode"] == locale
+
+
 def test_a_refused_key_ends_the_run(start) -> None:
     server = start("deepgram")
     server.plan[:] = [401]
@@ -268,10 +290,10 @@ def test_mistakes_are_told(start, monkeypatch) -> None:
 
 
 def test_the_price_is_the_specs_or_the_vendors() -> None:
-    assert cost_per_minute(parse_spec("api:deepgram")) == 0.0043
+    assert cost_per_minute(parse_spec("api:deepgram")) == 0.0077
     assert cost_per_minute(parse_spec("api:deepgram?cost_per_minute=0.5")) == 0.5
     assert cost_per_minute(parse_spec("chat-api:http://h/v1?model=m&cost_per_minute=0.1")) == 0.1
-    assert cost_per_minute(parse_spec("front:rnnoise|api:deepgram")) == 0.0043
+    assert cost_per_minute(parse_spec("front:rnnoise|api:deepgram")) == 0.0077
     assert cost_per_minute(parse_spec("moonshine")) == 0
 
 

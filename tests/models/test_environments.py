@@ -18,6 +18,8 @@ from srb.models import environments
 from srb.models.environments import environment_key, make_environment, open_in_environment
 from srb.models.interface import SomeFailed, open_model, parse_spec
 from srb.models.model_file import KNOWN, parse_models, read_models
+from srb.models.streaming.replay import Pace, replay
+from srb.models.streaming.streamed import streamed
 
 CLIPS = [tone(i) for i in range(6)]
 
@@ -67,6 +69,27 @@ def test_the_same_predictions_as_in_this_process(requirements) -> None:
     assert (there.name, there.batch_size) == (here.name, 3)
     assert there.options["environment"] == list(requirements)
     assert there.versions["numpy"] == np.__version__
+    there.close()
+
+
+def test_a_live_stream_through_the_pipe_gives_the_same_events(requirements) -> None:
+    spec = parse_spec("live:python:standin:count?vad=none&chunk=0.2")
+    there, here = open_in_environment(spec, requirements), open_model(spec)
+    clip = np.concatenate(CLIPS)
+    shown = [
+        [(timed.sent_s, timed.event) for timed in replay(recogniser.stream(16_000, "en"), clip, 16_000).events]
+        for recogniser in (there, here)
+    ]
+    assert shown[0] == shown[1]
+    assert len(shown[0]) > 2
+    assert there.transcribe(CLIPS[:1], 16_000, "en") == here.transcribe(CLIPS[:1], 16_000, "en")
+    there.close()
+
+
+def test_one_that_cannot_be_used_live_says_so_from_there_too(requirements) -> None:
+    there = open_in_environment(parse_spec("python:standin:count"), requirements)
+    with pytest.raises(UserError, match="put a policy in front"):
+        streamed(there, Pace())
     there.close()
 
 

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from srb.core.errors import UserError
+from srb.metrics.stream_record import MOST_EVENTS
 from srb.models.streaming.policies import Policy, PolicySession
-from srb.models.streaming.replay import MOST_EVENTS, Pace, replay
+from srb.models.streaming.replay import Pace, replay
 from srb.models.streaming.session import Event
 from srb.models.streaming.streamed import as_json, streamed
 

@@ -1,10 +1,13 @@
 """Live servers: each protocol against a server on this machine that speaks it, well or badly."""
 
+import base64
 import itertools
 import json
+import socket
 import threading
 import time
 from contextlib import contextmanager
+from urllib.parse import parse_qsl, urlsplit
 
 import numpy as np
 import pytest
@@ -18,7 +21,8 @@ from srb.metrics.stream_record import check_stream  # noqa: E402
 from srb.models.interface import open_model  # noqa: E402
 from srb.models.streaming.replay import Pace, replay  # noqa: E402
 from srb.models.streaming.streamed import as_json  # noqa: E402
-from srb.models.streaming.websocket import VoskWire, WebSocketSession  # noqa: E402
+from srb.models.streaming.websocket import WebSocketSession  # noqa: E402
+from srb.models.streaming.wires import VoskWire  # noqa: E402
 
 RATE = 16_000
 CLIP = np.full(3200, 0.1, np.float32)  # 0.2 s, two chunks
@@ -92,21 +96,159 @@ def test_deepgram_results_replace_each_other_until_they_are_final_and_never_go_b
     assert [timed.event.endpoint for timed in timeline.events] == [False, True, False]
 
 
-def test_the_realtime_api_adds_deltas_up():
-    def realtime(connection):
-        kinds = []
-        for message in connection:
-            kinds.append(json.loads(message)["type"])
-            if kinds[-1].endswith("commit"):
-                assert kinds == ["session.update", *["input_audio_buffer.append"] * 2, "input_audio_buffer.commit"]
-                for part in ("good ", "morning"):
-                    connection.send(json.dumps({"type": "transcription.delta", "delta": part}))
-                connection.send(json.dumps({"type": "transcription.done", "text": "Good morning."}))
-                return
+def heard(connection, kinds):
+    """The messages of a realtime client up to the end of its audio; their kinds are kept."""
+    for message in connection:
+        content = json.loads(message)
+        kinds.append(content["type"])
+        yield content
+        if kinds[-1] == "input_audio_buffer.commit" and content.get("final"):
+            return
 
-    timeline = stream(realtime, "openai")
+
+def delta(item, text):
+    return {"type": "conversation.item.input_audio_transcription.delta", "item_id": item, "delta": text}
+
+
+def completed(item, text):
+    return {"type": "conversation.item.input_audio_transcription.completed", "item_id": item, "transcript": text}
+
+
+def committed(item, before):
+    return {"type": "input_audio_buffer.committed", "item_id": item, "previous_item_id": before}
+
+
+def realtime(*answers):
+    """A server of OpenAI's kind, which says all this when the audio has ended."""
+
+    def handler(connection):
+        list(heard(connection, []))
+        for answer in answers:
+            connection.send(json.dumps(answer))
+        for _ in connection:  # it does not close
+            pass
+
+    return handler
+
+
+def test_vllm_is_told_to_start_and_gets_16_khz():
+    kinds, samples, texts = [], [], ["good ", "morning"]
+
+    def vllm(connection):
+        connection.send(json.dumps({"type": "session.created", "id": "1"}))
+        for content in heard(connection, kinds):
+            samples.append(len(base64.b64decode(content.get("audio", ""))) // 2)
+        for text in texts:
+            connection.send(json.dumps({"type": "transcription.delta", "delta": text}))
+        connection.send(json.dumps({"type": "transcription.done", "text": "Good morning."}))
+
+    timeline = stream(vllm, "vllm")
+    start, send = "input_audio_buffer.commit", "input_audio_buffer.append"
+    assert kinds == ["session.update", start, send, send, start]
+    assert sum(samples) == len(CLIP)
     assert [timed.event.text for timed in timeline.events] == ["good ", "good morning", "Good morning."]
     assert timeline.text == "Good morning."
+
+
+def test_openai_is_asked_for_a_transcription_session_at_24_khz():
+    asked, samples = [], []
+
+    def openai(connection):
+        asked.append(connection.request.path)
+        for content in heard(connection, []):
+            samples.append(len(base64.b64decode(content.get("audio", ""))) // 2)
+            asked.append(content.get("session"))
+        connection.send(json.dumps(committed("a", None)))
+        connection.send(json.dumps(completed("a", "Good morning.")))
+
+    assert stream(openai, "openai").text == "Good morning."
+    path, session = asked[:2]
+    assert path == "/?intent=transcription"
+    assert session["type"] == "transcription"
+    heard_as = session["audio"]["input"]
+    assert heard_as == {"format": {"type": "audio/pcm", "rate": 24_000}, "transcription": {"language": "en"}}
+    assert sum(samples) == len(CLIP) * 3 // 2
+
+
+def test_items_that_are_under_way_together_are_told_in_the_order_of_their_audio():
+    """The second is complete first, and a server may tell of a later one before it tells of an earlier one."""
+    timeline = stream(
+        realtime(
+            committed("a", None),
+            delta("a", "one"),
+            committed("c", "b"),
+            committed("b", "a"),
+            delta("c", "fi"),
+            delta("b", "three "),
+            delta("a", " two"),
+            delta("b", "four"),
+            completed("b", "three four"),
+            completed("a", "one two"),
+            delta("a", "late"),
+            completed("a", "and twice"),
+            completed("c", "five"),
+        ),
+        "openai",
+    )
+    assert timeline.text == "one two three four five"
+    shown = [(timed.event.text, timed.event.final) for timed in timeline.events]
+    assert shown == [
+        ("one", False),
+        ("one two", False),
+        ("one two", True),
+        ("three four", True),
+        ("fi", False),
+        ("five", True),
+    ]
+
+
+def test_an_earlier_item_that_is_complete_after_the_end_is_not_the_last():
+    timeline = stream(
+        realtime(committed("a", None), committed("b", "a"), completed("a", "one"), completed("b", "two")), "openai"
+    )
+    assert timeline.text == "one two"
+
+
+def test_a_commit_of_nothing_is_the_end_where_the_server_cut_the_audio_itself():
+    nothing = {"type": "error", "error": {"code": "input_audio_buffer_commit_empty", "message": "buffer too small"}}
+    timeline = stream(realtime(committed("a", None), nothing, completed("a", "all of it")), "openai")
+    assert timeline.text == "all of it"
+
+
+def test_deepgram_is_told_what_it_gets():
+    asked = []
+
+    def deepgram(connection):
+        asked.append(connection.request.path)
+        list(itertools.takewhile(lambda message: isinstance(message, bytes), connection))
+        connection.send(json.dumps({"type": "Metadata"}))
+
+    with serving(deepgram) as url:
+        model = open_model(f"ws:{url}/v1/listen?channels=2?protocol=deepgram&model=nova-3")
+        assert replay(model.stream(RATE, "en"), CLIP, RATE, NOW).text == ""
+    said = dict(parse_qsl(urlsplit(asked[0]).query))
+    wanted = {"encoding": "linear16", "sample_rate": "16000", "interim_results": "true", "model": "nova-3"}
+    assert said == {**wanted, "language": "en", "channels": "2"}  # what the address says itself stays
+
+
+def test_a_vosk_server_that_is_behind_is_heard_to_the_end():
+    """It answers every chunk; the end of a sentence that it finds late is not its last word."""
+
+    def behind(connection):
+        messages = list(itertools.takewhile(lambda message: "eof" not in str(message), connection))
+        assert len(messages) == 3
+        for answer in ({"text": "one two"}, {"partial": "three"}, {"text": "three four"}):
+            connection.send(json.dumps(answer))
+
+    assert stream(behind).text == "one two three four"
+
+
+def test_a_vosk_server_that_answers_less_often_may_end_by_closing():
+    def seldom(connection):
+        list(itertools.takewhile(lambda message: "eof" not in str(message), connection))
+        connection.send(json.dumps({"text": "one two"}))
+
+    assert stream(seldom).text == "one two"
 
 
 def stalls(connection):
@@ -155,9 +297,52 @@ def never_final(connection):
         pass
 
 
+def at_the_end(*messages):
+    """A server that says this when the audio has ended, and then waits."""
+
+    def handler(connection):
+        for message in connection:
+            if isinstance(message, str) and "eof" in message:
+                for answer in messages:
+                    connection.send(answer)
+
+    return handler
+
+
+def floods(connection):
+    """Messages that say nothing, as fast as they go; nobody would notice by counting events."""
+    try:
+        while True:
+            connection.send('{"partial": ""}')
+    except exceptions.ConnectionClosed:
+        pass
+
+
+def binary_rubbish(connection):
+    for message in connection:
+        if isinstance(message, str) and "eof" in message:
+            connection.send(b"\xff\xfe\x00")
+
+
+def broken_text(connection):
+    """A text frame that is not UTF-8, past the library that would refuse to send it."""
+    connection.recv()
+    connection.socket.sendall(b"\x81\x02\xff\xfe")
+    stalls(connection)
+
+
 @pytest.mark.parametrize(
     ("handler", "timeout_s", "error", "words"),
     [
+        (at_the_end("[" * 100_000), 60, RecursionError, "."),
+        (at_the_end('{"text": "' + "9" * 30_000 + '"}'), 60, ValueError, "20000 characters"),
+        (at_the_end('{"text": "a", "result": [{}]}'), 60, ValueError, "not as its protocol says"),
+        (at_the_end('{"text": "a", "result": 7}'), 60, ValueError, "not as its protocol says"),
+        (at_the_end('{"result": []}'), 60, ValueError, "no text under"),
+        (at_the_end("null"), 60, ValueError, "not a JSON object"),
+        (floods, 0.3, TimeoutError, "had not finished"),
+        (binary_rubbish, 60, ValueError, "decode"),
+        (broken_text, 60, exceptions.ConnectionClosed, "1007|UTF-8|utf-8|invalid"),
         (stalls, 0.3, TimeoutError, "had not finished"),
         (never_final, 0.3, TimeoutError, "had not finished"),
         (closes_early, 60, exceptions.ConnectionClosed, "."),
@@ -177,6 +362,58 @@ def test_a_clip_without_samples_is_begun_and_ended():
         model = open_model(f"ws:{url}")
         timeline = replay(model.stream(RATE, "en"), CLIP[:0], RATE, NOW)
     assert timeline.text == "done after 0"
+
+
+def send_hours(session):
+    for _ in range(1000):
+        session.accept(np.zeros(10 * RATE, np.float32))
+
+
+def test_a_server_that_no_longer_reads_costs_its_clip_and_not_the_run():
+    """Its buffers are full before the audio is over."""
+    gone = threading.Event()
+
+    def deaf(connection):
+        connection.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        with connection.protocol_mutex:  # nothing is taken from the socket any more
+            gone.wait(60)
+
+    with serving(deaf) as url:
+        session = open_model(f"ws:{url}?timeout_s=0.5").stream(RATE, "en")
+        with pytest.raises(exceptions.ConnectionClosed):
+            send_hours(session)
+        gone.set()
+        session.close()
+
+
+def test_a_stream_that_fails_closes_its_connection():
+    closed = threading.Event()
+
+    def number(connection):
+        sends_a_number(connection)
+        closed.set()
+
+    with pytest.raises(ValueError, match="no text under"):
+        stream(number)
+    assert closed.wait(30)
+
+
+def test_half_a_character_in_a_passing_event_is_the_clips_error(tmp_path):
+    """It could not be stored, though the transcript could."""
+
+    def half(connection):
+        for message in connection:
+            if isinstance(message, bytes):
+                connection.send('{"partial": "\\ud800"}')
+            elif "eof" in message:
+                connection.send('{"text": "whole"}')
+                return
+
+    with serving(half) as url:
+        words = ["run", "--model", f"ws:{url}?timeout_s=5", "en-demo_silence", "--corpus", "en-demo", "--limit", "1"]
+        main([*words, "--name", "half", "--out", str(tmp_path), "--stream", "--realtime", "--quiet"])
+    (line,) = (json.loads(line) for line in (tmp_path / "half" / "en-demo_silence.jsonl").read_text().splitlines())
+    assert "half of a character" in line["error"]
 
 
 class Scheduled:

@@ -29,6 +29,7 @@ TOKENS_PER_S = 10.0
 CTC = ("parakeet_ctc", "lasr_ctc", "granite_speech5_ctc")
 TRANSDUCERS = ("parakeet_rnnt", "parakeet_tdt", "nemotron_asr_streaming", "nemotron3_5_asr")
 WITH_DECODER = ("canary", "cohere_asr", "moonshine_streaming", "seamless_m4t", "seamless_m4t_v2", "speech_to_text")
+IN_STEP = ("kyutai_speech_to_text", "voxtral_realtime")
 ALL = sorted(tiny_recognisers.MAKERS)
 TOLD_THE_LANGUAGE = ("canary", "cohere_asr", "nemotron3_5_asr", "qwen3_asr", "seamless_m4t", "voxtral")
 
@@ -111,6 +112,8 @@ BY_HAND: dict[str, Any] = {
     "vibevoice_asr": lambda p, clip: p.apply_transcription_request(clip),
     "fun_asr_nano": lambda p, clip: p.apply_transcription_request(clip, language="en"),
     "moss_transcribe_diarize": lambda p, clip: p.apply_transcription_request(clip, return_tensors="pt"),
+    "audioflamingo3": lambda p, clip: p.apply_transcription_request(clip),
+    "nemo_speechlm": lambda p, clip: p.apply_transcription_request(clip),
     "voxtral": lambda p, clip: p.apply_transcription_request(
         [clip], model_id="m", language="en", sampling_rate=RATE, format=["wav"]
     ),
@@ -138,8 +141,9 @@ def by_hand(tiny: Tiny, clip: np.ndarray) -> str:
             return processor.batch_decode(model.generate(**inputs), skip_special_tokens=True)[0].strip()
         if tiny.name in TRANSDUCERS:
             tokens = model.generate(**inputs).sequences
-        elif tiny.name == "kyutai_speech_to_text":
+        elif tiny.name in IN_STEP:
             tokens = model.generate(**inputs)
+            tokens = tokens[:, inputs["input_ids"].shape[1] if tiny.name == "voxtral_realtime" else 0 :]
         else:
             most = max(2, int(len(clip) / rate * TOKENS_PER_S))
             told = {"tgt_lang": "eng"} if tiny.name.startswith("seamless") else {"do_sample": False}

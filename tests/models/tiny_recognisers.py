@@ -6,12 +6,19 @@ audio, so it shows whether `hf:` prepares, batches, generates and decodes as tra
 
 from __future__ import annotations
 
+import base64
 import importlib
+import importlib.util
+import io
+import json
+import tempfile
 import types
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import soundfile
 import torch
 import transformers
 from small_models import letters_tokenizer
@@ -43,7 +50,10 @@ WITHOUT_FILES = {
     "phi4_multimodal",
     "qwen2_5_omni",
 }
-WITHOUT_FILES |= {"qwen2_5_omni", "qwen3_omni_moe", "voxtral"}
+WITHOUT_FILES |= {"qwen3_omni_moe"}
+MISTRAL = importlib.util.find_spec("mistral_common") is not None
+if not MISTRAL:
+    WITHOUT_FILES |= {"voxtral", "voxtral_realtime"}
 
 
 Maker = Callable[[], tuple[Any, Any]]  # a model and its processor
@@ -504,10 +514,29 @@ def phi4_multimodal() -> tuple[Any, Any]:
     return transformers.Phi4MultimodalForCausalLM(config), processor
 
 
+def tekken(**audio: Any) -> Any:
+    """A tokenizer of mistral-common with the ASCII characters, and what it says of the audio."""
+    from mistral_common.tokens.tokenizers.base import SpecialTokens
+
+    special = [{"rank": at, "token_str": token.value, "is_control": True} for at, token in enumerate(SpecialTokens)]
+    vocab = [
+        {"rank": byte, "token_bytes": base64.b64encode(bytes([byte])).decode(), "token_str": None}
+        for byte in range(128)
+    ]
+    config = {"pattern": r"[^\s]+|\s+", "num_vocab_tokens": 128, "default_vocab_size": 128 + len(special)}
+    config |= {"default_num_special_tokens": len(special), "version": "v13"}
+    about = {"sampling_rate": 16_000, "frame_rate": 12.5, **audio}
+    about["audio_encoding_config"] = {"num_mel_bins": 80, "hop_length": 160, "window_size": 400}
+    content = {"config": config, "vocab": vocab, "special_tokens": special, "audio": about}
+    path = Path(tempfile.mkdtemp()) / "tekken.json"
+    path.write_text(json.dumps(content))
+    return transformers.MistralCommonBackend(tokenizer_path=path)
+
+
 class VoxtralStandIn:
     """The interface of VoxtralProcessor, which needs mistral-common: a prompt, 30 s of audio at a time."""
 
-    AUDIO, FRAMES = 24, 375
+    FRAMES = 375
 
     def __init__(self, letters: Any) -> None:
         self.feature_extractor, self.tokenizer = whisper_like(), letters
@@ -518,7 +547,8 @@ class VoxtralStandIn:
         assert format == ["wav"] * len(audio)
         features = self.feature_extractor(audio, sampling_rate=sampling_rate, return_tensors="pt")
         prompt = self.tokenizer.encode(f"lang:{language}", add_special_tokens=False)
-        ids = torch.tensor([[1, *[self.AUDIO] * self.FRAMES, *prompt]] * len(audio))
+        mark = self.tokenizer.convert_tokens_to_ids("[AUDIO]")
+        ids = torch.tensor([[1, *[mark] * self.FRAMES, *prompt]] * len(audio))
         return {"input_ids": ids, "attention_mask": torch.ones_like(ids), "input_features": features.input_features}
 
     def decode(self, tokens: Any, **how: Any) -> Any:
@@ -530,12 +560,117 @@ class VoxtralStandIn:
 
 @tiny("voxtral")
 def voxtral() -> tuple[Any, Any]:
-    letters = tokenizer()
+    letters = tekken(chunk_length_s=30.0) if MISTRAL else tokenizer("[AUDIO]")
+    processor = transformers.VoxtralProcessor(whisper_like(), letters) if MISTRAL else VoxtralStandIn(letters)
     config = transformers.VoxtralConfig(
-        audio_config={**SIZE, **LOUD, **AUDIO, "intermediate_size": 128}, audio_token_id=VoxtralStandIn.AUDIO,
+        audio_config={**SIZE, **LOUD, **AUDIO, "intermediate_size": 128},
+        audio_token_id=letters.convert_tokens_to_ids("[AUDIO]"),
         text_config={**text_config(letters), "model_type": "llama"},
+    )
+    return transformers.VoxtralForConditionalGeneration(config), processor
+
+
+class VoxtralRealtimeStandIn(VoxtralStandIn):
+    """The interface of VoxtralRealtimeProcessor: silence before and after the audio, a token for every 80 ms."""
+
+    LEFT, DELAY, BUFFER = 4, 6, 10
+    num_delay_tokens, num_right_pad_tokens = DELAY, DELAY + 1 + BUFFER
+    audio_length_per_tok, raw_audio_length_per_tok = 8, 1280
+    num_mel_frames_first_audio_chunk = (DELAY + 1) * 8
+    num_samples_first_audio_chunk = (num_mel_frames_first_audio_chunk - 1) * 160 + 200
+    num_samples_per_audio_chunk = 8 * 160 + 400
+    apply_transcription_request: Any = property()  # it has none
+
+    def __init__(self, letters: Any) -> None:
+        self.feature_extractor, self.tokenizer = transformers.VoxtralRealtimeFeatureExtractor(feature_size=80), letters
+
+    def __call__(
+        self, audio: Any, is_streaming: bool = False, is_first_audio_chunk: bool = True, sampling_rate: Any = None,
+        **_: Any,
+    ) -> Any:  # fmt: skip
+        clips = audio if isinstance(audio, list) else [audio]
+        left = np.zeros(self.LEFT * 1280, np.float32)
+        if is_streaming:
+            clips = [np.concatenate((left, clip)) if is_first_audio_chunk else clip for clip in clips]
+        else:
+            after = self.num_right_pad_tokens * 1280
+            clips = [np.concatenate((left, pcm16(clip), np.zeros(after + -len(clip) % 1280))) for clip in clips]
+        features = self.feature_extractor(
+            [clip.astype(np.float32) for clip in clips],
+            sampling_rate=sampling_rate,
+            center=is_first_audio_chunk,
+            return_tensors="pt",
+        )
+        more: dict[str, Any] = {"num_delay_tokens": self.DELAY}
+        if is_first_audio_chunk:
+            pad = self.tokenizer.convert_tokens_to_ids("[STREAMING_PAD]")
+            more["input_ids"] = torch.tensor([[1, *[pad] * (self.LEFT + self.DELAY)]] * len(clips))
+            more["attention_mask"] = torch.ones_like(more["input_ids"])
+        return {**more, "input_features": features["input_features"]}
+
+
+def pcm16(clip: Any) -> Any:
+    """A clip as a WAV file keeps it."""
+    file = io.BytesIO()
+    soundfile.write(file, clip, 16_000, format="WAV")
+    return soundfile.read(io.BytesIO(file.getvalue()), dtype="float32")[0]
+
+
+@tiny("voxtral_realtime")
+def voxtral_realtime() -> tuple[Any, Any]:
+    if MISTRAL:
+        live = {"transcription_format": "streaming", "transcription_delay_ms": 480.0, "streaming_n_left_pad_tokens": 4}
+        letters = tekken(**live, streaming_look_ahead_ms=2.5, streaming_look_back_ms=52.5)
+        extractor = transformers.VoxtralRealtimeFeatureExtractor(feature_size=80)
+        processor = transformers.VoxtralRealtimeProcessor(extractor, letters)
+    else:
+        letters = tokenizer("[STREAMING_PAD]")
+        processor = VoxtralRealtimeStandIn(letters)
+    encoder = {**SIZE, **LOUD, "head_dim": 16, "num_mel_bins": 80}
+    del encoder["num_key_value_heads"]
+    config = transformers.VoxtralRealtimeConfig(
+        audio_config=encoder, text_config={**text_config(letters), "eos_token_id": None, "tie_word_embeddings": False}
+    )
+    return transformers.VoxtralRealtimeForConditionalGeneration(config), processor
+
+
+@tiny("nemo_speechlm")
+def nemo_speechlm() -> tuple[Any, Any]:
+    letters = tokenizer("<|audio|>")
+    encoder = {**SIZE, **LOUD, "num_mel_bins": 80}
+    speakers = {"num_speakers": 2}
+    diarization = {
+        "audio_config": encoder,
+        "head_config": {"hidden_size": 16, "audio_hidden_size": 32, **speakers},
+        "streaming_config": speakers,
+    }
+    mixture = {"layers_block_type": ["linear_attention", "moe", "full_attention"], "ssm_state_size": 8}
+    mixture |= {"mamba_num_heads": 4, "mamba_head_dim": 16, "n_groups": 2, "chunk_size": 16, "n_routed_experts": 2}
+    mixture |= {"num_experts_per_tok": 1, "moe_intermediate_size": 32, "moe_shared_expert_intermediate_size": 32}
+    text = {key: value for key, value in text_config(letters).items() if key != "num_hidden_layers"}
+    config = transformers.Nemotron3_5TranscribeConfig(
+        audio_config={"asr_config": encoder, "diarization_config": diarization},
+        text_config={**text, **mixture, "model_type": "nemotron_h", "use_mamba_kernels": False},
+        word_timestamp_config={**SIZE, "vocab_size": 8, "blank_token_id": 7},
+        audio_token_id=letters.convert_tokens_to_ids("<|audio|>"),
+    )
+    template = CHAT.replace("AUDIO", "<|audio|>")
+    extractor = transformers.NemotronAsrStreamingFeatureExtractor(feature_size=80)
+    processor = transformers.Nemotron3_5TranscribeProcessor(extractor, letters, tokenizer(), chat_template=template)
+    return transformers.Nemotron3_5TranscribeForConditionalGeneration(config), processor
+
+
+@tiny("audioflamingo3")
+def audioflamingo3() -> tuple[Any, Any]:
+    letters = tokenizer("<sound>")
+    config = transformers.AudioFlamingo3Config(
+        audio_config={**SIZE, **LOUD, **AUDIO}, text_config={**text_config(letters), "model_type": "qwen2"},
+        audio_token_id=letters.convert_tokens_to_ids("<sound>"),
     )  # fmt: skip
-    return transformers.VoxtralForConditionalGeneration(config), VoxtralStandIn(letters)
+    processor = transformers.AudioFlamingo3Processor(
+        whisper_like(), letters, chat_template=CHAT.replace("AUDIO", "<sound>")
+    )
+    return transformers.AudioFlamingo3ForConditionalGeneration(config), processor
 
 
 @tiny("speech_to_text")

@@ -13,6 +13,7 @@ pytest.importorskip("pocketsphinx")
 from srb.cli.main import main
 from srb.push import expected_rows, submission
 from srb.push.leaderboard import board, site
+from srb.push.rerun import rerun
 from srb.push.verify import verify
 
 CONFIGS = ["en-demo_clean", "en-demo_noise_sev2", "en-demo_tempo_up_sev1"]
@@ -60,6 +61,30 @@ def test_it_is_accepted_and_shown(original, place, known, srb, tmp_path):
     assert NOISE in pages["model/acme--pocketsphinx.html"].decode()
     command = json.loads((original / "submission.json").read_text())["reproduce"]
     assert "--stream --chunk-ms 100" in command
+
+
+def test_a_rerun_streams_again_and_sees_words_that_were_shown_too_early(original, place, tmp_path, capsys):
+    data = place / "srb"
+    again = rerun(original, data, "pocketsphinx?workers=1", 4)
+    assert (again.clips, again.same, again.shown, again.agrees) == (4, 4, 4, True)
+    assert again.slower > 0
+    words = ["verify", str(original), "--data", str(data), "--rerun", "pocketsphinx?workers=1", "--sample", "2"]
+    assert main(words) == 0
+    assert "2 of these showed them after the same audio" in capsys.readouterr().out
+
+
+def test_a_rerun_does_not_agree_with_words_that_were_shown_before_they_were_known(honest, place):
+    def early(lines):
+        for line in lines:
+            clairvoyant(line["stream"], line)
+
+    for config in CONFIGS:
+        edit_lines(honest, config, early)
+    seal(honest)
+    again = rerun(honest, place / "srb", "pocketsphinx?workers=1", 4)
+    assert again.same == 4  # the transcripts are right
+    assert again.shown == 0
+    assert not again.agrees
 
 
 def test_a_board_without_streamed_models_has_no_such_page(tmp_path):
