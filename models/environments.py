@@ -29,6 +29,7 @@ from srb.core.errors import UserError
 from srb.core.files import write_atomically
 from srb.core.folder_lock import locked
 from srb.core.secrets import mask_secrets
+from srb.core.version import DISTRIBUTION, __version__
 from srb.models.interface import Clip, Described, Recogniser, SomeFailed, Spec, Transcript
 from srb.models.pipe_worker import read_message, write_message
 from srb.models.streaming.session import Event, Word
@@ -92,7 +93,12 @@ def _install(folder: Path, python: Path, requirements: list[str]) -> None:
 
 
 def _link_rooms(folder: Path) -> None:
-    """Our own code, as it is here: links to the rooms that recognisers use."""
+    """Our own code, as it is here: links to the rooms that recognisers use, and the version that they ask for."""
+    about = folder / "rooms" / f"{DISTRIBUTION.replace('-', '_')}-{__version__}.dist-info" / "METADATA"
+    if not about.is_file():
+        shutil.rmtree(folder / "rooms", ignore_errors=True)  # of another version
+        about.parent.mkdir(parents=True)
+        write_atomically(about, f"Metadata-Version: 2.1\nName: {DISTRIBUTION}\nVersion: {__version__}\n")
     for room in ROOMS:
         source = Path(importlib.import_module(f"srb.{room}").__file__ or "").parent
         link = folder / "rooms" / "srb" / room

@@ -91,9 +91,14 @@ def _opened(asr: Any, target: str, kinds: list[str], how: dict[str, Any]) -> Any
         if not hasattr(asr, kind):
             continue
         try:
-            return getattr(asr, kind).from_hparams(source=target, **how)
+            model = getattr(asr, kind).from_hparams(source=target, **how)
         except (ValueError, KeyError, AttributeError) as error:  # it lacks a part that the class needs
             problems.append(f"{kind}: {str(error).strip().splitlines()[0] if str(error).strip() else error!r}")
+            continue
         except OSError as error:
             raise UserError(f"speechbrain:{target}: {str(error).strip().splitlines()[0]}") from None
+        missing = [name for name in getattr(model, "MODULES_NEEDED", ()) if name not in getattr(model, "mods", (name,))]
+        if not missing:
+            return model
+        problems.append(f"{kind}: the model has no {missing[0]}")  # SpeechBrain itself would find out on the first clip
     raise UserError(f"speechbrain:{target}: not a recogniser that can be loaded ({'; '.join(problems)[:300]})")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 import sysconfig
 import zipfile
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 from small_configs import tone
 from test_running import lines, run_json, srb_run
 
+from srb.core import version
 from srb.core.errors import UserError
 from srb.models import environments
 from srb.models.environments import environment_key, make_environment, open_in_environment
@@ -70,6 +72,17 @@ def test_the_same_predictions_as_in_this_process(requirements) -> None:
     assert there.options["environment"] == list(requirements)
     assert there.versions["numpy"] == np.__version__
     there.close()
+
+
+def test_our_own_code_works_where_nothing_else_is_installed(tmp_path, monkeypatch) -> None:
+    """It asks for its own version, which no package of that environment tells."""
+    monkeypatch.setenv("SRB_ENVIRONMENTS", str(tmp_path))
+    monkeypatch.setattr(environments, "BASE", ())
+    python = make_environment(())
+    code = "from srb.core.install_hint import install_hint; from srb.core import version; print(version.__version__)"
+    path = {"PYTHONPATH": str(python.parents[1] / "rooms")}
+    told = subprocess.run([str(python), "-c", code], env=path, capture_output=True, text=True, check=True).stdout
+    assert told.strip() == version.__version__
 
 
 def test_a_live_stream_through_the_pipe_gives_the_same_events(requirements) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import io
 import json
 import sys
@@ -396,3 +397,61 @@ def test_faster_whisper(monkeypatch) -> None:
     sure = open_model("faster-whisper:tiny.en?beams=1&dtype=int8&confidence=true", device="cpu")
     (text,) = sure.transcribe(CLIPS[:1], 16_000, "en")
     assert text.details["word_confidences"][0] == ["one", 0.75, 0.0, 0.5]
+
+
+# ------------------------------------------------------------------------------------------------- SpeechBrain itself
+
+HYPERPARAMETERS = """
+sample_rate: 16000
+encoder: !new:speechbrain.nnet.containers.LengthsCapableSequential
+    features: !new:speechbrain.lobes.features.Fbank
+        n_mels: 40
+    normalize: !new:speechbrain.processing.features.InputNormalization
+        norm_type: sentence
+    linear: !new:speechbrain.nnet.linear.Linear
+        input_size: 40
+        n_neurons: 28
+    log_softmax: !new:speechbrain.nnet.activations.Softmax
+        apply_log: True
+modules:
+    encoder: !ref <encoder>
+tokenizer: !new:speechbrain.dataio.encoder.CTCTextEncoder
+decoding_function: !name:speechbrain.decoders.ctc_greedy_decode
+    blank_id: 0
+pretrainer: !new:speechbrain.utils.parameter_transfer.Pretrainer
+    loadables:
+        tokenizer: !ref <tokenizer>
+"""
+
+
+def test_speechbrain_itself_gives_what_it_gives_by_hand(tmp_path, monkeypatch):
+    """A tiny CTC model. SpeechBrain imports torchaudio, which this needs nothing of; an empty one will do."""
+    torch = pytest.importorskip("torch")
+    if importlib.util.find_spec("speechbrain") is None:
+        pytest.skip("SpeechBrain is not installed")
+    if importlib.util.find_spec("torchaudio") is None:
+        monkeypatch.setitem(sys.modules, "torchaudio", types.ModuleType("torchaudio"))
+    from speechbrain.dataio.encoder import CTCTextEncoder
+
+    torch.manual_seed(3)
+    letters = CTCTextEncoder()
+    letters.insert_blank(index=0)
+    letters.update_from_iterable("abcdefghijklmnopqrstuvwxyz ", sequence_input=False)
+    letters.save(tmp_path / "tokenizer.ckpt")
+    (tmp_path / "hyperparams.yaml").write_text(HYPERPARAMETERS)
+    recogniser = open_model(f"speechbrain:{tmp_path}")
+    assert recogniser.options["kind"] == "EncoderASR"
+    rng = np.random.default_rng(0)
+    clips = [rng.normal(0, 0.1, int(16_000 * seconds)).astype(np.float32) for seconds in (0.4, 0.9, 0.4, 1.3, 0.02)]
+
+    def by_hand(clip):
+        clip = np.pad(clip, (0, max(0, 1600 - len(clip))))
+        return recogniser.model.transcribe_batch(torch.tensor(clip)[None], torch.ones(1))[0][0].strip()
+
+    wanted = [by_hand(clip) for clip in clips]
+    assert len(set(wanted)) > 3
+    for batch_size in (1, 8):
+        recogniser.batch_size = batch_size
+        assert recogniser.transcribe(clips, 16_000, "en") == wanted
+    long = rng.normal(0, 0.1, 16_000 * 70).astype(np.float32)
+    assert len(recogniser.transcribe([long], 16_000, "en")[0]) > 1000
