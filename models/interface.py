@@ -231,6 +231,9 @@ def _converted(spec: Spec, known: dict[str, Any]) -> dict[str, Any]:
     return values
 
 
+AT_LEAST_ONE = ("batch_size", "beams", "concurrency")  # of the options that are numbers; none is below 0
+
+
 def _convert(key: str, text: str, kind: Any) -> Any:
     if isinstance(kind, types.UnionType) or typing.get_origin(kind) is typing.Union:  # `int | None`
         kind = next(part for part in typing.get_args(kind) if part is not type(None))
@@ -240,9 +243,13 @@ def _convert(key: str, text: str, kind: Any) -> Any:
             raise UserError(f"option {key}={text}: say true or false")
         return words[text.lower()]
     try:
-        return kind(text)
+        value = kind(text)
     except ValueError:
         raise UserError(f"option {key}={text}: not {'a whole number' if kind is int else 'a number'}") from None
+    least = 1 if key in AT_LEAST_ONE else 0
+    if kind in (int, float) and not least <= value < float("inf"):
+        raise UserError(f"option {key}={text}: a number from {least} on")
+    return value
 
 
 def need(package: str, adapter: str, install: str) -> Any:
