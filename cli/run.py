@@ -82,6 +82,13 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="of --stream: count the processor time of srb itself, all threads; for a busy machine",
     )
+    parser.add_argument(
+        "--repeats",
+        type=positive,
+        default=1,
+        metavar="N",
+        help="of --stream: send every clip N times, the quickest of each call counts; for a busy machine",
+    )
     parser.add_argument("--yes", action="store_true", help="run a paid endpoint although it will cost more than 1 $")
     parser.add_argument("--quiet", action="store_true", help="no progress bar")
     perturbing = parser.add_argument_group("perturbing instead of reading what was built")
@@ -172,7 +179,7 @@ def _run_one(args: argparse.Namespace) -> int:
         batch_seconds=args.batch_seconds,
         limit=None if perturbed else args.limit,
         retry_failed=args.retry_failed,
-        pace=Pace(args.chunk_ms, args.speed, args.realtime, args.processor_time) if args.stream else None,
+        pace=Pace(args.chunk_ms, args.speed, args.realtime, args.processor_time, args.repeats) if args.stream else None,
         source=perturbed,
         suite=suite,
     )

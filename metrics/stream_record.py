@@ -18,6 +18,7 @@ MOST_EVENTS = 20_000  # of a short clip: a recogniser that sends more is broken
 MOST_EVENTS_PER_S = 1000 / SHORTEST_MS  # of a long one
 MOST_CHARACTERS = 20_000  # of one event
 MOST_SPEED = 1_000_000.0
+MOST_REPEATS = 20
 KINDS = ("partial", "final", "endpoint")
 KEYS = ("chunk_ms", "speed", "realtime", "took_ms", "events")
 TOLERANCE_S = 0.002  # times of events are kept to a tenth of a millisecond, those of calls to a hundredth
@@ -104,7 +105,12 @@ def check_stream(stream: Any, duration_s: float) -> None:
     """Raise a ValueError that says what is wrong with a stored stream, if anything is."""
     if not isinstance(stream, Mapping):
         raise ValueError("'stream' must be an object")
-    more = {"done_ms": stream.get("realtime") is True, "processor_time": stream.get("processor_time") is True}
+    repeats = stream.get("repeats")
+    more = {
+        "done_ms": stream.get("realtime") is True,
+        "processor_time": stream.get("processor_time") is True,
+        "repeats": _whole(repeats) and 2 <= repeats <= MOST_REPEATS and stream.get("realtime") is False,
+    }
     keys = (*KEYS, *(key for key, there in more.items() if there))
     if odd := sorted(set(map(str, stream)) ^ set(keys)):
         raise ValueError(f"'stream' has, or lacks, '{odd[0][:40]}'")

@@ -126,7 +126,8 @@ def _stream_options(options: Any) -> str:
     """The options of `srb run` that a streamed run was made with."""
     if not isinstance(options, dict) or "chunk_ms" not in options:
         return ""
-    return f" --stream --chunk-ms {options['chunk_ms']}" + (" --realtime" if options.get("realtime") else "")
+    repeats = f" --repeats {options['repeats']}" if "repeats" in options else ""
+    return f" --stream --chunk-ms {options['chunk_ms']}{repeats}" + (" --realtime" if options.get("realtime") else "")
 
 
 def _write(path: Path, content: Json) -> None:

@@ -21,6 +21,7 @@ from srb.models.hf.live import LiveTransducer, live_kind
 from srb.models.hf.requests import prompt_for, request_for
 from srb.models.hf.whisper import Whisper
 from srb.models.interface import Recogniser, folder_revision, need
+from srb.models.transcriber import out_of_memory
 
 INSTALL = install_hint("models")
 # transformers' auto classes in the order in which they are tried, and what runs their models
@@ -86,10 +87,14 @@ def load(
         raise UserError(f"hf: no dtype '{dtype}'; use float32, float16 or bfloat16")
     if trust_remote_code and not Path(target).is_dir() and not _COMMIT.fullmatch(revision):
         raise UserError(f"hf:{target}: trust_remote_code needs the commit whose code you trust: &revision=<40 digits>")
+    if target.startswith(("/", ".", "~")) and not Path(target).is_dir():
+        raise UserError(f"hf:{target}: no such folder")
     if threads:
         torch.set_num_threads(threads)
     transformers.logging.set_verbosity_error()
     transformers.utils.logging.disable_progress_bar()
+    from safetensors import SafetensorError
+
     where: dict[str, Any] = {"revision": revision} if revision else {}
     where |= {"trust_remote_code": True} if trust_remote_code else {}
     try:
@@ -101,6 +106,13 @@ def load(
         if isinstance(error, UserError):
             raise
         raise UserError(f"hf:{target}: {_first_line(error)}") from None
+    except (TypeError, LookupError, AttributeError, RuntimeError, SafetensorError) as error:  # a folder with gaps in it
+        if out_of_memory(error):
+            raise
+        raise UserError(
+            f"hf:{target}: cannot be loaded ({_first_line(error)[:200]}); a whole folder has config.json, weights that "
+            "fit it, a processor and a tokenizer, as save_pretrained writes them"
+        ) from None
     model = getattr(model, "thinker", model)  # of the Omni models: the part that reads and writes; the other one speaks
     place = device or ("cuda" if torch.cuda.is_available() else "cpu")
     model_type = config.model_type

@@ -10,9 +10,9 @@ method `wait(seconds)` is asked what comes in between, so that an event has the 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -21,10 +21,12 @@ from srb.metrics.stream_record import (
     CHUNK_MS,
     LONGEST_MS,
     MOST_CHARACTERS,
+    MOST_REPEATS,
     MOST_SPEED,
     SHORTEST_MS,
     Calls,
     arrivals,
+    completions,
     most_events,
     transcript,
 )
@@ -40,6 +42,7 @@ class Pace:
     speed: float = 1.0
     realtime: bool = False
     processor_time: bool = False  # count that of this process, which what else the machine does hardly changes
+    repeats: int = 1  # of every clip; of each call the quickest counts, for what else the machine does only adds time
 
     def __post_init__(self) -> None:
         if not SHORTEST_MS <= self.chunk_ms <= LONGEST_MS:
@@ -50,15 +53,20 @@ class Pace:
             raise UserError("in real time no other machine can be simulated: leave the speed out")
         if self.realtime and self.processor_time:
             raise UserError("in real time the clock on the wall counts: leave the processor time out")
+        if not 1 <= self.repeats <= MOST_REPEATS:
+            raise UserError(f"a clip is repeated 1 to {MOST_REPEATS} times, not {self.repeats}")
+        if self.realtime and self.repeats > 1:
+            raise UserError("in real time a clip is sent once: leave the repeats out")
 
 
 @dataclass(frozen=True)
 class TimedEvent:
-    """An event, when it came (seconds since the first sample) and how much audio had been sent by then."""
+    """An event, when it came (seconds since the first sample), how much audio had been sent, and in which call."""
 
     time_s: float
     sent_s: float
     event: Event
+    call: int
 
     def as_row(self) -> list:
         """As the predictions keep it."""
@@ -121,7 +129,8 @@ def _replay(
             _check(event)
             if len(timeline.events) >= most_events(timeline.duration_s):
                 raise ValueError(f"more than {len(timeline.events)} events for one clip")
-            timeline.events.append(TimedEvent(timer() - began if time_s is None else time_s, sent_s, event))
+            came_s = timer() - began if time_s is None else time_s
+            timeline.events.append(TimedEvent(came_s, sent_s, event, len(took_s)))
 
     for number, arrival_s in enumerate(arrived):
         if pace.realtime and wait is not None and number:
@@ -137,11 +146,25 @@ def _replay(
         if pace.realtime:
             note(events)  # those of a server come one by one
         took = round((timer() - start) / pace.speed, 5)
-        took_s.append(took)
         done_s.append(timer() - began if pace.realtime else max(arrival_s, done_s[-1] if done_s else 0.0) + took)
         if not pace.realtime:
             note(events, done_s[-1])
+        took_s.append(took)
     return timeline
+
+
+def quickest(timelines: Sequence[Timeline]) -> Timeline:
+    """One timeline of several of the same clip, with the shortest time of every call.
+
+    A recogniser that answers differently each time has nothing to compare: then the first one counts as it is.
+    """
+    first = timelines[0]
+    if any([timed.event for timed in other.events] != [timed.event for timed in first.events] for other in timelines):
+        return first
+    took = [min(calls) for calls in zip(*(timeline.calls.took_s for timeline in timelines), strict=True)]
+    done = completions(first.calls.arrived_s, took)
+    events = [replace(timed, time_s=done[timed.call]) for timed in first.events]
+    return replace(first, events=events, calls=Calls(first.calls.arrived_s, took, done))
 
 
 def _check(event: Event) -> None:

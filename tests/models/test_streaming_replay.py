@@ -4,14 +4,15 @@ import itertools
 import json
 import time
 import tracemalloc
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from srb.core.errors import UserError
-from srb.metrics.stream_record import MOST_EVENTS
+from srb.metrics.stream_record import MOST_EVENTS, check_stream
 from srb.models.streaming.policies import Policy, PolicySession
-from srb.models.streaming.replay import Pace, replay
+from srb.models.streaming.replay import Pace, quickest, replay
 from srb.models.streaming.session import Event
 from srb.models.streaming.streamed import as_json, streamed
 
@@ -92,7 +93,9 @@ def test_an_empty_clip_has_no_chunk_and_is_finished():
     assert (timeline.calls.chunks, timeline.text) == (0, "0")
 
 
-@pytest.mark.parametrize("pace", [{"chunk_ms": 10}, {"chunk_ms": 600}, {"speed": 0}, {"speed": 2.0, "realtime": True}])
+@pytest.mark.parametrize(
+    "pace", [{"chunk_ms": 10}, {"chunk_ms": 600}, {"speed": 0}, {"speed": 2.0, "realtime": True}, {"repeats": 0}]
+)
 def test_a_pace_that_makes_no_sense_is_refused(pace):
     with pytest.raises(UserError):
         Pace(**pace)
@@ -114,6 +117,34 @@ def test_a_stream_that_is_never_made_final_keeps_its_last_partial():
 
     clock = Clock()
     assert replay(Never(clock, 0), np.zeros(1600, np.float32), RATE, timer=clock).text == "1600"
+
+
+def test_of_several_repeats_the_quickest_of_each_call_counts():
+    """Calls of 0.2, 0.1, 0.3 s and of 0.1, 0.4, 0.2 s, for chunks that arrive every 0.1 s: 0.1, 0.1 and 0.2 s."""
+    spent = iter([0.2, 0.1, 0.3, 0.1, 0.4, 0.2])
+    clip = np.zeros(3200, np.float32)
+    timelines = []
+    for _ in range(2):
+        clock = Clock()
+
+        class Uneven(Echo):
+            def accept(self, chunk):
+                self.cost_s = next(spent)
+                return super().accept(chunk)
+
+            def finish(self):
+                self.cost_s = next(spent)
+                return super().finish()
+
+        timelines.append(replay(Uneven(clock, 0), clip, RATE, Pace(repeats=2), timer=clock))
+    timeline = quickest(timelines)
+    assert timeline.calls.took_s == pytest.approx([0.1, 0.1, 0.2])
+    assert timeline.calls.done_s == pytest.approx([0.2, 0.3, 0.5])
+    assert [timed.time_s for timed in timeline.events] == pytest.approx([0.2, 0.3, 0.5])
+    check_stream(as_json(timeline), 0.2)
+    assert as_json(timeline)["repeats"] == 2
+    other = replace(timelines[1], events=timelines[1].events[:1])
+    assert quickest([timelines[0], other]) is timelines[0]  # it answers differently each time
 
 
 def test_processor_time_is_counted_where_it_is_asked_for(monkeypatch):

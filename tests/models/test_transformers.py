@@ -312,3 +312,20 @@ def test_a_model_that_is_no_recogniser_is_refused(tmp_path) -> None:
         open_model(f"hf:{tmp_path}?dtype=float23")
     with pytest.raises(UserError, match="hf:/nowhere"):
         open_model("hf:/nowhere")
+
+
+@pytest.mark.parametrize("gap", ["vocab.json", "torn", "size"])
+def test_a_folder_with_a_gap_is_one_line(tmp_path, gap: str) -> None:
+    ctc_folder(tmp_path, "Wav2Vec2")
+    if gap == "torn":
+        (tmp_path / "model.safetensors").write_bytes((tmp_path / "model.safetensors").read_bytes()[:1000])
+    elif gap == "size":
+        config = json.loads((tmp_path / "config.json").read_text())
+        (tmp_path / "config.json").write_text(json.dumps({**config, "vocab_size": 99}))
+    else:
+        (tmp_path / gap).unlink()
+    with pytest.raises(UserError, match="a whole folder has") as said:
+        open_model(f"hf:{tmp_path}")
+    assert "\n" not in str(said.value)
+    with pytest.raises(UserError, match="no such folder"):
+        open_model(f"hf:{tmp_path}/none")
