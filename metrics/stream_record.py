@@ -105,11 +105,11 @@ def check_stream(stream: Any, duration_s: float) -> None:
     """Raise a ValueError that says what is wrong with a stored stream, if anything is."""
     if not isinstance(stream, Mapping):
         raise ValueError("'stream' must be an object")
-    repeats = stream.get("repeats")
+    repeats = stream.get("repeats", 0)
     more = {
         "done_ms": stream.get("realtime") is True,
         "processor_time": stream.get("processor_time") is True,
-        "repeats": _whole(repeats) and 2 <= repeats <= MOST_REPEATS and stream.get("realtime") is False,
+        "repeats": _whole(repeats) and repeats in range(2, MOST_REPEATS + 1) and stream.get("realtime") is False,
     }
     keys = (*KEYS, *(key for key, there in more.items() if there))
     if odd := sorted(set(map(str, stream)) ^ set(keys)):

@@ -98,7 +98,8 @@ def _live(sent: dict[Key, Json], now: dict[Key, Json | None], same: set[Key]) ->
     if not pairs or pairs[0][1]["realtime"]:  # a server shows its words when it likes
         return None, None
     shown = sum(key in same and _shown(before) == _shown(after) for key, before, after in pairs)
-    before_ms, after_ms = (sum(sum(pair[side]["took_ms"]) for pair in pairs) for side in (1, 2))
+    before_ms = sum(sum(before["took_ms"]) for _, before, _ in pairs)
+    after_ms = sum(sum(after["took_ms"]) for _, _, after in pairs)
     return shown, round(after_ms / before_ms, 2) if before_ms else None
 
 

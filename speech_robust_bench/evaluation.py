@@ -60,7 +60,8 @@ def evaluate(
         name: what to call the model.
         stream: use it live, chunk by chunk; `Results.streaming` has latency and stability then. A dict has the options
             of `srb run --stream`: {"chunk_ms": 100, "speed": 1.0, "realtime": False, "processor_time": False,
-            "repeats": 1}. An object without a method `stream` is used by local agreement, as `live:` does; a spec says `live:` itself.
+            "repeats": 1}. An object without a method `stream` is used by local agreement, as `live:` does; a spec says
+            `live:` itself.
         batch_size, device: for models that have the choice.
         noise_dir, rir_dir, file, tts: as in `srb.load`.
         workers: processes that perturb.
