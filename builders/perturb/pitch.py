@@ -1,6 +1,10 @@
 """Pitch shift as torchaudio defines it (`functional.pitch_shift`): stretch with a phase vocoder, then resample back.
 
 Hann window of 512 samples, hop of 128, centred frames with reflected edges.
+
+The dearest perturbation: 2.8 (up) and 2.3 (down) times FLAC encoding of the same clip (benchmarks/perturb.py). A third
+to a half of that are the Fourier transforms of the frames, which cannot be others without other samples. A build
+analyses a clip once for all severities, which leaves about 1.6 and 0.9.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Convolution with a room's impulse response (paper, Appendix A; recipe from a study of the published data).
 
 The first 10 ms of the response are dropped, the rest is divided by its L2 norm, and the convolution is full: the tail
-stays, so the clip grows.
+stays, so the clip grows. It costs 1.1 times FLAC encoding of the clip (benchmarks/perturb.py), nearly all of it in nine
+Fourier transforms; blocks of another length would make fewer or shorter ones, and other last bits of the samples.
 """
 
 from __future__ import annotations
