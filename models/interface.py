@@ -264,6 +264,16 @@ def need(package: str, adapter: str, install: str) -> Any:
         raise UserError(f"'{adapter}' needs the package {package}{reason}: {install}") from None
 
 
+def out_of_memory(error: BaseException) -> bool:
+    """Torch, onnxruntime, CTranslate2 and Python each say it in their own way."""
+    if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
+        return True
+    text = str(error).lower()
+    return any(
+        words in text for words in ("out of memory", "failed to allocate memory", "can't allocate memory", "bad_alloc")
+    )
+
+
 def cores() -> int:
     """The cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

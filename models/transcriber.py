@@ -14,7 +14,7 @@ from srb.core.audio import RATE
 from srb.core.errors import UserError
 from srb.core.secrets import mask_secrets
 from srb.models.batches import Batch
-from srb.models.interface import Clip, Recogniser, SomeFailed, Transcript
+from srb.models.interface import Clip, Recogniser, SomeFailed, Transcript, out_of_memory
 
 MOST_CHARACTERS = 1_000_000  # of one clip's text: a day of speech has half as many
 GIVE_UP_AFTER = 25  # failures with not one success: then the recogniser is broken, not the clip
@@ -104,16 +104,6 @@ def transcription_of(result: Any, seconds: float) -> Transcription:
 def _check_count(results: Any, count: int) -> None:
     if not isinstance(results, list) or len(results) != count:
         raise TypeError(f"the recogniser must return a list of {count} texts")
-
-
-def out_of_memory(error: BaseException) -> bool:
-    """Torch, onnxruntime, CTranslate2 and Python each say it in their own way."""
-    if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
-        return True
-    text = str(error).lower()
-    return any(
-        words in text for words in ("out of memory", "failed to allocate memory", "can't allocate memory", "bad_alloc")
-    )
 
 
 def _free_memory() -> None:

@@ -20,8 +20,7 @@ from srb.models.hf.generate import AudioLanguageModel, Seq2Seq, Transducer
 from srb.models.hf.live import LiveTransducer, live_kind
 from srb.models.hf.requests import prompt_for, request_for
 from srb.models.hf.whisper import Whisper
-from srb.models.interface import Recogniser, folder_revision, need
-from srb.models.transcriber import out_of_memory
+from srb.models.interface import Recogniser, folder_revision, need, out_of_memory
 
 INSTALL = install_hint("models")
 # transformers' auto classes in the order in which they are tried, and what runs their models

@@ -64,8 +64,8 @@ class TransformersRecogniser(Described):
         return self._placed(inputs)
 
     def _placed(self, inputs: Any) -> dict[str, Any]:
-        """The inputs where the model is, and in its precision; some processors add plain numbers."""
-        device, dtype = self.model.device, self.model.dtype
+        """The inputs where the model is, and in the precision that it listens in; some processors add plain numbers."""
+        device, dtype = self.model.device, self._audio_dtype
 
         def placed(value: Any) -> Any:
             if not hasattr(value, "is_floating_point"):
@@ -73,6 +73,15 @@ class TransformersRecogniser(Described):
             return value.to(device, dtype) if value.is_floating_point() else value.to(device)
 
         return {name: placed(value) for name, value in inputs.items()}
+
+    @property
+    def _audio_dtype(self) -> Any:
+        """Of the part that takes the audio: some models keep it in single precision, whatever the rest is in."""
+        for owner in (self.model, getattr(self.model, "model", None)):
+            for name in ("codec_model", "audio_tower"):  # Kyutai; Nemotron 3.5 Transcribe
+                if part := getattr(owner, name, None):
+                    return next((p.dtype for p in part.parameters() if p.is_floating_point()), self.model.dtype)
+        return self.model.dtype
 
     def _features(self, clips: list[Clip]) -> list[Any]:
         """What the model computes for each clip before it decides on a text: one tensor (time, width) per clip."""

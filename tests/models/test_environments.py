@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import sys
 import sysconfig
 import zipfile
 from pathlib import Path
@@ -83,6 +84,23 @@ def test_our_own_code_works_where_nothing_else_is_installed(tmp_path, monkeypatc
     path = {"PYTHONPATH": str(python.parents[1] / "rooms")}
     told = subprocess.run([str(python), "-c", code], env=path, capture_output=True, text=True, check=True).stdout
     assert told.strip() == version.__version__
+
+
+ONLY_BASE = """
+import importlib, sys
+class Nothing:
+    def find_spec(self, name, *_):
+        if name.split(".")[0] in ("pyarrow", "datasets", "pandas", "scipy", "yaml", "rapidfuzz", "evaluate", "torch"):
+            raise ModuleNotFoundError(f"No module named '{name}'", name=name)
+sys.meta_path.insert(0, Nothing())
+for name in ("hf", "nemo", "speechbrain", "vosk", "faster_whisper", "python", "live", "cmd"):
+    importlib.import_module(f"srb.models.adapters.{name}")
+import srb.models.pipe_worker
+"""
+
+
+def test_adapters_need_nothing_but_what_every_environment_has() -> None:
+    subprocess.run([sys.executable, "-c", ONLY_BASE], check=True)
 
 
 def test_a_live_stream_through_the_pipe_gives_the_same_events(requirements) -> None:

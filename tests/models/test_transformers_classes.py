@@ -208,6 +208,12 @@ def test_the_prompt_of_a_spec_is_what_the_model_is_asked(tiny) -> None:
     assert asked.transcribe(CLIPS[:2], RATE, "en") != tiny("qwen2_audio").recogniser.transcribe(CLIPS[:2], RATE, "en")
 
 
+@pytest.mark.parametrize("name", ["kyutai_speech_to_text", "nemo_speechlm", "parakeet_tdt"])
+def test_half_precision_where_a_part_stays_in_single(tiny, name: str) -> None:
+    recogniser = open_model(f"hf:{tiny(name).folder}?device=cpu&dtype=bfloat16&tokens_per_s=2")
+    assert len(recogniser.transcribe(CLIPS[:2], RATE, "en")) == 2
+
+
 def test_code_of_the_hub_runs_only_when_asked_and_pinned(tiny, tmp_path) -> None:
     with pytest.raises(UserError, match="needs the commit"):
         open_model("hf:someone/model?trust_remote_code=true")
