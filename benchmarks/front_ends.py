@@ -31,7 +31,8 @@ FRONT_ENDS = ("webrtc", "noisereduce", "asnr", "rnnoise")
 SCENARIOS = ("gaussian_snr5", "noise_snr5", "music_snr5", "crosstalk_snr5", "rir_sev3", "telephone")
 SHORTEST_S, LONGEST_S = 2.0, 4.0
 RECOGNISERS = ("moonshine", "whisper-tiny.en", "vosk")
-ROW, PANEL, LEFT, TOP = 15, 210, 118, 56
+ROW, PANEL, LEFT, TOP, NARROWEST = 15, 210, 118, 56, 640
+MOST = 90  # points: what is beyond is drawn there
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7")  # the palette of Okabe and Ito
 
 
@@ -85,10 +86,10 @@ def drawn(known: dict[tuple[str, str], dict[str, Comparison]]) -> str:
     names = [r for r in RECOGNISERS if any(key[0] == r for key in known)]
     ends = [end for rows in known.values() for name in SCENARIOS for end in rows[name].interval]
     parts, group = [], (len(FRONT_ENDS) + 1) * ROW
-    height, width = TOP + group * len(SCENARIOS) + 34, LEFT + (PANEL + 16) * len(names)
+    height, width = TOP + group * len(SCENARIOS) + 34, max(NARROWEST, LEFT + (PANEL + 16) * len(names))
     for panel, recogniser in enumerate(names):
         start = LEFT + panel * (PANEL + 16)
-        scale = spanning([min(max(end, -60), 60) for end in ends], start, start + PANEL)
+        scale = spanning([min(max(end, -MOST), MOST) for end in ends], start, start + PANEL)
         parts.append(tag("text", recogniser, x=start + PANEL / 2, y=TOP - 10, text_anchor="middle", font_weight="bold"))
         for value in scale.ticks(4):
             at, colour = scale(value), "#444" if value == 0 else "#ddd"
