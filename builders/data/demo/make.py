@@ -36,7 +36,7 @@ MARGIN_S = 0.2
 Speech = tuple[np.ndarray, int]
 
 
-class Voice(NamedTuple):
+class DemoSpeaker(NamedTuple):
     """One speaker of the corpus and the sentences that it says."""
 
     speaker: str
@@ -99,8 +99,8 @@ def two_cities(text: str) -> Speech:
 
 
 VOICES = (
-    Voice("reader", "en", "male", "", "MIT", "human", two_cities, tuple(TWO_CITIES)),
-    Voice(
+    DemoSpeaker("reader", "en", "male", "", "MIT", "human", two_cities, tuple(TWO_CITIES)),
+    DemoSpeaker(
         "heart",
         "en",
         "female",
@@ -120,7 +120,7 @@ VOICES = (
             "Every autumn the wild geese fly over our roof on their long way to the south.",
         ),
     ),
-    Voice(
+    DemoSpeaker(
         "slt",
         "en",
         "female",
@@ -139,7 +139,7 @@ VOICES = (
             "After the long winter, the first warm day of the year felt like a holiday.",
         ),
     ),
-    Voice(
+    DemoSpeaker(
         "rms",
         "en",
         "male",
@@ -158,7 +158,7 @@ VOICES = (
             "They built the tower out of white stone more than nine hundred years ago.",
         ),
     ),
-    Voice(
+    DemoSpeaker(
         "awb",
         "en",
         "male",
@@ -176,7 +176,7 @@ VOICES = (
             "The black horse jumped over the fence and ran into the woods.",
         ),
     ),
-    Voice(
+    DemoSpeaker(
         "kh0",
         "en",
         "female",
@@ -195,7 +195,7 @@ VOICES = (
             "On the first of May, the whole village comes together to dance around the tree.",
         ),
     ),
-    Voice(
+    DemoSpeaker(
         "zl0",
         "es",
         "female",
