@@ -117,26 +117,27 @@ def _draws(
 
     Configs made from the same clips share one set of weights, which makes their differences paired, and one product.
     """
-    sets: dict[str, list[tuple[str, Counts]]] = {}
+    sets: dict[str, list[tuple[str, int, Counts]]] = {}  # set of clips -> config, 0 (its own) or 1 (clean), counts
     for name, config in known.items():
         against = baselines[name]
         if against is None or against.place is None:
-            sets.setdefault(name, []).append((name, config.counts))
+            sets.setdefault(name, []).append((name, 0, config.counts))
         if against is not None and against.place is None:
-            sets.setdefault(against.clean.config, []).append((name, against.counts))
+            sets.setdefault(against.clean.config, []).append((name, 1, against.counts))
         elif against is not None and against.place is not None:
-            everywhere = (_spread(c, against.place, len(against.clean.ids)) for c in (config.counts, against.counts))
-            sets.setdefault(against.clean.config, []).extend((name, counts) for counts in everywhere)
-    drawn: dict[str, list[np.ndarray]] = {name: [] for name in known}
+            both = enumerate((config.counts, against.counts))
+            everywhere = ((name, which, _spread(c, against.place, len(against.clean.ids))) for which, c in both)
+            sets.setdefault(against.clean.config, []).extend(everywhere)
+    drawn: dict[tuple[str, int], np.ndarray] = {}
     for base, members in sets.items():
         table = np.zeros((0, len(members)))
         if replicates:
             speakers = known[base].speakers if by_speaker else None
             draws = weights(known[base].ids, speakers, replicates=replicates, seed=seed)
-            table = rates(draws, [counts for _, counts in members])
-        for (name, _), column in zip(members, table.T, strict=True):
-            drawn[name].append(column)
-    return drawn
+            table = rates(draws, [counts for _, _, counts in members])
+        for (name, which, _), column in zip(members, table.T, strict=True):
+            drawn[name, which] = column
+    return {name: [drawn[name, which] for which in (0, 1) if (name, which) in drawn] for name in known}
 
 
 def _spread(counts: Counts, place: np.ndarray, size: int) -> Counts:

@@ -8,8 +8,9 @@ import pytest
 
 from srb.core.categories import ADVERSARIAL, AVERAGED
 from srb.core.errors import UserError
-from srb.metrics.aggregate import ConfigCounts, of_categories, overall, score, summarise
-from srb.metrics.difficulty import load
+from srb.metrics.aggregate import ConfigCounts, mean, measure_of, of_categories, overall, score, summarise
+from srb.metrics.bootstrap import weights
+from srb.metrics.difficulty import Difficulty, DifficultyTable, load
 from srb.metrics.scoring import Counts, align
 
 TABLE_1 = Path(__file__).parent / "data" / "paper_table1.csv"
@@ -130,3 +131,104 @@ def test_floor_holds_for_each_config():
     easier = config("en_noise_sev1", "noise_env", 0)
     assert score([CLEAN, easier], replicates=0)[1].values["werd"] == -5.0
     assert score([CLEAN, easier], replicates=0, floor=True)[1].values["werd"] == 0.0
+
+
+def rate_in_each_draw(counts, speakers=None, seed=3):
+    """The error rate of the clips in each of 20 bootstrap replicates, written out."""
+    drawn = weights(IDS[: len(counts)], speakers, replicates=20, seed=seed)
+    return 100 * (drawn @ counts.errors) / (drawn @ counts.lengths)
+
+
+def test_replicates_are_those_of_the_clips_clean_and_hard_together():
+    clean, noisy = (row.counts for row in (CLEAN, SIMULATED[1]))
+    scored = score([CLEAN, SIMULATED[1]], replicates=20, seed=3)[1]
+    assert scored.replicates["wer"] == pytest.approx(rate_in_each_draw(noisy))
+    lost = rate_in_each_draw(noisy) - rate_in_each_draw(clean)
+    assert scored.replicates["werd"] == pytest.approx(lost)
+    level = load("paper-table3").of("noise_sev2")
+    assert scored.replicates["nwerd"] == pytest.approx(100 * lost / level)
+    assert (scored.clean_wer, scored.difficulty) == (5.0, level)
+    assert scored.values["nwerd"] == pytest.approx(100 * 15 / level)
+    floored = score([CLEAN, config("en_noise_sev2", "noise_env", 2)], replicates=20, seed=3, floor=True)[1]
+    assert (floored.replicates["werd"] >= 0).all()
+    other = score([CLEAN, SIMULATED[1]], replicates=20, seed=4)[1]
+    assert (other.replicates["wer"] != scored.replicates["wer"]).any()
+
+
+def test_recordings_of_their_own_are_drawn_by_themselves():
+    recorded = config("en_accent", "accent", 6, ids=IDS[:5])
+    scored = score([CLEAN, recorded], replicates=20, seed=3)[1]
+    lost = rate_in_each_draw(recorded.counts) - rate_in_each_draw(CLEAN.counts)
+    assert scored.replicates["werd"] == pytest.approx(lost)
+    assert scored.clean_wer == 5.0
+
+
+def test_speakers_are_drawn_whole_if_asked_for():
+    speakers = ["a"] * 5 + ["b"] * 5
+    clean = ConfigCounts("en_clean", "clean", IDS, CLEAN.counts, speakers=speakers)
+    plain, whole = (score([clean], replicates=20, seed=3, by_speaker=by)[0].replicates["wer"] for by in (False, True))
+    assert plain == pytest.approx(rate_in_each_draw(CLEAN.counts))
+    assert whole == pytest.approx(rate_in_each_draw(CLEAN.counts, speakers))
+    assert set(np.round(whole, 6)) <= {0.0, 5.0, 10.0}  # nobody, or all errors are of the first speaker
+
+
+def test_intervals_widen_with_the_level_and_need_replicates():
+    scored = score([CLEAN, SIMULATED[1]], replicates=200)[1]
+    low, high = scored.interval("werd", 0.5)
+    wide_low, wide_high = scored.interval("werd")
+    assert wide_low < low < high < wide_high
+    assert (wide_low, wide_high) == tuple(np.quantile(scored.replicates["werd"], [0.025, 0.975]))
+    assert scored.interval("cer") is None
+    assert score([CLEAN], replicates=0)[0].interval("wer") is None
+    category = summarise([scored])["en"].categories["noise_env"]
+    assert category.interval("werd") == (wide_low, wide_high)
+    assert category.interval("cer") is None
+
+
+def test_a_difficulty_that_is_not_positive_gives_no_nwerd():
+    table = DifficultyTable("mine", {"noise_sev1": Difficulty(0.0)})
+    scored = score([CLEAN, SIMULATED[0]], table=table, replicates=0)[1]
+    assert scored.why == {"nwerd": "its difficulty in mine is 0, not positive"}
+    assert set(scored.values) == {"wer", "werd"}
+    assert scored.difficulty == 0
+
+
+def test_the_median_is_over_the_configs_of_the_nine_categories_and_in_every_replicate():
+    scores = score([CLEAN, *SIMULATED, config("en_mp3_sev1", "codec", 20)], replicates=20)
+    middle = summarise(scores)["en"].median
+    averaged = [scored for scored in scores if scored.category in ("noise_env", "spatial")]
+    assert middle.members == ("en_noise_sev1", "en_noise_sev2", "en_echo_sev1")
+    assert middle.values == {"nwerd": np.median([scored.values["nwerd"] for scored in averaged])}
+    each = np.median([scored.replicates["nwerd"] for scored in averaged], axis=0)
+    assert (middle.replicates["nwerd"] == each).all()
+    nothing = summarise(score([CLEAN], replicates=0))["en"].median
+    assert (nothing.name, nothing.members, nothing.values) == ("median", (), {})
+
+
+def test_a_value_of_ones_own_is_a_row_and_in_no_mean():
+    own = config("en_noise_snr7", "noise_env", 30)
+    summary = summarise(score([CLEAN, *SIMULATED, own], replicates=0))["en"]
+    assert summary.severities["noise_snr7"].members == ("en_noise_snr7",)
+    assert summary.categories["noise_env"].members == ("en_noise_sev1", "en_noise_sev2")
+    assert summary.scenarios["noise"].members == ("en_noise_sev1", "en_noise_sev2")
+
+
+def test_a_mean_names_the_members_that_have_no_score_and_averages_the_rest():
+    no_clean = score([config("en_noise_sev4", "noise_env", 40, "en-other_clean")], replicates=0)[0]
+    scored = score([CLEAN, SIMULATED[0]], replicates=20)[1]
+    row = mean("noise", [scored, no_clean], {"en_noise_sev3": "not scored"}, measures=("werd",))
+    assert row.values == {"werd": 5.0}
+    assert row.members == ("en_noise_sev1", "en_noise_sev4")
+    assert row.missing == {"en_noise_sev3": "not scored", "en_noise_sev4": "en-other_clean was not scored"}
+    assert (row.replicates["werd"] == scored.replicates["werd"]).all()
+
+
+def test_what_a_category_is_reported_in():
+    assert [measure_of(name) for name in ("sfx", "adv_us", "codec")] == ["nwerd", "werd", "werd"]
+
+
+def test_languages_of_missing_configs_have_tables_too():
+    tables = summarise(score([CLEAN], replicates=0), {"es_noise_sev1": "noise_env", "en_clean": "clean"})
+    assert tables["es"].categories["noise_env"].missing == {"es_noise_sev1": "not scored"}
+    assert tables["es"].clean == {}
+    assert tables["en"].categories == {}
