@@ -6,6 +6,8 @@ from dataclasses import replace
 import pytest
 
 from srb.core.row_hashes import transcripts_digest
+from srb.core.version import __version__
+from srb.metrics import results
 from srb.push import submission
 from srb.push.evidence import Evidence
 from srb.push.expected_rows import Expected, people_digest
@@ -17,6 +19,7 @@ from srb.push.verify import (
     _check_files,
     _check_predictions,
     _check_run,
+    _check_submission,
     _entry,
     _unpacked,
     close,
@@ -226,3 +229,84 @@ def test_a_folder_without_parquet_is_read_as_it_is(tmp_path):
     verdict = Verdict()
     assert _unpacked(verdict, tmp_path, ["en_clean"], {"en_clean": EXPECTED}) == tmp_path
     assert verdict.scratch is None
+
+
+@pytest.fixture
+def documents(tmp_path):
+    for name in ("run.json", "results.json", "submission.json"):
+        (tmp_path / name).write_text(name)
+    software = {"speech-robust-bench": __version__}
+    about = {
+        "schema": submission.SCHEMA,
+        "model": {"owner": "acme", "name": "hears"},
+        "benchmark_version": "1",
+        "software": software,
+        "reproduce": "srb run",
+        "files": listed(tmp_path),
+    }
+    scored = {"schema": results.SCHEMA, "software": software, "options": results.Options().as_json(), "model": "hears"}
+    return {"submission.json": about, "results.json": scored, "run.json": {"model": "hears"}}
+
+
+def reasons(documents, folder, versions=("1",)):
+    verdict = Verdict()
+    _check_submission(verdict, folder, documents, versions)
+    return verdict.reasons
+
+
+def test_an_honest_submission_says_nothing_wrong(documents, tmp_path):
+    assert reasons(documents, tmp_path) == []
+    assert reasons(documents, tmp_path, ()) == []  # a benchmark that says no version is of today's
+
+
+@pytest.mark.parametrize(
+    ("document", "change", "why"),
+    [
+        ("submission.json", {"schema": 0}, "submission.json: 'schema' must be"),
+        ("submission.json", {"more": 1}, "submission.json: has, or lacks, 'more'"),
+        ("submission.json", {"reproduce": "<script>"}, "submission.json: 'reproduce' "),
+        ("submission.json", {"reproduce": "x" * 1001}, "submission.json: 'reproduce' "),
+        ("submission.json", {"files": []}, "submission.json: 'files' must be an object"),
+        (
+            "submission.json",
+            {"benchmark_version": "2"},
+            "submission.json: 'benchmark_version' is 2, the benchmark's is 1",
+        ),
+        ("submission.json", {"software": {"speech-robust-bench": "0"}}, "submission.json: made with srb 0, this is"),
+        ("submission.json", {"software": None}, "submission.json: made with srb None, this is"),
+        ("results.json", {"schema": 0}, "results.json: 'schema' must be"),
+        ("results.json", {"software": {"speech-robust-bench": "0"}}, "results.json: scored with srb 0, this is"),
+        ("results.json", {"options": {}}, "results.json: not scored with the leaderboard's options"),
+        ("results.json", {"model": "other"}, "results.json: is of another model than submission.json says"),
+        ("run.json", {"model": "other"}, "run.json: is of another model than submission.json says"),
+    ],
+)
+def test_what_is_wrong_with_a_submissions_documents_is_said(documents, tmp_path, document, change, why):
+    documents[document] |= change
+    assert [reason[: len(why)] for reason in reasons(documents, tmp_path)] == [why]
+
+
+FULL = {
+    "owner": "o" * 96,
+    "name": "n" * 80,
+    "id": "a/" + "b" * 138,
+    "params_m": 10_000_000,
+    "licence": "l" * 60,
+    "url": "https://" + "u" * 292,
+    "training_data": "t" * 300,
+}
+
+
+def test_what_is_said_of_a_model_is_bounded(documents, tmp_path):
+    documents["submission.json"]["model"] = dict(FULL)
+    documents["run.json"]["model"] = documents["results.json"]["model"] = FULL["name"]
+    assert reasons(documents, tmp_path) == []
+    for field in ("id", "params_m", "licence", "url", "training_data"):
+        documents["submission.json"]["model"] = FULL | {field: None}
+        assert reasons(documents, tmp_path) == []
+    wrong = {field: value + "x" for field, value in FULL.items() if field != "params_m"}
+    wrong |= {"params_m": 10_000_001}
+    worse = {"params_m": -1, "url": "http://x", "licence": "<b>", "training_data": "<b>", "id": "nobody", "owner": None}
+    for field, value in [*wrong.items(), *worse.items()]:
+        documents["submission.json"]["model"] = FULL | {field: value}
+        assert len(reasons(documents, tmp_path)) == 1, field
