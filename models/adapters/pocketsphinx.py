@@ -20,6 +20,7 @@ from srb.models.streaming.session import Event
 
 INSTALL = install_hint("demo")
 FRAMES_PER_S = 100
+LONGEST_S = 60.0  # of a live utterance: the search remembers all of it
 _decoder: Any = None  # of this process
 
 
@@ -58,6 +59,7 @@ class PocketSphinxSession:
         self._endpointer = pocketsphinx.Endpointer(sample_rate=RATE)
         self._rest = b""
         self._in_speech = False
+        self._speech_s = 0.0  # of the utterance so far
         self._shown = ""
 
     def accept(self, chunk: Clip) -> list[Event]:
@@ -75,14 +77,16 @@ class PocketSphinxSession:
     def _decode(self, speech: bytes | None, *, ended: bool = False) -> list[Event]:
         if speech and not self._in_speech:
             self._decoder.start_utt()
-            self._in_speech, self._shown = True, ""
+            self._in_speech, self._speech_s, self._shown = True, 0.0, ""
         if speech:
             self._decoder.process_raw(speech, False, False)
-        if not self._in_speech or (self._endpointer.in_speech and not ended):
+            self._speech_s += len(speech) / 2 / RATE
+        goes_on = self._endpointer.in_speech and not ended
+        if not self._in_speech or (goes_on and self._speech_s < LONGEST_S):
             return []
         self._decoder.end_utt()
         self._in_speech = False
-        return [Event(self._hypothesis(), final=True, endpoint=not ended)]
+        return [Event(self._hypothesis(), final=True, endpoint=not (goes_on or ended))]
 
     def _partial(self) -> list[Event]:
         text = self._hypothesis() if self._in_speech else ""

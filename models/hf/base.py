@@ -70,7 +70,9 @@ class TransformersRecogniser(Described):
         def placed(value: Any) -> Any:
             if not hasattr(value, "is_floating_point"):
                 return value
-            return value.to(device, dtype) if value.is_floating_point() else value.to(device)
+            if device.type == "cuda" and value.device.type == "cpu":
+                value = value.pin_memory()  # it is copied while the processor goes on
+            return value.to(device, dtype if value.is_floating_point() else value.dtype, non_blocking=True)
 
         return {name: placed(value) for name, value in inputs.items()}
 

@@ -5,6 +5,7 @@ import json
 import time
 import tracemalloc
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -201,3 +202,33 @@ def test_the_first_clip_is_streamed_once_before_it_counts():
     clips = [np.zeros(5 * RATE, np.float32), np.zeros(RATE, np.float32)]
     streamed(Opened(), Pace()).transcribe(clips, RATE, "en")
     assert lengths == [3 * RATE, 5 * RATE, RATE]
+
+
+def test_speech_without_a_pause_is_cut_so_that_pocketsphinx_remembers_no_more_than_a_minute():
+    pytest.importorskip("pocketsphinx")
+    from srb.models.adapters.pocketsphinx import PocketSphinxSession
+
+    class Decoder:
+        """Says how many seconds of the utterance it has got."""
+
+        def reinit_feat(self):
+            pass
+
+        def start_utt(self):
+            self.samples = 0
+
+        def process_raw(self, speech, *_):
+            self.samples += len(speech) // 2
+
+        def end_utt(self):
+            pass
+
+        def hyp(self):
+            return SimpleNamespace(hypstr=f"{self.samples / RATE:.0f}")
+
+    session = PocketSphinxSession(RATE, Decoder())
+    always = {"in_speech": True, "frame_bytes": 960, "process": lambda frame: frame, "end_stream": lambda rest: rest}
+    session._endpointer = SimpleNamespace(**always)
+    timeline = replay(session, np.zeros(150 * RATE, np.float32), RATE, Pace(500))
+    assert timeline.text == "60 60 30"
+    assert not any(timed.event.endpoint for timed in timeline.events)

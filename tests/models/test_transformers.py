@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import string
+import types
 from pathlib import Path
 
 import jiwer
@@ -17,6 +18,7 @@ from small_models import moonshine_folder, speecht5_folder  # noqa: E402
 from whisper_weights import byte_letters, default_folder, halves  # noqa: E402
 
 from srb.core.errors import UserError  # noqa: E402
+from srb.models.hf.base import TransformersRecogniser  # noqa: E402
 from srb.models.interface import open_model  # noqa: E402
 
 RATE = 16_000
@@ -329,3 +331,27 @@ def test_a_folder_with_a_gap_is_one_line(tmp_path, gap: str) -> None:
     assert "\n" not in str(said.value)
     with pytest.raises(UserError, match="no such folder"):
         open_model(f"hf:{tmp_path}/none")
+
+
+def test_inputs_go_to_a_gpu_from_pinned_memory() -> None:
+    told = []
+
+    class Features:
+        device, dtype = torch.device("cpu"), torch.float32
+
+        def is_floating_point(self) -> bool:
+            return True
+
+        def pin_memory(self) -> Features:
+            told.append("pinned")
+            return self
+
+        def to(self, device, dtype, non_blocking: bool) -> str:
+            told.append((device.type, dtype, non_blocking))
+            return "there"
+
+    model = types.SimpleNamespace(device=torch.device("cuda"), dtype=torch.float16)
+    recogniser = types.SimpleNamespace(model=model, _audio_dtype=torch.float16)
+    placed = TransformersRecogniser._placed(recogniser, {"input_features": Features(), "num_delay_tokens": 6})
+    assert placed == {"input_features": "there", "num_delay_tokens": 6}
+    assert told == ["pinned", ("cuda", torch.float16, True)]
