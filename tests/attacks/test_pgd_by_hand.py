@@ -130,6 +130,8 @@ def test_the_defaults_are_the_papers():
     }
     with pytest.raises(FrozenInstanceError):
         attack.steps = 1
+    with pytest.raises(TypeError):
+        Pgd(Bound(snr_db=20), name="mine")
 
 
 def test_fgsm_is_one_full_step_from_the_clip_itself():
