@@ -21,6 +21,7 @@ import numpy as np
 
 from srb.core.audio import RATE
 from srb.core.errors import UserError
+from srb.core.json_shapes import anything, dict_of, integer, nullable, number, object_of, parse_object, text, truth
 from srb.metrics.scoring import align, default_unit
 from srb.models.adapters.smooth import VOTES, Smooth
 from srb.models.stored_config import Config
@@ -56,6 +57,15 @@ class Certificate:
     radius: float
     snr_db: float | None
     abstains: bool
+
+
+_LINE = object_of(
+    **dict.fromkeys(("id", "text", "transcript"), text),
+    **dict.fromkeys(("wer", "share", "radius"), number),
+    **dict.fromkeys(("agree", "draws"), integer),
+    snr_db=nullable(number),
+    abstains=truth,
+)
 
 
 def lowest_share(agree: int, draws: int, alpha: float) -> float:
@@ -129,16 +139,18 @@ def _read(out: Path, head: dict[str, Any]) -> dict[str, Certificate]:
     """What an interrupted command left; a torn last line is cut off, and a file of other settings is refused."""
     if not out.is_file() or not out.stat().st_size:
         return {}
-    lines = out.read_bytes().split(b"\n")
-    if lines[-1]:
-        out.write_bytes(b"\n".join([*lines[:-1], b""]))
+    *lines, torn = out.read_bytes().split(b"\n")
     try:
-        first, *rest = [json.loads(line) for line in lines[:-1]]
+        first, *rest = [
+            parse_object(line, _LINE if place else dict_of(anything), out) for place, line in enumerate(lines)
+        ]
         known = {line["id"]: Certificate(**line) for line in rest}
-    except (ValueError, TypeError, KeyError):
+    except (ValueError, TypeError):
         raise UserError(f"{out}: not a file of certificates; name another one with --out") from None
     if first != json.loads(json.dumps(head)):
         raise UserError(f"{out}: is of another model, config or settings; name another file with --out")
+    if torn:
+        out.write_bytes(b"\n".join([*lines, b""]))
     return known
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from itertools import groupby
 from pathlib import Path
@@ -25,6 +26,7 @@ from srb.attacks.differentiable.base import View
 from srb.attacks.gradient_loop import Attacked, attacked_clips, outcomes, own_transcripts
 from srb.attacks.standard import UNIVERSAL, UNIVERSAL_STEPS
 from srb.builders.perturb.noise import to_length as tiled
+from srb.core.array_files import DAMAGED_ARRAYS
 from srb.core.audio import RATE, Samples
 from srb.core.errors import UserError
 from srb.core.files import replacing
@@ -47,10 +49,14 @@ class Perturbation:
     @classmethod
     def load(cls, path: Path) -> Perturbation:
         try:
-            with np.load(path) as saved:
-                return cls(saved["samples"], json.loads(str(saved["about"])))
-        except (OSError, ValueError, KeyError):
-            raise UserError(f"{path}: no perturbation that srb attack universal saved") from None
+            with np.load(path, allow_pickle=False) as saved:
+                perturbation = cls(saved["samples"].astype(np.float32), json.loads(str(saved["about"])))
+            sound = perturbation.samples.ndim == 1 and np.isfinite(perturbation.samples).all()
+        except DAMAGED_ARRAYS:
+            sound = False
+        if not sound:
+            raise UserError(f"{path}: no perturbation that srb attack universal saved")
+        return perturbation
 
     @property
     def digest(self) -> str:
@@ -92,8 +98,8 @@ class Fitting:
     def begin(cls, size: int, device: str, place: Path | None, key: str) -> Fitting:
         """From nothing, or from where a fit of the same key stopped."""
         if place is not None and place.is_file():
-            with np.load(place) as kept:
-                if str(kept["key"]) == key:
+            with suppress(*DAMAGED_ARRAYS), np.load(place, allow_pickle=False) as kept:  # a damaged fit begins anew
+                if str(kept["key"]) == key and kept["current"].shape == kept["best"].shape == (size,):
                     current, best = (torch.from_numpy(kept[name]).to(device) for name in ("current", "best"))
                     return cls(current, best, float(kept["success"]), int(kept["epoch"]))
         return cls(torch.zeros(size, device=device), torch.zeros(size, device=device))

@@ -2,41 +2,58 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
+from srb.core.arrow_files import damage_named
 from srb.core.errors import UserError
+from srb.core.json_shapes import (
+    anything,
+    dict_of,
+    integer,
+    list_of,
+    maybe,
+    number,
+    object_of,
+    parse_object,
+    text,
+    truth,
+)
 
 MANIFEST = "_manifest.json"  # with the underscore pandas and pyarrow read the folder as the parquet files in it
-# What every reader relies on, and what it has to be.
-_NEEDED: dict[str, type | tuple[type, ...]] = {
-    "config": str,
-    "language": str,
-    "scenario": str,
-    "category": str,
-    "severity": int,
-    "parameters": dict,
-    "corpus": dict,
-    "benchmark_version": str,
-    "content_sha256": str,
-    "rows": int,
-    "seconds": (int, float),
-    "files": list,
-}
+_CORPUS = object_of(
+    **dict.fromkeys(("name", "title", "licence"), text),
+    **dict.fromkeys(("url", "citation", "note"), maybe(text)),
+    derivatives_allowed=maybe(truth),
+)
+# What every reader relies on.
+_SHAPE = object_of(
+    **dict.fromkeys(("config", "language", "scenario", "category", "benchmark_version", "content_sha256"), text),
+    **dict.fromkeys(("source", "bank", "fingerprint", "scenario_version"), maybe(text)),
+    **dict.fromkeys(("severity", "rows"), integer),
+    **dict.fromkeys(("skipped", "columns"), maybe(list_of(text))),
+    seconds=number,
+    files=list_of(text),
+    parameters=dict_of(anything),
+    corpus=_CORPUS,
+    attack=maybe(dict_of(anything)),
+)
 
 
 def read_manifest(config: Path) -> dict[str, Any]:
     """The manifest in a config's folder, with all that readers rely on."""
     path = config / MANIFEST
     try:
-        manifest = json.loads(path.read_text(encoding="utf-8"))
-        sound = all(isinstance(manifest[key], kind) for key, kind in _NEEDED.items())
-        sound = sound and all(isinstance(name, str) and Path(name).name == name for name in manifest["files"])
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
-        sound = False
-    if not sound or manifest["config"] != config.name:
-        raise UserError(f"{path}: is damaged; remove {config} and build it again")
+        return parse_manifest(path.read_bytes(), config.name)
+    except (OSError, UserError):
+        raise UserError(f"{path}: is damaged; remove {config} and build it again") from None
+
+
+def parse_manifest(data: bytes, config: str) -> dict[str, Any]:
+    """The manifest of a config from the bytes of its file."""
+    manifest = parse_object(data, _SHAPE, f"{config}/{MANIFEST}")
+    if manifest["config"] != config or any(Path(name).name != name for name in manifest["files"]):
+        raise UserError(f"{config}/{MANIFEST}: is not the manifest of that config")
     return manifest
 
 
@@ -45,13 +62,13 @@ def manifests(out: Path) -> dict[str, dict[str, Any]]:
     return {path.parent.name: read_manifest(path.parent) for path in sorted(out.glob(f"*/{MANIFEST}"))}
 
 
-def shard_paths(config: Path, manifest: dict[str, Any]) -> list[Path]:
+def shard_paths(config: Path, manifest: dict[str, Any], again: str | None = None) -> list[Path]:
     """The parquet files of a config, after a look at each: all there, readable, and with the manifest's rows in total.
 
-    Reads the files' footers alone; `srb check` reads and hashes everything.
+    Reads the files' footers alone; `srb check` reads and hashes everything. `again` says how to make it anew.
     """
     paths = [config / name for name in manifest["files"]]
-    again = f"`srb build {config.name} --out {config.parent}` with the options of the first time makes it anew"
+    again = again or f"`srb build {config.name} --out {config.parent}` with the options of the first time makes it anew"
     rows = sum(_rows_in(path, again) for path in paths)
     if rows != manifest["rows"]:
         raise UserError(f"{config}: holds {rows} rows where its manifest says {manifest['rows']}; {again}")
@@ -59,12 +76,9 @@ def shard_paths(config: Path, manifest: dict[str, Any]) -> list[Path]:
 
 
 def _rows_in(path: Path, again: str) -> int:
-    import pyarrow as pa
     import pyarrow.parquet as pq
 
-    try:
+    if not path.is_file():
+        raise UserError(f"{path}: is missing; {again}")
+    with damage_named(path, again):
         return pq.read_metadata(path).num_rows
-    except FileNotFoundError:
-        raise UserError(f"{path}: is missing; {again}") from None
-    except (OSError, pa.ArrowException):
-        raise UserError(f"{path}: is damaged; {again}") from None

@@ -24,6 +24,7 @@ from srb.builders.dataset_card import write_card
 from srb.builders.manifests import MANIFEST, read_manifest, shard_paths
 from srb.builders.quality import COLUMNS, DNSMOS_COLUMNS, dnsmos, pesq
 from srb.core import audio
+from srb.core.arrow_files import damage_named
 from srb.core.errors import UserError
 from srb.core.files import replacing, write_atomically
 from srb.core.folder_lock import locked_folder
@@ -79,7 +80,8 @@ def shards(root: Path, config: str) -> list[Path]:
 
 def missing(shard: Path, wanted: Sequence[str] = COLUMNS) -> list[str]:
     """The wanted columns that a file does not have yet."""
-    names = pq.read_schema(shard).names
+    with damage_named(shard):
+        names = pq.read_schema(shard).names
     return [column for column in wanted if column not in names]
 
 
@@ -95,17 +97,23 @@ def ready(shard: Path, columns: Sequence[str]) -> bool:
 
 def add_columns(shard: Path, columns: Sequence[str], clean: CleanClips, run: Map = map) -> Iterator[int]:
     """Write the file's successor; yields the number of rows scored as it goes. `run` is `map`, or a pool's."""
-    with replacing(_successor(shard)) as part, pq.ParquetFile(shard) as source:
+    with replacing(_successor(shard)) as part, _opened(shard) as source:
         schema = _extend(source.schema_arrow, columns)
         options = {"use_dictionary": False, "write_statistics": False, "compression": _compression(source)}
         with pq.ParquetWriter(part, schema, **options) as writer:
             for group in range(source.num_row_groups):
-                table = source.read_row_group(group)
+                with damage_named(shard):
+                    table = source.read_row_group(group)
                 scores: Scores = []
                 for done in run(_Score(tuple(columns)), _chunks(table, "pesq" in columns, clean)):
                     scores += done
                     yield len(done)
                 writer.write_table(_append(table, scores, columns, schema))
+
+
+def _opened(shard: Path) -> pq.ParquetFile:
+    with damage_named(shard):
+        return pq.ParquetFile(shard)
 
 
 def publish(files: Iterable[Path]) -> None:
@@ -152,7 +160,7 @@ class CleanClips:
             )
         index = {}
         for path in files:
-            with pq.ParquetFile(path) as file:
+            with damage_named(path), pq.ParquetFile(path) as file:
                 for group in range(file.num_row_groups):
                     ids = file.read_row_group(group, columns=["id"]).column("id").to_pylist()
                     index.update({clip_id: (path, group, row) for row, clip_id in enumerate(ids)})
@@ -160,7 +168,7 @@ class CleanClips:
 
 
 def _audio_of_group(path: Path, group: int) -> pa.ChunkedArray:
-    with pq.ParquetFile(path) as file:
+    with damage_named(path), pq.ParquetFile(path) as file:
         return _encoded(file.read_row_group(group, columns=["audio"]))
 
 

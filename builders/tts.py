@@ -6,6 +6,7 @@ Engines are named by a short text, so that a clip can be spoken in any process:
     espeak, flite               programs that work offline (flite speaks English alone)
     hf:<model id or folder>     any VITS (MMS-TTS), Bark or SpeechT5 model of `transformers`
     bark, mms                   the published models of those names
+    ...?revision=<commit>       of a model on the Hub; what is built names the commit that it was spoken by
     yourtts                     YourTTS, where the `TTS` package is installed
     ...@<folder>                voices from a folder: recordings of each speaker (yourtts), .npy x-vectors (SpeechT5)
 """
@@ -14,6 +15,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import re
 import shutil
 import subprocess
 import tempfile
@@ -27,6 +29,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 
 from srb.builders.corpora.base import AUDIO_SUFFIXES, Utterance
+from srb.core.array_files import read_array
 from srb.core.audio import RATE, Samples, read, resample
 from srb.core.errors import UserError
 from srb.core.files import write_atomically
@@ -45,6 +48,12 @@ _MMS_CODES = {
     "nl": "nld",
     "pl": "pol",
     "pt": "por",
+}
+VOCODER = "microsoft/speecht5_hifigan"
+# The commits of the models that are not the user's choice.
+_REVISIONS = {
+    "suno/bark": "70a8a7d34168586dc5d028fa9666aceade177992",
+    VOCODER: "bb6f429406e86a9992357a972c0698b22043307d",
 }
 _BARK_LANGUAGES = ("de", "en", "es", "fr", "hi", "it", "ja", "ko", "pl", "pt", "ru", "tr", "zh")
 
@@ -89,10 +98,9 @@ class SpokenAudio:
         if self.folder is None:
             return self._speak()
         stored = self.folder / f"{hashlib.sha256(repr(self).encode()).hexdigest()[:32]}.npy"
-        try:
-            return np.load(stored, allow_pickle=False)
-        except (OSError, ValueError, EOFError):  # not spoken yet, or damaged
-            samples = self._speak()
+        if (spoken := read_array(stored)) is not None and spoken.ndim == 1:
+            return spoken
+        samples = self._speak()
         self.folder.mkdir(exist_ok=True)
         buffer = io.BytesIO()
         np.save(buffer, samples)
@@ -121,12 +129,13 @@ def speak_all(
         voices = speaker.voices(item.language)
         if not voices:
             raise UserError(f"the engine {engine} has no voice for '{item.language}'; choose another with --tts")
+        pinned = speaker.pinned(engine, item.language) if isinstance(speaker, TransformersVoice) else engine
         rng = clip_rng(item.corpus, item.id, "tts", 0, seed)
         voice = voices[int(rng.integers(len(voices)))]
         text = cut(item.text)
         yield replace(
             item,
-            audio=SpokenAudio(item.id, text, item.language, engine, voice, int(rng.integers(2**31)), folder),
+            audio=SpokenAudio(item.id, text, item.language, pinned, voice, int(rng.integers(2**31)), folder),
             text=text,
             speaker=Path(voice).stem,
             gender=speaker.gender(voice),
@@ -142,7 +151,7 @@ def material_of(utterances: Sequence[Utterance]) -> str | None:
     first = utterances[0] if utterances else None
     if first is None or not isinstance(first.audio, SpokenAudio):
         return None
-    engine = first.audio.engine.partition("@")[0]
+    engine = re.split("[?@]", first.audio.engine)[0]
     whose = "the paper's " if engine == DEFAULT_ENGINES.get(first.language) else ""
     return f"{engine} ({whose}text-to-speech)"
 
@@ -164,6 +173,10 @@ def default_engine(language: str) -> str:
 def open_voice_engine(name: str) -> VoiceEngine:
     """The engine that a name means, loaded once in a process."""
     model, _, voices = name.partition("@")
+    model, _, option = model.partition("?")
+    revision = option.removeprefix("revision=")
+    if option and (revision == option or not re.fullmatch(r"[\w.-]+", revision)):
+        raise UserError(f"--tts {name}: the only option of an engine is ?revision=<commit>")
     folder = Path(voices).expanduser() if voices else None
     if folder is not None and not folder.is_dir():
         raise UserError(f"{folder}: no such folder of voices (--tts {name})")
@@ -174,9 +187,9 @@ def open_voice_engine(name: str) -> VoiceEngine:
     if model == "yourtts":
         return YourTTS(folder)
     if model in ("bark", "mms"):
-        return TransformersVoice({"bark": "suno/bark", "mms": "facebook/mms-tts-{mms}"}[model], folder)
+        return TransformersVoice({"bark": "suno/bark", "mms": "facebook/mms-tts-{mms}"}[model], folder, revision)
     if model.startswith("hf:"):
-        return TransformersVoice(model.removeprefix("hf:"), folder)
+        return TransformersVoice(model.removeprefix("hf:"), folder, revision)
     raise UserError(f"'{name}' is no text-to-speech engine; there are espeak, flite, yourtts, bark, mms and hf:<model>")
 
 
@@ -265,11 +278,20 @@ class TransformersVoice:
 
     _licences: ClassVar = {"bark": "MIT", "speecht5": "MIT", "vits": ""}
 
-    def __init__(self, model: str, folder: Path | None = None) -> None:
+    def __init__(self, model: str, folder: Path | None = None, revision: str = "") -> None:
         self._name = model
         self._folder = folder
+        self._revision = revision or _REVISIONS.get(model, "")
         self._loaded: dict[str, tuple[Any, Any]] = {}
         self.licence = "CC-BY-NC-4.0" if model.startswith("facebook/mms-tts") else self._licences.get(self._kind(), "")
+
+    def pinned(self, engine: str, language: str) -> str:
+        """The engine's name with the commit that speaks, so that every process and every later build takes the same."""
+        if "?" in engine or Path(self._name).is_dir():
+            return engine
+        model, at, voices = engine.partition("@")
+        commit = self._revision or getattr(self._load(language)[0].config, "_commit_hash", None)
+        return f"{model}?revision={commit}{at}{voices}" if commit else engine
 
     def voices(self, language: str) -> tuple[str, ...]:
         kind = self._kind()
@@ -316,7 +338,7 @@ class TransformersVoice:
         """The model's family, from its config alone."""
         if "{mms}" in self._name:
             return "vits"
-        kind = _from_hub("AutoConfig", self._name).model_type
+        kind = _from_hub("AutoConfig", self._name, self._revision).model_type
         if kind not in self._licences:
             raise UserError(f"{self._name} is a {kind} model; text-to-speech works with {', '.join(self._licences)}")
         return kind
@@ -326,24 +348,24 @@ class TransformersVoice:
         if name not in self._loaded:
             kind = self._kind()
             classes = {"bark": "BarkModel", "speecht5": "SpeechT5ForTextToSpeech", "vits": "VitsModel"}
-            processor = _from_hub("AutoTokenizer" if kind == "vits" else "AutoProcessor", name)
-            self._loaded[name] = _from_hub(classes[kind], name).eval(), processor
+            processor = _from_hub("AutoTokenizer" if kind == "vits" else "AutoProcessor", name, self._revision)
+            self._loaded[name] = _from_hub(classes[kind], name, self._revision).eval(), processor
         return self._loaded[name]
 
     @staticmethod
     @lru_cache(maxsize=1)
     def _vocoder() -> Any:
-        return _from_hub("SpeechT5HifiGan", "microsoft/speecht5_hifigan").eval()
+        return _from_hub("SpeechT5HifiGan", VOCODER, _REVISIONS[VOCODER]).eval()
 
 
-def _from_hub(kind: str, name: str) -> Any:
+def _from_hub(kind: str, name: str, revision: str = "") -> Any:
     try:
         import transformers
     except ImportError:
         raise UserError(f"{name} needs transformers and torch: {install_hint('models')}") from None
     try:
-        return getattr(transformers, kind).from_pretrained(name)
-    except (OSError, ValueError) as error:  # what transformers raises for a wrong name or without a network
+        return getattr(transformers, kind).from_pretrained(name, **({"revision": revision} if revision else {}))
+    except Exception as error:  # transformers raises what it likes: no network, a wrong name, a damaged model
         reason = " ".join(str(error).split())[:200]
         raise UserError(f"the model {name} cannot be loaded: {reason}") from None
 

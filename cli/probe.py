@@ -189,8 +189,9 @@ def _layers(args: argparse.Namespace) -> int:
         return 0
     for name, weights in rows:
         print(for_terminal(name))
+        most = max(weights, default=0) or 1
         for layer, weight in enumerate(weights):
-            print(f"  layer {layer:>2}  {weight:.4f}  {'#' * round(40 * weight / max(weights))}")
+            print(f"  layer {layer:>2}  {weight:.4f}  {'#' * round(40 * weight / most)}")
     return 0
 
 

@@ -97,10 +97,15 @@ def object_of(**shapes: Shape) -> Shape:
     return check
 
 
-def read_object(path: Path, shape: Shape) -> dict[str, Any]:
+def read_object(path: Path, shape: Shape) -> Any:
     """The content of a JSON file of that shape, which can be written again; anything else is a `UserError`."""
+    return parse_object(path.read_bytes(), shape, path)
+
+
+def parse_object(data: str | bytes, shape: Shape, where: str | Path) -> Any:
+    """The same of the content of a file."""
     try:
-        value = json.loads(path.read_text("utf-8"))
+        value = json.loads(data if isinstance(data, str) else data.decode("utf-8"))
         json.dumps(value, allow_nan=False, ensure_ascii=False).encode()  # no infinities, no halves of characters
         problem = shape(value)
     except RecursionError:
@@ -108,5 +113,5 @@ def read_object(path: Path, shape: Shape) -> dict[str, Any]:
     except ValueError as error:
         problem = f"is no proper JSON ({error})"
     if problem:
-        raise UserError(f"{path}: {problem}")
+        raise UserError(f"{where}: {problem}")
     return value

@@ -8,7 +8,6 @@ within noise: clips drawn anew may well not show it.
 
 from __future__ import annotations
 
-import csv
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,6 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
+from srb.core.csv_tables import csv_rows, read_text
 from srb.core.errors import UserError
 from srb.core.names import parse
 from srb.diagnosis.clip_sets import ErrorMatrix
@@ -91,17 +91,14 @@ def comprehensibility() -> Ratings:
 
 def read_ratings(path: str | Path) -> Ratings:
     """Ratings by listeners: a CSV file with the columns scenario and sev1, sev2, ...; an empty cell is not rated."""
-    try:
-        rows = list(csv.DictReader(Path(path).read_text("utf-8-sig").splitlines()))
-    except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"cannot read {path}: {getattr(error, 'strerror', None) or 'not UTF-8 text'}") from None
-    severities = [column for column in (rows[0] if rows else {}) if re.fullmatch(r"sev[1-9]", column or "")]
-    if not severities or "scenario" not in rows[0]:
+    rows = csv_rows(read_text(path), ("scenario",), path)
+    severities = [column for column in (rows[0][1] if rows else {}) if re.fullmatch(r"sev[1-9]", column)]
+    if not severities:
         raise UserError(f"{path}: its columns are scenario, sev1, sev2, ... with a rating of 1 to 10 in each")
     ratings = {}
-    for line, row in enumerate(rows, 2):
+    for line, row in rows:
         for column in severities:
-            if not (text := (row[column] or "").strip()):
+            if not (text := row[column].strip()):
                 continue
             try:
                 rating = float(text)

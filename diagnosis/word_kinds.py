@@ -8,7 +8,6 @@ small set half of the words may be said just once, which no band can take apart:
 
 from __future__ import annotations
 
-import csv
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -17,6 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
+from srb.core.csv_tables import csv_cells, read_text
 from srb.core.errors import UserError
 from srb.diagnosis.word_ids import Alignment
 from srb.metrics.scoring import normalise
@@ -137,24 +137,17 @@ def missed(alignment: Alignment, kinds: Kinds) -> dict[str, tuple[int, int]]:
 def read_frequencies(path: str | Path, normaliser: str = "srb-paper-1") -> dict[str, int]:
     """A CSV file of word,count; a first line of headings is passed over."""
     counts: Counter[str] = Counter()
-    for number, row in enumerate(csv.reader(_lines(path)), 1):
-        if len(row) != 2 or not row[1].strip().isdigit():
+    for number, row in csv_cells(read_text(path), path):
+        if len(row) != 2 or not re.fullmatch(r"[0-9]{1,15}", row[1].strip()):
             if number > 1:
                 raise UserError(f"{path}, line {number}: not word,count")
             continue
         counts[normalise(row[0], normaliser)] += int(row[1])
-    if not counts:
-        raise UserError(f"{path} has no line word,count")
+    if not counts.total():
+        raise UserError(f"{path} has no line word,count with a count above 0")
     return dict(counts)
 
 
 def read_names(path: str | Path, normaliser: str = "srb-paper-1") -> set[str]:
     """A file with a name on each line; each of its words counts."""
-    return {word for line in _lines(path) for word in normalise(line, normaliser).split()}
-
-
-def _lines(path: str | Path) -> list[str]:
-    try:
-        return Path(path).read_text("utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"cannot read {path}: {getattr(error, 'strerror', None) or 'not UTF-8 text'}") from None
+    return {word for line in read_text(path).splitlines() for word in normalise(line, normaliser).split()}

@@ -8,9 +8,7 @@ ones, over the words of the strict reference, so WER lenient is never above WER 
 
 from __future__ import annotations
 
-import csv
 import hashlib
-import io
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,6 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
+from srb.core.csv_tables import csv_cells, read_text
 from srb.core.errors import UserError
 from srb.core.row_text import TALKER_CHANGE, talkers
 from srb.metrics.scoring import Counts, align, error_rate, normalise
@@ -67,7 +66,7 @@ def load(language: str | None, own: str | None = None) -> Conventions:
     base = re.split("[-_]", (language or "en").lower())[0]
     shipped = _DATA / f"conventions_{base}.csv"
     texts = [path.read_text("utf-8") for path in (shipped,) if path.is_file()]
-    texts += [_read(own)] if own else []
+    texts += [read_text(own, MOST_BYTES)] if own else []
     phrases: dict[tuple[str, ...], tuple[str, ...]] = {}
     beginnings: dict[str, str] = {}
     for number, text in enumerate(texts):
@@ -82,26 +81,15 @@ def load(language: str | None, own: str | None = None) -> Conventions:
 
 def file_digest(path: str) -> str:
     """What tells one user's file from another."""
-    return hashlib.sha256(_read(path).encode()).hexdigest()
-
-
-def _read(path: str) -> str:
-    try:
-        if Path(path).stat().st_size > MOST_BYTES:
-            raise UserError(f"--conventions {path}: is larger than {MOST_BYTES} bytes")
-        return Path(path).read_text("utf-8")
-    except OSError as error:
-        raise UserError(f"--conventions {path}: cannot be read ({error.strerror})") from None
-    except UnicodeDecodeError:
-        raise UserError(f"--conventions {path}: is not UTF-8 text") from None
+    return hashlib.sha256(read_text(path, MOST_BYTES).encode()).hexdigest()
 
 
 def _rows(text: str, where: str) -> list[tuple[str, str]]:
-    rows = list(csv.reader(io.StringIO(text)))
-    if not rows or [cell.strip() for cell in rows[0]] != HEAD:
+    rows = csv_cells(text, where)
+    if not rows or [cell.strip() for cell in rows[0][1]] != HEAD:
         raise UserError(f"{where}: its first line must be {','.join(HEAD)}")
     pairs = []
-    for number, row in enumerate(rows[1:], start=2):
+    for number, row in rows[1:]:
         if not row:
             continue
         if len(row) != len(HEAD) or not row[1].strip():

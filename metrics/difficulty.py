@@ -17,6 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
+from srb.core.csv_tables import csv_rows, finite, read_text, whole
 from srb.core.errors import UserError
 from srb.core.names import parse
 from srb.metrics.scenario_facts import ATTACKS, VALUES
@@ -122,7 +123,7 @@ def load(name: str | Path = DEFAULT) -> DifficultyTable:
         return _read(str(name), tables[str(name)])
     path = Path(name)
     if path.is_file():
-        return _read(path.stem.removeprefix("difficulty_"), path.read_text("utf-8"))
+        return _read(path.stem.removeprefix("difficulty_"), read_text(path))
     raise UserError(
         f"there is no difficulty table '{name}'; shipped are {', '.join(tables)}, and a path to a CSV file of "
         "`srb difficulty` is taken too"
@@ -130,17 +131,18 @@ def load(name: str | Path = DEFAULT) -> DifficultyTable:
 
 
 def _read(name: str, text: str) -> DifficultyTable:
+    where = f"difficulty table '{name}'"
     rows = {}
-    try:
-        for line in csv.DictReader(io.StringIO(text)):
-            key = f"{line['scenario']}_sev{line['severity']}" if line["severity"] else line["scenario"]
-            rows[key] = Difficulty(float(line["avg"]), *(float(line[m]) if line[m] else None for m in MEASURES))
-    except (KeyError, TypeError, ValueError) as error:
-        raise UserError(
-            f"difficulty table '{name}': cannot read it ({error}); its columns are scenario, severity, avg, "
-            "dnsmos, pesq"
-        ) from None
+    for line, row in csv_rows(text, ("scenario", "severity", "avg", *MEASURES), where):
+        here = f"{where}, line {line}"
+        average = finite(row["avg"], here)
+        rows[_key(row, here)] = Difficulty(average, *(finite(row[m], here) if row[m] else None for m in MEASURES))
     return DifficultyTable(name, rows)
+
+
+def _key(row: Mapping[str, str], where: str) -> str:
+    """`noise_sev3`, or without a severity `social_ami_far`."""
+    return f"{row['scenario']}_sev{whole(row['severity'], where)}" if row["severity"] else row["scenario"]
 
 
 # --- from quality scores to a table ----------------------------------------------------------------------------------
@@ -198,21 +200,11 @@ def read_ratings(path: str | Path) -> dict[str, float]:
     A line is what one person said of one clip, or already a mean; more means better, on any scale.
     """
     judged: dict[str, list[float]] = {}
-    try:
-        with open(path, encoding="utf-8-sig", newline="") as file:
-            for row in csv.DictReader(file):
-                key = f"{row['scenario']}_sev{int(row['severity'])}" if row["severity"] else row["scenario"]
-                refuse_adversarial(key)
-                rating = float(row["rating"])
-                if not np.isfinite(rating):
-                    raise ValueError(f"the rating of {key} is {rating}")
-                judged.setdefault(key, []).append(rating)
-    except OSError as error:
-        raise UserError(f"cannot read {path}: {error.strerror}") from None
-    except UserError:
-        raise
-    except (KeyError, TypeError, ValueError) as error:
-        raise UserError(f"{path}: cannot read it ({error}); its columns are scenario, severity, rating") from None
+    for line, row in csv_rows(read_text(path), ("scenario", "severity", "rating"), path):
+        where = f"{path}, line {line}"
+        key = _key(row, where)
+        refuse_adversarial(key)
+        judged.setdefault(key, []).append(finite(row["rating"], where))
     return {key: float(np.mean(ratings)) for key, ratings in judged.items()}
 
 
@@ -244,20 +236,15 @@ def read_quality(path: str | Path) -> list[Quality]:
     Adversarial rows are left out, and Common Voice's American speakers (`accent` at severity 0), who are no scenario.
     """
     lines = []
-    try:
-        with open(path, encoding="utf-8", newline="") as file:
-            for row in csv.DictReader(file):
-                scenario, severity = row["augmentation"], int(row["severity"])
-                if scenario.startswith(("universal", "pgd")) or (scenario == "accent" and severity == 0):
-                    continue
-                key = "accent_en" if scenario == "accent" else _AUTHORS_NAMES.get(scenario, f"{scenario}_sev{severity}")
-                lines.append(Quality(row["dataset"], key, row["metric"].lower(), float(row["value"])))
-    except OSError as error:
-        raise UserError(f"cannot read {path}: {error.strerror}") from None
-    except (KeyError, TypeError, ValueError) as error:
-        raise UserError(
-            f"{path}: cannot read it ({error}); its columns are dataset, augmentation, severity, metric, value"
-        ) from None
+    for line, row in csv_rows(read_text(path), ("dataset", "augmentation", "severity", "metric", "value"), path):
+        where = f"{path}, line {line}"
+        scenario, severity, measure = row["augmentation"], whole(row["severity"], where), row["metric"].lower()
+        if scenario.startswith(("universal", "pgd")) or (scenario == "accent" and severity == 0):
+            continue
+        if measure not in MEASURES:
+            raise UserError(f"{where}: the metric '{measure}' is none of {', '.join(MEASURES)}")
+        key = "accent_en" if scenario == "accent" else _AUTHORS_NAMES.get(scenario, f"{scenario}_sev{severity}")
+        lines.append(Quality(row["dataset"], key, measure, finite(row["value"], where)))
     return lines
 
 

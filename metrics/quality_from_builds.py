@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from pathlib import Path
 
+from srb.core.arrow_files import damage_named
 from srb.core.errors import UserError
 from srb.core.names import parse
 from srb.metrics.difficulty import Quality
@@ -38,12 +39,14 @@ def read_built(folder: str | Path, language: str | None = None) -> tuple[list[Qu
         if name.language != (language or languages[0]) or name.scenario in ATTACKS or name.value is not None:
             continue
         files = sorted((folder / config).glob("test-*.parquet"))
-        there = [c for c in _COLUMNS if c in pq.read_schema(files[0]).names]
+        with damage_named(files[0]):
+            there = [c for c in _COLUMNS if c in pq.read_schema(files[0]).names]
         key = f"{name.scenario}_sev{name.severity}" if name.severity else f"{name.scenario}_{name.language}"
         has_quality = False
         for column in there:
-            chunks = [pq.read_table(file, columns=[column]).column(column) for file in files]
-            values = [v for chunk in chunks for v in chunk.to_pylist() if v is not None and not math.isnan(v)]
+            with damage_named(folder / config):
+                chunks = [pq.read_table(file, columns=[column]).column(column).cast("float64") for file in files]
+            values = [v for chunk in chunks for v in chunk.to_pylist() if v is not None and math.isfinite(v)]
             if values:
                 has_quality = True
                 lines.append(Quality(str(name.corpus), key, _COLUMNS[column], sum(values) / len(values)))

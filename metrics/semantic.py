@@ -91,10 +91,11 @@ def open_embedder(folder: str) -> Embedder:
     except ImportError:
         raise UserError(f"--embeddings needs transformers and torch: {install_hint('models')}") from None
     pooling = path / "1_Pooling" / "config.json"
-    settings = json.loads(pooling.read_text("utf-8")) if pooling.is_file() else {}
     try:
+        settings = json.loads(pooling.read_text("utf-8")) if pooling.is_file() else {}
+        by_first_token = bool(settings.get("pooling_mode_cls_token"))
         tokenizer = AutoTokenizer.from_pretrained(path, local_files_only=True)
         model = AutoModel.from_pretrained(path, local_files_only=True, use_safetensors=True).eval()
-    except (OSError, ValueError) as error:
+    except Exception as error:  # transformers raises what it likes for a damaged folder
         raise UserError(f"--embeddings {folder}: cannot be loaded ({' '.join(str(error).split())[:200]})") from None
-    return Embedder(path, tokenizer, model, bool(settings.get("pooling_mode_cls_token")))
+    return Embedder(path, tokenizer, model, by_first_token)

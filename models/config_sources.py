@@ -9,19 +9,21 @@
 from __future__ import annotations
 
 import fnmatch
-import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 from srb.builders.manifests import MANIFEST, read_manifest, shard_paths
 from srb.core.errors import UserError, did_you_mean
+from srb.core.json_shapes import object_of, read_object, text
 from srb.core.secrets import mask_secrets
 from srb.models import authors_data
 from srb.models.stored_config import Config
+
+_PREPARED = object_of(config_name=text)  # a dataset_info.json
 
 
 class ConfigSource(Protocol):
@@ -63,7 +65,7 @@ class DatasetsCache:
     def _prepared(self) -> dict[str, Path]:
         """Config name -> the folder of its newest preparation. The info file knows the name; the folder adds a hash."""
         infos = sorted(self.folder.glob("*/*/*/dataset_info.json"), key=lambda info: info.stat().st_mtime)
-        return {json.loads(info.read_text(encoding="utf-8"))["config_name"]: info.parent for info in infos}
+        return {read_object(info, _PREPARED)["config_name"]: info.parent for info in infos}
 
     def names(self) -> list[str]:
         return sorted(self._prepared)
@@ -111,14 +113,13 @@ class HubDataset:
         try:
             files = huggingface_hub.HfApi().list_repo_files(self.repo, repo_type="dataset", revision=self.revision)
         except Exception as error:
-            reason = mask_secrets(str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__)
             raise UserError(
-                f"--data {self.repo}: neither a folder here nor a dataset that the Hub gives ({reason})"
+                f"--data {self.repo}: neither a folder here nor a dataset that the Hub gives ({_said(error)})"
             ) from None
         shards: dict[str, list[str]] = {}
         for file in sorted(files):
             if file.endswith(".parquet"):
-                name = our_name(file) if self.repo == authors_data.REPO else file.split("/")[-2]
+                name = our_name(file) if self.repo == authors_data.REPO else Path(file).parent.name
                 if name:
                     shards.setdefault(name, []).append(file)
         return shards
@@ -127,19 +128,36 @@ class HubDataset:
         return sorted(self._files)
 
     def config(self, name: str) -> Config:
-        import huggingface_hub
-
-        def fetch(file: str) -> Path:
-            return Path(huggingface_hub.hf_hub_download(self.repo, file, repo_type="dataset", revision=self.revision))
+        from huggingface_hub.errors import EntryNotFoundError
 
         shards = self._files[name]
-        manifest: dict[str, Any] = {}
-        if self.repo != authors_data.REPO:
-            try:
-                manifest = json.loads(fetch(f"{shards[0].rsplit('/', 1)[0]}/{MANIFEST}").read_text(encoding="utf-8"))
-            except huggingface_hub.errors.EntryNotFoundError:
-                manifest = {}
-        return Config(name, [fetch(shard) for shard in shards], manifest)
+        try:
+            manifest = (
+                self._fetch(f"{shards[0].rsplit('/', 1)[0]}/{MANIFEST}") if self.repo != authors_data.REPO else None
+            )
+        except EntryNotFoundError:
+            manifest = None
+        files = [self._fetch(shard) for shard in shards]
+        if manifest is None:
+            return Config(name, files)
+        about = read_manifest(manifest.parent)
+        return Config(name, shard_paths(manifest.parent, about, f"see whether {self.repo} is whole"), about)
+
+    def _fetch(self, file: str) -> Path:
+        from huggingface_hub import hf_hub_download
+        from huggingface_hub.errors import EntryNotFoundError
+
+        try:
+            return Path(hf_hub_download(self.repo, file, repo_type="dataset", revision=self.revision))
+        except EntryNotFoundError:
+            raise
+        except Exception as error:  # no connection, no space, a path that leads out of the cache
+            raise UserError(f"--data {self.repo}: {file} cannot be fetched ({_said(error)})") from None
+
+
+def _said(error: Exception) -> str:
+    """The first line of what the Hub's client says, without secrets."""
+    return mask_secrets(str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__)
 
 
 def open_data(where: str) -> ConfigSource:

@@ -27,6 +27,7 @@ from srb.core.categories import OVERLAP
 from srb.core.errors import UserError
 from srb.core.files import write_atomically
 from srb.core.install_hint import install_hint
+from srb.core.json_shapes import integer, list_of, nullable, number, object_of, read_object, text
 from srb.metrics.scenario_facts import RECORDINGS
 from srb.models.adapters.front import open_chain, streams
 from srb.models.config_sources import ConfigSource
@@ -35,6 +36,14 @@ from srb.models.interface import Clip, FrontEnd, need
 from srb.models.stored_config import Config, category_of
 
 MEASURES = ("pesq", "stoi", "si_sdr_db", "si_sdri_db", *DNSMOS_COLUMNS)
+_ROWS = list_of(
+    object_of(
+        **dict.fromkeys(("config", "front"), text),
+        **dict.fromkeys((*MEASURES, "rtf"), nullable(number)),
+        clips=integer,
+        content_sha256=nullable(text),
+    )
+)
 MOST_STREAMS = 6  # of a separator, to be tried in every order
 SHORTEST_STOI_S = 0.4  # of speech: STOI's windows are 0.384 s long
 Progress = Callable[[str, int], Callable[[int], None]]
@@ -220,11 +229,6 @@ def _known_rows(out: Path | None) -> list[dict[str, Any]]:
     if out is None or not out.is_file():
         return []
     try:
-        rows = json.loads(out.read_text(encoding="utf-8"))
-        fields = {"config", "front", "clips", "content_sha256", *MEASURES, "rtf"}
-        fits = isinstance(rows, list) and all(isinstance(row, dict) and fields <= set(row) for row in rows)
-    except ValueError:
-        fits = False
-    if not fits:
-        raise UserError(f"{out}: is no file of `srb quality --front`; name another one")
-    return rows
+        return read_object(out, _ROWS)
+    except UserError:
+        raise UserError(f"{out}: is no file of `srb quality --front`; name another one") from None

@@ -16,6 +16,7 @@ after a file one model of it: `--model @known#whisper-large-v3`; `*` in it stand
 from __future__ import annotations
 
 import fnmatch
+import math
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -110,6 +111,9 @@ def _entry(path: Path, number: int, row: Any) -> ModelEntry:
 
 def _number(where: str, key: str, value: Any) -> float:
     try:
-        return float(value)  # YAML reads 600e6 as a text
-    except (TypeError, ValueError):
-        raise UserError(f"{where}: '{key}' is a number") from None
+        number = float(value)  # YAML reads 600e6 as a text
+    except (TypeError, ValueError, OverflowError):
+        number = math.nan
+    if isinstance(value, bool) or not math.isfinite(number):
+        raise UserError(f"{where}: '{key}' is a number")
+    return number

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import io
 import json
+import math
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -17,6 +17,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from srb.core.arrow_files import damage_named
 from srb.core.audio import RATE, read
 from srb.core.categories import MASKED
 from srb.core.errors import UserError
@@ -71,8 +72,13 @@ class Group:
     audio_bytes: int
 
     def read(self, columns: Sequence[str]) -> pa.Table:
-        with _damage_named(self.path):
+        with damage_named(self.path):
             return self._read(columns)
+
+    def values(self, columns: Sequence[str]) -> dict[str, list[Any]]:
+        """Some columns as plain values."""
+        with damage_named(self.path):
+            return self._read(columns).to_pydict()
 
     def _read(self, columns: Sequence[str]) -> pa.Table:
         if self.path.suffix == ".parquet":
@@ -116,8 +122,9 @@ class Config:
 
     def _own(self) -> list[Columns]:
         """What the corpus added about each clip; nothing from outside is trusted, so it is checked here too."""
-        parts = [group.read(list(self.own_columns)).to_pylist() for group in self.groups]
-        columns = [column_values(row, self.own_columns) for part in parts for row in part]
+        parts = [group.values(list(self.own_columns)) for group in self.groups]
+        rows = (dict(zip(part, row, strict=True)) for part in parts for row in zip(*part.values(), strict=True))
+        columns = [column_values(row, self.own_columns) for row in rows]
         if wrong := next(filter(None, map(column_problem, columns)), None):
             raise UserError(f"{self.name}: a row cannot be used, {wrong}; build it again")
         return columns
@@ -125,15 +132,19 @@ class Config:
     @cached_property
     def rows(self) -> list[ClipRow]:
         """Every clip in the config's order, without audio."""
-        parts = [group.read(list(self.columns.values())).to_pydict() for group in self.groups]
+        parts = [group.values(list(self.columns.values())) for group in self.groups]
         columns = {ours: [value for part in parts for value in part[name]] for ours, name in self.columns.items()}
         language = parse(self.name).language if not self.columns.get("language") else None
         durations = columns.get("duration") or [frames_of(audio) / RATE for audio in self._all_audio()]
+        if not all(isinstance(value, int | float) and 0 <= value < math.inf for value in durations):
+            raise UserError(f"{self.name}: a duration is no number of seconds; build it again")
         count = len(columns["id"])
 
         def column(name: str) -> list[Any]:
             return [None if v is None or v == "" else str(v) for v in columns.get(name, [None] * count)]
 
+        if None in columns["id"]:
+            raise UserError(f"{self.name}: a row has no id; predictions pair by id, so build it again")
         ids = [str(value) for value in columns["id"]]
         if len(set(ids)) != count:
             twice = next(value for index, value in enumerate(ids) if value in ids[:index])
@@ -145,7 +156,7 @@ class Config:
         fields = zip(
             range(count),
             ids,
-            columns.get("text", [None] * count),
+            (None if text is None else str(text) for text in columns.get("text", [None] * count)),
             durations,
             languages,
             *(column(name) for name in ("speaker", "gender", "age", "accent")),
@@ -162,11 +173,17 @@ class Config:
         masked = category_of(name.scenario) == MASKED
         if not (name.model or masked) or not set(needed) <= set(_schema(self.files[0]).names):
             return []
-        tables = [group.read(needed).to_pydict() for group in self.groups]
+        tables = [group.values(needed) for group in self.groups]
         rows = [pair for table in tables for pair in zip(table["parameters"], table["snr_db"], strict=True)]
-        known = [{**json.loads(text or "{}"), "snr_db": None if snr is None else round(snr, 2)} for text, snr in rows]
-        if masked:
-            return [masked_facts(facts.get("masked")) for facts in known]
+        try:
+            known = [
+                {**json.loads(text or "{}"), "snr_db": None if snr is None else round(float(snr), 2)}
+                for text, snr in rows
+            ]
+            if masked:
+                return [masked_facts(facts.get("masked")) for facts in known]
+        except (ValueError, TypeError, RecursionError):
+            raise UserError(f"{self.name}: what a row says of how it was made cannot be read; make it again") from None
         return [{key: facts[key] for key in ATTACK_FACTS if key in facts} for facts in known]
 
     @cached_property
@@ -179,7 +196,7 @@ class Config:
             "language": self.rows[0].language if self.rows else name.language,
             "corpus": first.get("corpus") or name.corpus,
             "scenario": scenario,
-            "severity": int(first.get("severity") or name.severity),
+            "severity": name.severity,
             "category": self.manifest.get("category") or category_of(scenario),
             "source": first.get("source") or (None if scenario == "clean" else str(name.clean)),
             "bank": self.manifest.get("bank"),
@@ -201,17 +218,17 @@ class Config:
         """The audio files of some clips, as they are stored."""
         clips = []
         for group in self.groups:
-            rows = group.read([self.columns["id"], "audio"])
-            for clip, audio in zip(rows.column(0).to_pylist(), rows.column(1), strict=True):
-                if clip in ids and audio["bytes"].as_py():
-                    clips.append((clip, audio["bytes"].as_py()))
+            rows = group.values([self.columns["id"], "audio"])
+            for clip, audio in zip(rows[self.columns["id"]], rows["audio"], strict=True):
+                if clip in ids and isinstance(audio, dict) and audio.get("bytes"):
+                    clips.append((clip, audio["bytes"]))
         return clips
 
     def _first(self) -> dict[str, Any]:
         schema = _schema(self.files[0])
-        wanted = [name for name in ("corpus", "scenario", "severity", "source") if name in schema.names]
-        table = self.groups[0].read(wanted) if self.groups and wanted else None
-        return table.slice(0, 1).to_pylist()[0] if table and table.num_rows else {}
+        wanted = [name for name in ("corpus", "scenario", "source") if name in schema.names]
+        values = self.groups[0].values(wanted) if self.groups and wanted else {}
+        return {name: str(column[0]) for name, column in values.items() if column and column[0]}
 
     def _all_audio(self) -> Iterator[bytes]:
         for group in self.groups:
@@ -285,11 +302,11 @@ def frames_of(data: bytes) -> int:
 
 def _bytes_of(item: pa.StructScalar, folder: Path, name: str) -> bytes:
     """An encoded clip: the row's bytes, or those of a file beside the data; a path that leads elsewhere is refused."""
-    data = item["bytes"].as_py()
-    if data is not None:
+    audio = item.as_py()
+    data, path = (audio.get(key) for key in ("bytes", "path")) if isinstance(audio, dict) else (None, None)
+    if isinstance(data, bytes):
         return data
-    path = item["path"].as_py()
-    if not path:
+    if not isinstance(path, str) or not path:
         raise UserError(f"{name}: the row has no audio")
     file = path_inside(folder, path, name)
     if not file.is_file():
@@ -297,18 +314,8 @@ def _bytes_of(item: pa.StructScalar, folder: Path, name: str) -> bytes:
     return file.read_bytes()
 
 
-@contextmanager
-def _damage_named(path: Path) -> Iterator[None]:
-    """A file that cannot be read as what it should be is one line."""
-    try:
-        yield
-    except (pa.ArrowException, OSError, StopIteration) as error:
-        reason = " ".join(str(error).split())[:120]
-        raise UserError(f"{path}: is damaged ({reason}); build or fetch {path.parent.name} again") from None
-
-
 def _groups(path: Path) -> list[Group]:
-    with _damage_named(path):
+    with damage_named(path):
         return list(_read_groups(path))
 
 
@@ -327,7 +334,7 @@ def _read_groups(path: Path) -> Iterator[Group]:
 
 
 def _schema(path: Path) -> pa.Schema:
-    with _damage_named(path):
+    with damage_named(path):
         return _read_schema(path)
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from srb.builders.manifests import MANIFEST
+from srb.builders.manifests import MANIFEST, parse_manifest, read_manifest
 from srb.core.errors import UserError
 from srb.core.redact_paths import without_folders
 from srb.core.secrets import has_secret, texts
@@ -88,12 +88,7 @@ def choose(folder: Path, patterns: Sequence[str]) -> dict[str, Manifest]:
 
 
 def _manifest(path: Path) -> Manifest:
-    try:
-        manifest = json.loads(path.read_text("utf-8"))
-    except ValueError as error:
-        raise UserError(f"{path}: not JSON ({error}); build the config again") from None
-    if manifest.get("config") != path.parent.name:
-        raise UserError(f"{path}: is the manifest of '{manifest.get('config')}'; a config's folder has its name")
+    manifest = read_manifest(path.parent)
     if without_folders(json.dumps(manifest)) != json.dumps(manifest):
         raise UserError(f"{path}: names folders of this machine; remove {path.parent} and build the config again")
     if any(map(has_secret, texts(manifest))):
@@ -241,10 +236,8 @@ def _front(
         if file != MANIFEST:
             continue
         local = folder / name / MANIFEST
-        if local.is_file() and same(local, there[path]):
-            manifest = json.loads(local.read_text("utf-8"))
-        else:
-            manifest = json.loads(hub.read(plan.repo, KIND, path, sha))
+        ours = local.is_file() and same(local, there[path])
+        manifest = parse_manifest(local.read_bytes() if ours else hub.read(plan.repo, KIND, path, sha), name)
         if not all(f"{name}/{shard}" in there for shard in manifest["files"]):
             continue
         manifests.append(manifest)

@@ -12,12 +12,13 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from srb.builders.manifests import MANIFEST
 from srb.core.errors import UserError
+from srb.core.json_shapes import dict_of, integer, maybe, object_of, parse_object, text
 from srb.core.names import parse
 from srb.core.row_hashes import transcripts_digest
 from srb.core.seeding import FIRST_VERSION, later_version
@@ -43,7 +44,7 @@ class Expected:
     scenario: str
     severity: int
     category: str
-    source: str | None
+    source: str | None = None
     bank: str | None = None
     scenario_version: str = FIRST_VERSION
     suites: dict[str, dict[str, Any]] = field(default_factory=dict)  # rows and hashes of the clips that each takes
@@ -122,16 +123,43 @@ def _entry(expected: Expected) -> dict[str, Any]:
     return {**entry, **later_version(version)}
 
 
-def from_json(text: str | bytes) -> dict[str, Expected]:
-    """What the text of a `benchmark.json` says of every config."""
-    return {config: Expected(**entry) for config, entry in json.loads(text)["configs"].items()}
+_HASHES = {"rows": integer, "rows_sha256": text, "people_sha256": text}
+_SHAPE = object_of(
+    configs=dict_of(
+        object_of(
+            **_HASHES,
+            **dict.fromkeys(
+                ("benchmark_version", "content_sha256", "language", "corpus", "scenario", "category"), text
+            ),
+            **dict.fromkeys(("source", "bank", "scenario_version", "suite", "of_sha256"), maybe(text)),
+            severity=integer,
+            suites=maybe(dict_of(object_of(**_HASHES))),
+            of=maybe(integer),
+        )
+    )
+)
+
+
+def from_json(data: str | bytes, where: str = NAME) -> dict[str, Expected]:
+    """What a `benchmark.json` says of every config; keys that a later version added are passed over."""
+    known = {each.name for each in fields(Expected)}
+    configs = parse_object(data, _SHAPE, where)["configs"]
+    try:
+        for config in configs:
+            parse(config)
+    except UserError as problem:
+        raise UserError(f"{where}: {problem}") from None
+    return {
+        config: Expected(**{key: value for key, value in entry.items() if key in known and value is not None})
+        for config, entry in configs.items()
+    }
 
 
 def load(where: str) -> dict[str, Expected]:
     """What is expected: from `benchmark.json`, a built folder, or a dataset on the Hub (`ORG/srb[@revision]`)."""
     path = Path(where)
     if path.is_file():
-        return from_json(path.read_bytes())
+        return from_json(path.read_bytes(), where)
     if path.is_dir():
         folders = sorted(manifest.parent for manifest in path.glob(f"*/{MANIFEST}"))
         if not folders:

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from srb.core.arrow_files import damage_named
+
 BANKS = {
     "built-in bank (synthesised)": "Apache-2.0",
     "MS-SNSD": "CC-BY-SA-3.0",  # its noises are from DEMAND, and CC0 ones from Freesound
@@ -98,9 +100,10 @@ def row_licences(files: Iterable[Path]) -> set[str]:
 
     licences: set[str] = set()
     for path in files:
-        if "licence" in pq.read_schema(path).names:
-            column = pq.read_table(path, columns=["licence"])["licence"]
-            licences |= {value or "" for value in column.unique().to_pylist()}
+        with damage_named(path):
+            if "licence" in pq.read_schema(path).names:
+                column = pq.read_table(path, columns=["licence"])["licence"]
+                licences |= {str(value or "") for value in column.unique().to_pylist()}
     return licences
 
 

@@ -6,7 +6,7 @@ import html
 from collections.abc import Iterable
 from typing import Any
 
-VOID = frozenset({"circle", "line", "path", "rect", "polyline", "br", "meta", "img"})
+VOID = frozenset({"circle", "line", "path", "rect", "polyline", "br", "meta", "img", "input"})
 
 
 class Html(str):

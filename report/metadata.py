@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import csv
+import math
 import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from srb.core.csv_tables import csv_rows, read_text
 from srb.core.errors import UserError
 
 COLUMNS = {
@@ -31,13 +32,7 @@ class About:
 
 def read(path: str | Path) -> dict[str, About]:
     """Model -> what is known about it. `244M` and `1.5B` are understood."""
-    try:
-        with open(path, encoding="utf-8-sig", newline="") as file:
-            lines = list(csv.DictReader(file))
-    except OSError as error:
-        raise UserError(f"--meta {path}: {error.strerror}") from None
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise UserError(f"--meta {path}: not a CSV file in UTF-8 ({error})") from None
+    lines = [row for _, row in csv_rows(read_text(path), (), path)]
     if not lines or _value(lines[0], "model") is None:
         raise UserError(f"--meta {path}: no column 'model'; its columns are {', '.join(COLUMNS)}")
     return {
@@ -52,9 +47,9 @@ def read(path: str | Path) -> dict[str, About]:
 
 
 def _value(line: dict[str, str], column: str) -> str | None:
-    lower = {(key or "").strip().lower(): value for key, value in line.items()}
+    lower = {key.lower(): value for key, value in line.items()}
     text = next((lower[name] for name in COLUMNS[column] if lower.get(name)), None)
-    return text.strip() or None if isinstance(text, str) else None
+    return text.strip() or None if text else None
 
 
 def _number(path: str | Path, text: str | None) -> float | None:
@@ -62,6 +57,6 @@ def _number(path: str | Path, text: str | None) -> float | None:
         return None
     match = re.fullmatch(r"([0-9][0-9_,]*\.?[0-9]*(?:e[0-9]+)?)\s*([kmbg]?)", text.lower())
     value = float(re.sub("[_,]", "", match[1])) * _UNITS[match[2]] if match else 0.0
-    if value <= 0:
+    if not 0 < value < math.inf:
         raise UserError(f"--meta {path}: '{text}' is not a positive number such as 244M or 680000")
     return value

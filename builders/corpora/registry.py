@@ -8,6 +8,7 @@ standard dataset on the Hub).
 
 from __future__ import annotations
 
+import csv
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -222,14 +223,28 @@ def _read_some(
 ) -> Iterable[Utterance | Problem]:
     """What the reader finds; nothing at all means that the folder has another layout."""
     empty = True
-    for item in read(root, language):
-        empty = False
-        yield item
+    try:
+        for item in read(root, language):
+            empty = False
+            yield item
+    except UserError:
+        raise
+    except _MISREAD as error:
+        what = f"as {entry.info.title} ({entry.layout})" if entry else "as a corpus"
+        raise UserError(f"{root}: cannot be read {what}: {type(error).__name__}, {_short(error)}") from None
     if empty and entry:
         raise UserError(
             f"{root}: nothing here looks like {entry.info.title} in '{language}' ({entry.layout}); "
             f"for recordings of your own give them a name, --corpus {language}-mine={root}"
         )
+
+
+# what a reader of a layout meets in files that are of another one, or damaged
+_MISREAD = (ValueError, LookupError, TypeError, AttributeError, RecursionError, csv.Error)
+
+
+def _short(error: Exception) -> str:
+    return " ".join(str(error).split())[:120]
 
 
 def _how_to_get(entry: KnownCorpus | None, language: str, name: str) -> str:

@@ -13,16 +13,15 @@ from pathlib import Path
 from typing import Any
 
 from srb.core.errors import UserError
-from srb.core.install_hint import install_hint
 from srb.models.hf.base import DEFAULT_TOKENS_PER_S, TransformersRecogniser
 from srb.models.hf.ctc import Ctc
 from srb.models.hf.generate import AudioLanguageModel, Seq2Seq, Transducer
 from srb.models.hf.live import LiveTransducer, live_kind
+from srb.models.hf.loading import INSTALL, loading, quiet_transformers, revision_of
 from srb.models.hf.requests import prompt_for, request_for
 from srb.models.hf.whisper import Whisper
-from srb.models.interface import Recogniser, folder_revision, need, out_of_memory
+from srb.models.interface import Recogniser, need
 
-INSTALL = install_hint("models")
 # transformers' auto classes in the order in which they are tried, and what runs their models
 KINDS: tuple[tuple[str, type[TransformersRecogniser]], ...] = (
     ("AutoModelForCTC", Ctc),
@@ -79,7 +78,7 @@ def load(
     the Hub it needs the `revision` as a commit, so that it is the code that was looked at.
     """
     torch = need("torch", "hf", INSTALL)
-    transformers = need("transformers", "hf", INSTALL)
+    transformers = quiet_transformers("hf")
     if not target:
         raise UserError("'hf' needs a model: hf:openai/whisper-tiny.en, or hf:<folder>")
     if not isinstance(getattr(torch, dtype, None), torch.dtype):
@@ -90,28 +89,13 @@ def load(
         raise UserError(f"hf:{target}: no such folder")
     if threads:
         torch.set_num_threads(threads)
-    transformers.logging.set_verbosity_error()
-    transformers.utils.logging.disable_progress_bar()
-    from safetensors import SafetensorError
-
     where: dict[str, Any] = {"revision": revision} if revision else {}
     where |= {"trust_remote_code": True} if trust_remote_code else {}
-    try:
+    with loading(f"hf:{target}"):
         config = transformers.AutoConfig.from_pretrained(target, **where)
         kind, auto = kind_of(transformers, config, target)
         processor = transformers.AutoProcessor.from_pretrained(target, **where)
         model = auto.from_pretrained(target, torch_dtype=getattr(torch, dtype), **where)
-    except (OSError, ValueError, ImportError) as error:
-        if isinstance(error, UserError):
-            raise
-        raise UserError(f"hf:{target}: {_first_line(error)}") from None
-    except (TypeError, LookupError, AttributeError, RuntimeError, SafetensorError) as error:  # a folder with gaps in it
-        if out_of_memory(error):
-            raise
-        raise UserError(
-            f"hf:{target}: cannot be loaded ({_first_line(error)[:200]}); a whole folder has config.json, weights that "
-            "fit it, a processor and a tokenizer, as save_pretrained writes them"
-        ) from None
     model = getattr(model, "thinker", model)  # of the Omni models: the part that reads and writes; the other one speaks
     place = device or ("cuda" if torch.cuda.is_available() else "cpu")
     model_type = config.model_type
@@ -135,7 +119,7 @@ def load(
         options["confidence"] = True
     recogniser = kind(
         name=target if not Path(target).is_dir() else Path(target).resolve().name,
-        revision=_revision(target, config),
+        revision=revision_of(target, config),
         options=options,
         batch_size=batch_size,
         model=model.to(place).eval(),
@@ -181,13 +165,3 @@ def _rate(processor: Any) -> int:
         if rate := getattr(getattr(processor, name, None), "sampling_rate", None):
             return rate
     return getattr(processor, "sampling_rate", None) or 16_000
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-
-
-def _revision(target: str, config: Any) -> str | None:
-    if Path(target).is_dir():
-        return folder_revision(Path(target), ("*.json", "*.safetensors", "*.bin", "*.model", "*.txt", "*.py"))
-    return getattr(config, "_commit_hash", None)

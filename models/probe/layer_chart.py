@@ -10,7 +10,7 @@ BAR, GAP, HEIGHT, LEFT, TOP = 18, 6, 120, 44, 26
 
 def layer_chart(rows: Sequence[tuple[str, Sequence[float]]]) -> str:
     """One row of bars for each probe; layer 0 is what goes into the first block."""
-    most = max(weight for _, weights in rows for weight in weights)
+    most = max((weight for _, weights in rows for weight in weights), default=0) or 1
     widest = LEFT + max(len(weights) for _, weights in rows) * (BAR + GAP) + GAP
     block = TOP + HEIGHT + 24
     parts = []

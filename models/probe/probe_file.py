@@ -9,6 +9,7 @@ from typing import Any
 
 from srb.core.errors import UserError
 from srb.core.files import replacing, write_atomically
+from srb.core.json_shapes import integer, list_of, maybe, nullable, number, object_of, read_object, text, truth
 
 RECORD, WEIGHTS = "probe.json", "head.safetensors"
 FORMAT = 1
@@ -34,12 +35,17 @@ class ProbeFile:
         return float(self.about["best"]["dev_wer"])
 
 
-FIELDS = {
-    "upstream": {"spec", "revision", "layers", "width", "stride"},
-    "head": {"size", "units", "normalise"},
-    "data": {"corpora", "hours", "dev_digest"},
-    "best": {"step", "dev_wer"},
-}
+_SHAPE = object_of(
+    format=integer,
+    upstream=object_of(spec=text, revision=nullable(text), layers=integer, width=integer, stride=integer),
+    head=object_of(size=text, units=integer, normalise=truth),
+    data=object_of(corpora=list_of(text), hours=number, dev_digest=text, hours_asked=maybe(number)),
+    best=object_of(step=integer, dev_wer=number),
+    language=text,
+    letters=text,
+    layer_weights=list_of(number),
+    augment=maybe(object_of(scenarios=list_of(text))),
+)
 
 
 def read_probe(folder: str | Path) -> ProbeFile:
@@ -53,12 +59,10 @@ def read_probe(folder: str | Path) -> ProbeFile:
     if path.stat().st_size > LARGEST_RECORD:
         raise UserError(f"{path}: is too large to be a probe's record")
     try:
-        about = json.loads(path.read_text(encoding="utf-8"))
-        fits = about["format"] == FORMAT and all(fields <= set(about[name]) for name, fields in FIELDS.items())
-        fits = fits and isinstance(about["letters"], str) and isinstance(about["layer_weights"], list)
-    except (ValueError, KeyError, TypeError):
-        fits = False
-    if not fits:
+        about = read_object(path, _SHAPE)
+    except UserError:
+        about = {"format": None}
+    if about["format"] != FORMAT:
         raise UserError(f"{path}: is not a probe's record of format {FORMAT}; train the probe again")
     return ProbeFile(folder, about)
 

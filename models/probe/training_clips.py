@@ -22,6 +22,7 @@ from srb.builders.plan import DEMO, Sources
 from srb.builders.random_scenarios import RandomScenarios, draw_for_clip
 from srb.builders.scenarios import perturbations
 from srb.builders.shards import CheckedClip
+from srb.core.array_files import read_array
 from srb.core.audio import RATE, from_pcm16, to_pcm16
 from srb.core.engines import Inline
 from srb.core.errors import UserError
@@ -158,8 +159,8 @@ class HiddenStates:
 
     def _of_clip(self, clip: SpokenClip, epoch: int | None) -> Tensor:
         path = self._path(clip)
-        if path is not None and path.is_file():
-            return torch.from_numpy(np.load(path, allow_pickle=False)).to(self.device)
+        if path is not None and (stored := read_array(path)) is not None and stored.ndim == 3:
+            return torch.from_numpy(stored).to(self.device)
         samples = clip.listed.load()
         if self.augmentation is not None and epoch is not None:
             samples = self.augmentation(clip, samples, epoch)

@@ -19,8 +19,8 @@ from torch import Tensor, nn
 
 from srb.core.audio import RATE
 from srb.core.errors import UserError
-from srb.models.adapters.hf import INSTALL, _first_line, _revision
-from srb.models.interface import Clip, need
+from srb.models.hf.loading import first_line, loading, quiet_transformers, revision_of
+from srb.models.interface import Clip
 from srb.models.probe.filter_bank import FilterBank, Waveform
 
 EXAMPLES = "hf:facebook/hubert-base-ls960, random:facebook/hubert-base-ls960 or fbank"
@@ -96,11 +96,9 @@ def open_upstream(spec: str, device: str = "cpu", revision: str = "", seed: int 
         return Upstream(spec, None, FilterBank().to(device), Waveform())
     if kind not in ("hf", "random") or not target:
         raise UserError(f"no upstream '{spec}'; write {EXAMPLES}")
-    transformers = need("transformers", "probe", INSTALL)
-    transformers.logging.set_verbosity_error()
-    transformers.utils.logging.disable_progress_bar()
+    transformers = quiet_transformers("probe")
     where = {"revision": revision} if revision else {}
-    try:
+    with loading(spec):
         config = transformers.AutoConfig.from_pretrained(target, **where)
         extractor = transformers.AutoFeatureExtractor.from_pretrained(target, **where)
         if kind == "hf":
@@ -109,21 +107,17 @@ def open_upstream(spec: str, device: str = "cpu", revision: str = "", seed: int 
             with torch.random.fork_rng(devices=[]):
                 torch.manual_seed(seed)
                 model = transformers.AutoModel.from_config(config)
-    except (OSError, ValueError, ImportError) as error:
-        if isinstance(error, UserError):
-            raise
-        raise UserError(f"{spec}: {_first_line(error)}") from None
     if getattr(extractor, "sampling_rate", None) != RATE:
         raise UserError(f"{spec}: is not an encoder of speech at {RATE} Hz")
     encoder = model.get_encoder() if config.is_encoder_decoder else model
     if window_s:
         _shorten(spec, encoder, extractor, window_s)
     config.apply_spec_augment = False  # of wav2vec 2.0's own training
-    named = _revision(target, config) if kind == "hf" else f"seed {seed}"
+    named = revision_of(target, config) if kind == "hf" else f"seed {seed}"
     try:
         return Upstream(spec, named, encoder.to(device), extractor)
     except (AttributeError, TypeError, ValueError, RuntimeError) as error:
-        raise UserError(f"{spec}: gives no hidden states for speech ({_first_line(error)})") from None
+        raise UserError(f"{spec}: gives no hidden states for speech ({first_line(error)})") from None
 
 
 def _parsed(spec: str) -> tuple[str, str, float]:

@@ -8,10 +8,13 @@ from typing import Any
 
 from srb.builders.forced_alignment import LANGUAGE, align
 from srb.builders.scenarios import SCENARIOS
+from srb.core.errors import UserError
 from srb.core.files import write_atomically
+from srb.core.json_shapes import dict_of, fixed_list, list_of, nullable, number, object_of, read_object, text
 from srb.core.names import parse
 from srb.models.stored_config import ClipRow, Config
 
+_STORED = object_of(edition=text, words=dict_of(nullable(list_of(fixed_list(text, number, number)))))
 WordTimes = dict[str, list[list[Any]] | None]  # clip id -> [word, start_s, end_s] of each word, or None if not known
 
 
@@ -34,7 +37,7 @@ def word_times_of(config: Config, clean: Config, wanted: set[int], store: Path) 
     for row in config.rows:
         words = known.get(row.id) if row.id in rows and row.text == rows[row.id].text else None
         factor = row.duration / rows[row.id].duration if words and stretches else 1.0
-        times[row.id] = [[text, round(s * factor, 3), round(e * factor, 3)] for text, s, e in words] if words else None
+        times[row.id] = [[word, round(s * factor, 3), round(e * factor, 3)] for word, s, e in words] if words else None
     return times
 
 
@@ -56,7 +59,7 @@ def _aligned(clean: Config, rows: list[ClipRow], path: Path) -> WordTimes:
 def _stored(path: Path, edition: str) -> WordTimes:
     """What the file holds of this edition of the clips; a torn or foreign file holds nothing, and is made anew."""
     try:
-        stored = json.loads(path.read_text("utf-8"))
-        return dict(stored["words"]) if stored["edition"] == edition else {}
-    except (OSError, ValueError, KeyError, TypeError):
+        stored = read_object(path, _STORED)
+    except (OSError, UserError):
         return {}
+    return stored["words"] if stored["edition"] == edition else {}

@@ -245,12 +245,16 @@ def _entry(path: Path) -> Entry:
     """A verified file that has all that a page shows."""
     entry = Entry(path, verified_files.read(path))
     try:
+        for key in entry.draws:
+            row_value(entry, *key.split("/"))
         for language in entry.content["languages"]:
             entry.candidate(language)
             entry.overall(language)
             grid(entry, language)
             entry.conditions(language)
         _scoring(entry)
+    except UserError:
+        raise
     except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
         raise UserError(f"{path.name}: lacks what the leaderboard shows ({type(error).__name__}: {error})") from None
     return entry
@@ -322,7 +326,7 @@ def compare(entries: Sequence[Entry], language: str) -> list[PairDifference]:
     for a, b in itertools.combinations(entries, 2):
         for key in sorted(set(a.draws) & set(b.draws)):
             of, name, measure = key.split("/")
-            if of == language:
+            if of == language and a.draws[key].shape == b.draws[key].shape:
                 values = [row_value(entry, language, name, measure) for entry in (a, b)]
                 if None not in values:
                     pairs.append((a, b, name, measure, values, a.draws[key].astype(float) - b.draws[key]))

@@ -129,7 +129,7 @@ def _ranking(board: Board, language: str) -> Html:
 def _filters(board: Board, language: str) -> Html:
     """Read by the script: what it cannot do without one, it does not show."""
     boxes = [
-        tag("label", Html(f'<input type="checkbox" name="category" value="{category}">'), label(category))
+        tag("label", tag("input", type="checkbox", name_="category", value=category), label(category))
         for category in board.categories(language)
     ]
     sizes = [

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import io
-import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from srb.core.array_files import DAMAGED_ARRAYS
 from srb.core.errors import UserError
+from srb.core.json_shapes import anything, dict_of, read_object
 from srb.metrics.integrity import digest
+from srb.push.leaderboard.verified_shape import VERIFIED
 
 SCHEMA = 2
 Json = dict[str, Any]
@@ -25,12 +27,14 @@ def name_of(content: Json) -> str:
 def read(path: Path) -> Json:
     """Read a verified file; one that was edited, or is something else, is a UserError."""
     try:
-        content = json.loads(path.read_text("utf-8"))
+        content = read_object(path, dict_of(anything))
         whole = content.get("schema") == SCHEMA and content.get("sha256") == digest(content)
-    except (OSError, ValueError, AttributeError, RecursionError):
+    except (OSError, UserError):
         whole = False
     if not whole:
         raise UserError(f"{path.name}: not a verified results file, or changed since; `srb verify --out` writes them")
+    if problem := VERIFIED(content):
+        raise UserError(f"{path.name}: lacks what the leaderboard shows ({problem})")
     return content
 
 
@@ -42,5 +46,16 @@ def read_draws(path: Path, made: Json) -> dict[str, np.ndarray]:
         raise UserError(f"{path.with_suffix('.npz').name}: missing; {path.stem} cannot be compared") from None
     if hashlib.sha256(data).hexdigest() != made["draws_sha256"]:
         raise UserError(f"{path.with_suffix('.npz').name}: does not belong to {path.name}")
-    with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
-        return dict(arrays)
+    try:
+        with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
+            draws = dict(arrays)
+        sound = all(key.count("/") == 2 and _are_draws(values) for key, values in draws.items())
+    except DAMAGED_ARRAYS:
+        sound = False
+    if not sound:
+        raise UserError(f"{path.with_suffix('.npz').name}: is damaged; {path.stem} cannot be compared")
+    return draws
+
+
+def _are_draws(values: np.ndarray) -> bool:
+    return values.ndim == 1 and len(values) > 0 and values.dtype.kind == "f" and bool(np.isfinite(values).all())

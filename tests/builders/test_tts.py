@@ -211,7 +211,7 @@ def test_speecht5_with_an_x_vector(tmp_path, clean, monkeypatch):
         "SpeechT5HifiGan": vocoder,
         "AutoProcessor": lambda text, return_tensors: {"input_ids": torch.tensor([[5, 6, 7, 8]])},
     }
-    monkeypatch.setattr(tts, "_from_hub", lambda kind, name: parts[kind])
+    monkeypatch.setattr(tts, "_from_hub", lambda kind, name, revision: parts[kind])
     np.save(tmp_path / "alice.npy", np.ones(4))
     (clip,) = tts.speak_all(clean[:1], f"hf:microsoft/speecht5_tts@{tmp_path}")
     assert clip.speaker == "alice"
@@ -242,7 +242,8 @@ def test_bark_voices_and_call(monkeypatch, clean):
         "AutoProcessor": lambda text, voice_preset: {"input_ids": text, "history_prompt": voice_preset},
         "BarkModel": Bark(),
     }
-    monkeypatch.setattr(tts, "_from_hub", lambda kind, name: parts[kind])
+    revisions = set()
+    monkeypatch.setattr(tts, "_from_hub", lambda kind, name, revision: (revisions.add(revision), parts[kind])[1])
     spanish = open_corpus(None, "es", "demo").utterances
     spoken = list(tts.speak_all(spanish, "bark"))
     assert {clip.audio.voice for clip in spoken} <= {f"v2/es_speaker_{number}" for number in range(10)}
@@ -251,6 +252,30 @@ def test_bark_voices_and_call(monkeypatch, clean):
     assert len(samples) == 16_000
     assert asked[0]["history_prompt"] == spoken[0].audio.voice
     assert np.array_equal(spoken[0].load(), samples)
+    commit = tts._REVISIONS["suno/bark"]
+    assert revisions == {commit}
+    assert spoken[0].audio.parameters["engine"] == f"bark?revision={commit}"  # also in another process, and tomorrow
+    assert tts.material_of(spoken) == "bark (the paper's text-to-speech)"
+
+
+def test_a_model_of_the_hub_is_named_by_its_commit(monkeypatch, clean):
+    config = types.SimpleNamespace(model_type="vits", num_speakers=1, _commit_hash="c" * 40)
+    model = types.SimpleNamespace(config=config, eval=lambda: model)
+    asked = set()
+
+    def from_hub(kind, name, revision):
+        asked.add((name, revision))
+        return config if kind == "AutoConfig" else model
+
+    monkeypatch.setattr(tts, "_from_hub", from_hub)
+    tts.open_voice_engine.cache_clear()
+    assert next(tts.speak_all(clean, "mms")).audio.engine == f"mms?revision={'c' * 40}"
+    assert next(tts.speak_all(clean, "hf:ORG/VOICE?revision=v1")).audio.engine == "hf:ORG/VOICE?revision=v1"
+    assert ("ORG/VOICE", "v1") in asked
+    for wrong in ("mms?speed=2", "mms?revision=", "mms?revision=../x"):
+        with pytest.raises(UserError, match="the only option"):
+            tts.open_voice_engine(wrong)
+    tts.open_voice_engine.cache_clear()
 
 
 # YourTTS

@@ -184,8 +184,8 @@ def test_difficulty_from_what_people_say(tmp_path, capsys):
     ("text", "said"),
     [
         ("scenario,severity\nnoise,1\n", "its columns are scenario, severity, rating"),
-        ("scenario,severity,rating\nnoise,1,good\n", "could not convert"),
-        ("scenario,severity,rating\nnoise,1,nan\n", "the rating of noise_sev1 is nan"),
+        ("scenario,severity,rating\nnoise,1,good\n", "line 2: 'good' is not a number"),
+        ("scenario,severity,rating\nnoise,1,nan\n", "line 2: 'nan' is not a number"),
         ("scenario,severity,rating\nnoise,1,5\nnoise,2,5\n", "at least two scenarios that differ"),
         ("scenario,severity,rating\npgd,1,5\n", "adversarial"),
     ],
