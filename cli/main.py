@@ -73,6 +73,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"srb {args.command}: {failed.filename}: {failed.strerror.lower()}", file=sys.stderr)
         return 2
     except KeyboardInterrupt as interrupt:
+        from srb.core.engines import stop_forkserver
+
+        stop_forkserver()
         again = "to go on" if args.command in RESUMING else "to start over"
         print(f"srb {args.command}: interrupted; run the same command again {again}", file=sys.stderr)
         return 143 if isinstance(interrupt, _Terminated) else 130

@@ -15,7 +15,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from multiprocessing.context import BaseContext
 from typing import Any, Literal, Protocol
 
@@ -127,6 +127,14 @@ def _forking(preload: Sequence[str]) -> BaseContext | None:
     context.set_forkserver_preload(list(preload))
     forkserver.ensure_running()
     return context
+
+
+def stop_forkserver() -> None:
+    """End the process that workers are forked from: while it is still loading, it would outlive this one by seconds."""
+    server = getattr(sys.modules.get("multiprocessing.forkserver"), "_forkserver", None)
+    if pid := getattr(server, "_forkserver_pid", None):
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGTERM)
 
 
 class Ray:

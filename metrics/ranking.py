@@ -5,7 +5,7 @@ every scenario. Hendrycks and Dietterich met the same with the relative corrupti
 given beside the absolute one, never instead of it), and Taori et al. ("Measuring Robustness to Natural Distribution
 Shifts", NeurIPS 2020) with the plain accuracy drop. So (`srb-rank-1`):
 
-1. Averages are over the configs that all recognisers in the table share.
+1. Averages are over the configs that all recognisers that can be ranked share.
 2. Ranked is who has an average and recognises clean speech: WER at most `CLEAN_CEILING`, and at most `EMPTY_CEILING` of
    the clean clips failed or without a word. All others are unranked, and stand last with the reason.
 3. The score of a config is 100 x max(WER - min(clean WER, CLEAN_ALLOWANCE), 0) / difficulty: NWERD with the degradation
@@ -89,7 +89,8 @@ class Standing:
 
 def rank(candidates: Sequence[Candidate]) -> list[Standing]:
     """The standings of some recognisers in one language, best first, those that are not ranked at the end."""
-    shared = shared_configs(candidates)
+    # One that cannot be ranked anyway does not decide over what the others are compared.
+    shared = shared_configs([c for c in candidates if not _standing(c, shared_configs([c])).why] or candidates)
     standings = [_standing(candidate, shared) for candidate in candidates]
     ranked = [i for i, standing in enumerate(standings) if not standing.why]
     dominates = _dominance(np.array([_rates(candidates[i], shared) for i in ranked]))
@@ -113,6 +114,7 @@ def shared_configs(candidates: Sequence[Candidate]) -> set[str]:
 
 
 def _standing(candidate: Candidate, shared: set[str]) -> Standing:
+    """Without a place yet; `why` says whether it can have one."""
     rows = [row for row in candidate.configs if row.config in shared and row.category in AVERAGED]
     scores = _averages(rows, "score")
     nwerds = _averages(rows, "nwerd")
@@ -126,17 +128,17 @@ def _standing(candidate: Candidate, shared: set[str]) -> Standing:
         configs=len([row for row in rows if row.score is not None]),
         categories=nwerds,
     )
-    return replace(standing, why=_refusal(candidate, standing))
+    return replace(standing, why=_refusal(candidate, standing.score))
 
 
-def _refusal(candidate: Candidate, standing: Standing) -> str:
+def _refusal(candidate: Candidate, score: float | None) -> str:
     if candidate.clean_wer is None:
         return "clean speech was not scored"
     if candidate.clean_wer > CLEAN_CEILING:
         return f"WER on clean speech is {candidate.clean_wer:.1f}, above {CLEAN_CEILING:g}"
     if candidate.clean_empty > EMPTY_CEILING:
         return f"{candidate.clean_empty:.0%} of the clean clips have no word, more than {EMPTY_CEILING:.0%}"
-    return "" if standing.score is not None else "no config that all share has an NWERD"
+    return "" if score is not None else "no config that all share has an NWERD"
 
 
 def _averages(rows: Iterable[ConfigRow], measure: str) -> dict[str, float]:

@@ -25,6 +25,7 @@ class Evidence:
 
     predictions: dict[str, dict[str, str | None]] = field(default_factory=dict)
     equal_to_reference: dict[str, int] = field(default_factory=dict)
+    same_letters: dict[str, int] = field(default_factory=dict)  # as the reference, but for case and punctuation
     errors: dict[str, str] = field(default_factory=dict)  # digest of the wrong transcripts -> config
 
     def add(self, config: str, lines: Sequence[Mapping[str, Any]]) -> str | None:
@@ -32,6 +33,9 @@ class Evidence:
         self.predictions[config] = {line["id"]: line["pred_text"] for line in lines}
         self.equal_to_reference[config] = sum(
             bool(line["text"]) and line["pred_text"] == line["text"] for line in lines
+        )
+        self.same_letters[config] = sum(
+            bool(line["text"]) and _letters(line["pred_text"]) == _letters(line["text"]) for line in lines
         )
         wrong = [f"{line['id']}\x1f{line['pred_text']}" for line in lines if line["pred_text"] != line["text"]]
         if len(wrong) < SAME_ERRORS or len({line["pred_text"] for line in lines}) < 2:
@@ -59,7 +63,16 @@ class Evidence:
             same = sum(bool(text) and clean.get(clip) == text for clip, text in predictions.items())
             if (entry.get("severity") or 0) >= HARD_SEVERITY and same >= MOST_EQUAL * clips:
                 lines.append(f"{config}: {same} of {clips} predictions are those of {entry['source']}, to the letter")
+        hard = [config for config in self.predictions if (entries[config].get("severity") or 0) >= HARD_SEVERITY]
+        clips, same = sum(len(self.predictions[c]) for c in hard), sum(self.same_letters[c] for c in hard)
+        if not lines and clips >= FEWEST_CLIPS and same >= MOST_EQUAL * clips:
+            told = f"{same} of {clips} predictions from severity {HARD_SEVERITY} on are the references"
+            lines.append(f"{told}, but for case and punctuation")
         return lines
+
+
+def _letters(text: str | None) -> str:
+    return "".join(filter(str.isalnum, (text or "").casefold()))
 
 
 def copies(digests: Mapping[str, str], name: str, others: Mapping[str, Mapping[str, str]]) -> list[str]:

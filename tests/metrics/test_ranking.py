@@ -116,6 +116,17 @@ def test_averages_are_over_what_all_share():
     assert standings[0].nwerd == pytest.approx((100 * 2 / 40 + 100 * 5 / 60 + 100 * 8 / 30) / 3)
 
 
+def test_one_that_cannot_be_ranked_does_not_decide_over_what_the_others_are_compared():
+    """Clean speech alone, a single easy config of a worthless recogniser: neither makes the others' averages theirs."""
+    clean_alone = Candidate("clean alone", HONEST[0].configs[:1], 4.0)
+    worthless = Candidate("worthless", candidate("worthless", 900.0, [6, 30, 12, 9]).configs[:2], 900.0)
+    standings = rank([clean_alone, *HONEST, worthless])
+    assert [s.name for s in standings] == ["good", "fair", "clean alone", "worthless"]
+    assert standings[0].nwerd == rank(HONEST)[0].nwerd
+    assert [s.configs for s in standings[:2]] == [4, 4]
+    assert [bool(s.why) for s in standings] == [False, False, True, True]
+
+
 def test_one_loop_moves_the_mean_and_not_the_median():
     rates = [6, 30, 12, 9]
     calm, looped = candidate("calm", 4.0, rates), candidate("looped", 4.0, [400, *rates[1:]])

@@ -129,6 +129,14 @@ def test_references_as_predictions_are_flagged(data, known, tmp_path):
     assert verdict.flags == ["en_noise_sev3: 30 of 30 predictions are the references, to the letter"]
 
 
+def test_references_in_another_dress_are_flagged(data, known, tmp_path):
+    folder = sent(tmp_path, data)
+    predict(folder, "en_noise_sev3", lambda clip, text: f"{text.upper()}!")
+    again(folder)
+    told = "30 of 30 predictions from severity 3 on are the references, but for case and punctuation"
+    assert verify(folder, known).flags == [told]
+
+
 def test_clean_predictions_under_a_hard_scenario_are_flagged_or_refused(data, known, tmp_path):
     folder = sent(tmp_path, data, rate=0.02)
     clean = {json.loads(line)["id"]: json.loads(line)["pred_text"] for line in (folder / "en_clean.jsonl").open()}
