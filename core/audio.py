@@ -5,14 +5,19 @@ from __future__ import annotations
 import io
 import os
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from srb.core.container_length import is_truncated
+from srb.core.container_length import KNOWN, is_truncated
 from srb.core.errors import UserError
 from srb.core.files import replacing
 
 RATE = 16_000
+LOWEST_RATE, HIGHEST_RATE = 1_000, 768_000  # of a file; at 1 Hz a few bytes would become gigabytes
+LONGEST_S = 24 * 3600
+UNKNOWN_FRAMES = 2**62  # what libsndfile says of a FLAC that was streamed
+BLOCK = 1 << 22  # samples read at a time
 Decoded = tuple[np.ndarray, int]  # float32, frames x channels, and their rate
 Samples = np.ndarray  # mono float32, in [-1, 1] unless a scenario has just pushed it outside
 
@@ -46,13 +51,14 @@ def _any_format(source: str | os.PathLike | bytes, name: str, start_s: float, en
 
     try:
         with soundfile.SoundFile(io.BytesIO(source) if isinstance(source, bytes) else source) as file:
+            _check_header(file, name)
             start = round(start_s * file.samplerate)
             if start and start >= file.frames:
                 raise UserError(f"{name}: {start_s:.2f} s lies beyond its end at {file.frames / file.samplerate:.2f} s")
             if start:
                 file.seek(start)
             frames = -1 if end_s is None else max(round(end_s * file.samplerate) - start, 0)
-            samples = file.read(frames, dtype="float32", always_2d=True)
+            samples = _read_frames(file, frames)
             if len(samples) < frames - file.samplerate // 10:  # a tenth of a second is rounding; more is missing speech
                 raise UserError(f"{name}: {end_s:.2f} s lies beyond its end at {file.frames / file.samplerate:.2f} s")
             if end_s is None and (len(samples) < file.frames - start or _is_cut(source)):
@@ -65,6 +71,31 @@ def _any_format(source: str | os.PathLike | bytes, name: str, start_s: float, en
     if not np.isfinite(samples).all():
         raise UserError(f"{name}: holds NaN or infinite samples; re-export it as 16-bit PCM")
     return samples, source_rate
+
+
+def _check_header(file: Any, name: str) -> None:
+    """Refuse what would cost far more memory than the file has bytes, or cannot be checked to be whole."""
+    if file.format not in KNOWN:
+        raise UserError(f"{name}: is {file.format_info}; convert it to WAV or FLAC")
+    if not LOWEST_RATE <= file.samplerate <= HIGHEST_RATE:
+        raise UserError(f"{name}: its sampling rate, {file.samplerate} Hz, is not from {LOWEST_RATE} to {HIGHEST_RATE}")
+    if file.frames >= UNKNOWN_FRAMES:
+        raise UserError(f"{name}: does not say how long it is, so nobody knows whether it is whole; encode it again")
+    if file.frames > LONGEST_S * file.samplerate:
+        raise UserError(f"{name}: its header says that it is longer than {LONGEST_S // 3600} hours")
+
+
+def _read_frames(file: Any, frames: int) -> np.ndarray:
+    """So many frames, or all for -1; a block at a time, because a header may promise more than there is."""
+    left = LONGEST_S * file.samplerate if frames < 0 else frames
+    most = max(1, BLOCK // file.channels)
+    blocks = []
+    while left > 0:
+        blocks.append(file.read(min(left, most, max(file.frames, 1)), dtype="float32", always_2d=True))
+        left -= len(blocks[-1])
+        if len(blocks[-1]) < most:
+            break
+    return blocks[0] if len(blocks) == 1 else np.concatenate([np.zeros((0, file.channels), np.float32), *blocks])
 
 
 def _is_cut(source: str | os.PathLike | bytes) -> bool:
@@ -84,8 +115,11 @@ def _whole_flac(data: bytes) -> Decoded | None:
     if not data.startswith(b"fLaC"):
         return None
     try:
+        info = miniaudio.flac_get_info(data)
+        if info.num_frames > LONGEST_S * LOWEST_RATE or not LOWEST_RATE <= info.sample_rate <= HIGHEST_RATE:
+            return None
         sound = miniaudio.flac_read_f32(data)
-        if sound.num_frames != miniaudio.flac_get_info(data).num_frames:  # it leaves out what it cannot decode
+        if sound.num_frames != info.num_frames:  # it leaves out what it cannot decode
             return None
     except miniaudio.DecodeError:
         return None

@@ -19,6 +19,9 @@ FORMATS = {
     "RF64": "PCM_16",
     "AIFF": "PCM_16",
     "AU": "PCM_16",
+    "W64": "PCM_16",
+    "CAF": "PCM_16",
+    "NIST": "PCM_16",
     "FLAC": "PCM_16",
     "OGG": "VORBIS",
     "MP3": "MPEG_LAYER_III",
@@ -76,3 +79,37 @@ def test_chunks_after_the_samples_and_of_odd_length_are_no_damage():
 @settings(max_examples=200, deadline=None)
 def test_anything_is_answered(data, head):
     assert is_truncated(io.BytesIO(head + data)) in (True, False)
+
+
+def changed(container: str, place: int, new: bytes) -> bytes:
+    data = bytearray(encoded(container))
+    data[place : place + len(new)] = new
+    return bytes(data)
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (changed("WAV", 24, struct.pack("<I", 1)), "its sampling rate, 1 Hz"),
+        (changed("WAV", 24, struct.pack("<I", 2**31 - 1)), "its sampling rate, 2147483647 Hz"),
+        (changed("FLAC", 22, b"\xff\xff\xff\xff"), "longer than 24 hours"),
+        (encoded("VOC", subtype="PCM_16"), "convert it to WAV or FLAC"),
+    ],
+    ids=["lowest rate", "highest rate", "length", "container"],
+)
+def test_a_header_cannot_cost_more_than_the_file_has_bytes(data, said):
+    with pytest.raises(UserError, match=said):
+        read(data, name="clip")
+
+
+def test_a_flac_that_was_streamed_is_refused():
+    """Nobody knew how long it would become, so its header has 0 samples, and nobody knows whether it is whole."""
+    with pytest.raises(UserError, match="does not say how long it is"):
+        read(changed("FLAC", 22, bytes(4)), name="clip")
+
+
+def test_long_files_are_read_block_by_block(monkeypatch):
+    whole = read(encoded("WAV"))
+    monkeypatch.setattr("srb.core.audio.BLOCK", 1000)
+    assert np.array_equal(read(encoded("WAV")), whole)
+    assert np.array_equal(read(encoded("WAV"), start_s=0.5, end_s=1.0), whole[RATE // 2 : RATE])
