@@ -48,7 +48,7 @@ def write_page(folder: Path, title: str, table: Mapping[str, Scenario], reports:
         names = [name for name, row in table.items() if row.category == category]
         rows = [(name, [report for report in reports if report["scenario"] == name]) for name in names]
         figures = [
-            f"<h3>{name}</h3><p>{html.escape(table[name].help)}</p><div>{_figures(clips)}</div>"
+            f"<h3>{name}</h3><p>{html.escape(table[name].help + _material(clips))}</p><div>{_figures(clips)}</div>"
             for name, clips in rows
             if clips
         ]
@@ -72,6 +72,12 @@ def spectrogram_png(samples: audio.Samples) -> bytes:
 
 def _figures(reports: list[dict]) -> str:
     return "".join(_figure(Path(report["output"]), _caption(report)) for report in reports)
+
+
+def _material(reports: list[dict]) -> str:
+    """Where the noises or rooms are from, which may not be where the paper's are."""
+    banks = dict.fromkeys(report["bank"] for report in reports if report["bank"])
+    return f"; from the {', '.join(banks)}" if banks else ""
 
 
 def _caption(report: dict) -> str:

@@ -13,6 +13,7 @@ from srb.core.json_shapes import (
     integer,
     list_of,
     maybe,
+    nullable,
     number,
     object_of,
     parse_object,
@@ -22,7 +23,8 @@ from srb.core.json_shapes import (
 
 MANIFEST = "_manifest.json"  # with the underscore pandas and pyarrow read the folder as the parquet files in it
 _CORPUS = object_of(
-    **dict.fromkeys(("name", "title", "licence"), text),
+    **dict.fromkeys(("name", "title"), text),
+    licence=nullable(text),
     **dict.fromkeys(("url", "citation", "note"), maybe(text)),
     derivatives_allowed=maybe(truth),
 )

@@ -92,6 +92,7 @@ def _perturb(args: argparse.Namespace, scenario, severity: float, clip, banks, o
         "scenario": scenario.name,
         "severity": severity,
         "parameters": perturbed.parameters,
+        "bank": banks.describe(*scenario.banks),
         "snr_db": perturbed.snr_db,
         "clipped": perturbed.clipped,
         "duration": len(perturbed.samples) / audio.RATE,
@@ -101,7 +102,8 @@ def _perturb(args: argparse.Namespace, scenario, severity: float, clip, banks, o
 def _line(report: dict) -> str:
     drawn = ", ".join(f"{key} {value}" for key, value in report["parameters"].items())
     reached = "" if report["snr_db"] is None else f", SNR reached {report['snr_db']:.2f} dB"
-    return f"{report['output']}: {drawn or report['scenario']}{reached}, {report['clipped']} samples clipped"
+    bank = f", {report['bank']}" if report["bank"] else ""
+    return f"{report['output']}: {drawn or report['scenario']}{bank}{reached}, {report['clipped']} samples clipped"
 
 
 def _all(args: argparse.Namespace, table: dict, banks) -> None:

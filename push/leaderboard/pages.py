@@ -136,7 +136,7 @@ def _model_link(entry: Entry) -> Html:
 
 
 def _links(entry: Entry) -> Html:
-    url = entry.content["predictions"]
+    url = entry.content.get("predictions")
     return join(
         [
             tag("a", "predictions", href=url, rel="noopener", target="_blank") if url else None,
@@ -284,7 +284,7 @@ def _reproduce(entry: Entry) -> Html:
             "li",
             "predictions: ",
             tag("a", content["predictions"], href=content["predictions"], rel="noopener", target="_blank")
-            if content["predictions"]
+            if content.get("predictions")
             else "–",
         ),
         tag("li", f"benchmark version {content['benchmark_version']}, verified with srb {content['verified_with']}"),

@@ -63,7 +63,7 @@ VERIFIED = object_of(
         **dict.fromkeys(("id", "url", "licence", "training_data"), maybe(text)),
     ),
     **dict.fromkeys(("reproduce", "verified_with", "benchmark_version"), text),
-    **dict.fromkeys(("predictions", "revision", "suite"), nullable(text)),
+    **dict.fromkeys(("predictions", "revision", "suite"), maybe(text)),
     scoring=object_of(normaliser=text),
     failed=integer,
     rtf=nullable(number),

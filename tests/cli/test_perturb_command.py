@@ -97,6 +97,7 @@ def test_all_writes_every_scenario_and_a_page(tmp_path, wav, capsys):
     assert {path.stem for path in (tmp_path / "all").glob("*.flac")} == expected
     page = (tmp_path / "all" / "index.html").read_text()
     assert page.count("<audio") == page.count("data:image/png") == len(expected)
+    assert "from the built-in bank (synthesised)" in page  # nobody shall take them for the paper's noises
 
 
 def test_the_recording_itself_is_not_written_over(tmp_path, wav, capsys):

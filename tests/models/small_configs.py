@@ -59,7 +59,7 @@ def write_config(
         "scenario": "noise",
         "severity": 3,
         "parameters": {},
-        "corpus": {"name": "demo"},
+        "corpus": {"name": "demo", "title": "demo", "licence": "CC0-1.0"},
         "seconds": sum(durations),
         "rows": count,
         "files": ["test-00000-of-00001.parquet"],

@@ -28,6 +28,7 @@ from srb.metrics.difficulty import load
 from srb.metrics.integrity import digest
 from srb.models.front_quality import MEASURES
 from srb.push import expected_rows, submission
+from srb.push.leaderboard import board
 
 CONFIGS = ["en_clean", "en_noise_sev3", "en_gaussian_sev1"]
 MODEL = "python:test_fuzzed_inputs:says_yes"
@@ -149,7 +150,7 @@ def original(tmp_path_factory) -> Path:
     known = expected_rows.load(str(data))
     (here / "benchmark.json").write_text(expected_rows.to_json(known))
     submission.make(here / "runs" / "b", here / "sent", {"owner": "acme"})
-    write_models(here / "verified", models=3, configs=12)
+    assert len(board.load(write_models(here / "verified", models=3, configs=12)).entries) == 3
     write_tables(here)
     write_records(here, {config: entry.content_sha256 for config, entry in known.items()})
     return here

@@ -88,10 +88,15 @@ def test_a_results_file_that_nobody_verified_is_left_out(verified, tmp_path):
     assert [entry.name for entry in board.load(verified).entries] == ["acme/good"]
 
 
-def test_replicates_of_another_file_are_refused(verified):
-    (verified / "acme--poor.npz").write_bytes((verified / "acme--good.npz").read_bytes())
-    with pytest.raises(UserError, match="does not belong"):
-        _ = board.load(verified).find("acme/poor").draws
+@pytest.mark.parametrize("said", ["does not belong", "missing"])
+def test_a_model_without_its_replicates_is_left_out(verified, said):
+    replicates = verified / "acme--poor.npz"
+    replicates.unlink()
+    if said == "does not belong":
+        replicates.write_bytes((verified / "acme--good.npz").read_bytes())
+    made = board.load(verified)
+    assert [entry.name for entry in made.entries] == ["acme/good"]
+    assert said in made.problems[0]
 
 
 def test_filters(tmp_path):
