@@ -9,8 +9,10 @@ from pathlib import Path
 import numpy as np
 
 # what numpy raises for bytes that are no array of its own
-DAMAGED_ARRAYS = (OSError, ValueError, EOFError, KeyError, TypeError, SyntaxError, MemoryError, OverflowError)
-DAMAGED_ARRAYS += (zipfile.BadZipFile, zlib.error, NotImplementedError)
+DAMAGED_ARRAYS: tuple[type[Exception], ...] = (
+    *(OSError, ValueError, EOFError, KeyError, TypeError, SyntaxError, MemoryError, OverflowError),
+    *(NotImplementedError, zipfile.BadZipFile, zlib.error),
+)
 
 
 def read_array(path: Path) -> np.ndarray | None:

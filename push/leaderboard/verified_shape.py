@@ -50,7 +50,7 @@ _CONFIG = object_of(
     streaming=maybe(dict_of(anything)),
 )
 _PAST = object_of(version=integer, revision=nullable(text), nwerd=dict_of(nullable(score)))
-_RERUN = object_of(agrees=truth, same=integer, clips=integer, seed=integer)
+_RERUN = object_of(agrees=truth, same=integer, clips=integer, seed=number)
 VERIFIED = object_of(
     schema=integer,
     sha256=text,
