@@ -50,19 +50,19 @@ def main(argv: Sequence[str] | None = None) -> int:
         signal.signal(signal.SIGTERM, _terminate)
     argv = list(sys.argv[1:] if argv is None else argv)
     command = next((word for word in argv if not word.startswith("-")), None)
-    parser = parser_of(command)
-    args = parser.parse_args(argv)
-    if not hasattr(args, "run"):
-        parser.print_help()
-        return 0
     from srb.core.errors import UserError
 
     try:
+        parser = parser_of(command)
+        args = parser.parse_args(argv)
+        if not hasattr(args, "run"):
+            parser.print_help()
+            return 0
         return args.run(args) or 0
     except UserError as mistake:
         from srb.core.escape import for_terminal
 
-        print(f"srb {args.command}: {for_terminal(str(mistake))}", file=sys.stderr)
+        print(f"srb {command}: {for_terminal(str(mistake))}", file=sys.stderr)
         return 2
     except OSError as failed:
         if isinstance(failed, BrokenPipeError):  # `srb ls | head`
@@ -70,14 +70,14 @@ def main(argv: Sequence[str] | None = None) -> int:
             return 0
         if failed.filename is None or failed.strerror is None:  # not about a file that the user named
             raise
-        print(f"srb {args.command}: {failed.filename}: {failed.strerror.lower()}", file=sys.stderr)
+        print(f"srb {command}: {failed.filename}: {failed.strerror.lower()}", file=sys.stderr)
         return 2
     except KeyboardInterrupt as interrupt:
         from srb.core.engines import stop_forkserver
 
         stop_forkserver()
-        again = "to go on" if args.command in RESUMING else "to start over"
-        print(f"srb {args.command}: interrupted; run the same command again {again}", file=sys.stderr)
+        again = "to go on" if command in RESUMING else "to start over"
+        print(f"srb {command}: interrupted; run the same command again {again}", file=sys.stderr)
         return 143 if isinstance(interrupt, _Terminated) else 130
 
 
