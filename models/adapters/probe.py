@@ -21,7 +21,8 @@ def load(target: str, *, device: str = "", batch_size: int = 8, upstream: str = 
     from srb.models.probe.probe_file import RECORD, WEIGHTS, read_probe, read_weights
     from srb.models.probe.recogniser import Probe, ProbeModel
     from srb.models.probe.training import HeadSettings, new_head
-    from srb.models.probe.upstream import open_upstream, upstream_name
+    from srb.models.probe.upstream import open_upstream
+    from srb.models.probe.upstream_spec import upstream_name
 
     if not target:
         raise UserError("'probe' needs the folder of a trained probe: probe:probes/hubert")

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from srb.core.errors import UserError
-from srb.models.probe.upstream import upstream_name
+from srb.models.probe.upstream_spec import upstream_name
 
 
 class Ablation(NamedTuple):

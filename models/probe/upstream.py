@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,6 +21,7 @@ from srb.core.errors import UserError
 from srb.models.hf.loading import first_line, loading, quiet_transformers, revision_of
 from srb.models.interface import Clip
 from srb.models.probe.filter_bank import FilterBank, Waveform
+from srb.models.probe.upstream_spec import parsed_upstream
 
 EXAMPLES = "hf:facebook/hubert-base-ls960, random:facebook/hubert-base-ls960 or fbank"
 WHISPER_STRIDE = 320  # samples: a mel frame every 160, and a convolution of stride 2
@@ -91,7 +91,7 @@ class Upstream:
 
 def open_upstream(spec: str, device: str = "cpu", revision: str = "", seed: int = 0) -> Upstream:
     """The upstream that a spec names; `seed` draws the weights of `random:`, `revision` is a commit on the Hub."""
-    kind, target, window_s = _parsed(spec)
+    kind, target, window_s = parsed_upstream(spec)
     if kind == "fbank" and not target:
         return Upstream(spec, None, FilterBank().to(device), Waveform())
     if kind not in ("hf", "random") or not target:
@@ -120,19 +120,6 @@ def open_upstream(spec: str, device: str = "cpu", revision: str = "", seed: int 
         raise UserError(f"{spec}: gives no hidden states for speech ({first_line(error)})") from None
 
 
-def _parsed(spec: str) -> tuple[str, str, float]:
-    """The kind, the model, and the window in seconds if one is given."""
-    path, _, option = spec.partition("?")
-    kind, _, target = path.partition(":")
-    try:
-        window_s = float(option.removeprefix("window_s=")) if option.startswith("window_s=") else 0.0
-    except ValueError:
-        window_s = -1.0
-    if option and not 0.1 <= window_s <= 30:
-        raise UserError(f"{spec}: the only option is window_s, up to 30 seconds")
-    return kind, target, window_s
-
-
 def _shorten(spec: str, encoder: Any, extractor: Any, window_s: float) -> None:
     """Whisper's encoder and its spectrogram, for clips of so many seconds."""
     if type(extractor).__name__ != "WhisperFeatureExtractor":
@@ -143,11 +130,3 @@ def _shorten(spec: str, encoder: Any, extractor: Any, window_s: float) -> None:
     extractor.n_samples = frames * WHISPER_STRIDE
     extractor.nb_max_frames = extractor.n_samples // extractor.hop_length
     extractor.chunk_length = extractor.n_samples / RATE
-
-
-def upstream_name(spec: str) -> str:
-    """What tables call it: `hf:facebook/hubert-base-ls960` -> `hubert-base-ls960`."""
-    kind, target, window_s = _parsed(spec)
-    last = Path(target).name
-    name = last if kind == "hf" else f"{kind}-{last}" if last else kind
-    return f"{name}-{window_s:g}s" if window_s else name

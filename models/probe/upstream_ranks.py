@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from srb.core.errors import UserError
 from srb.models.probe.probe_file import ProbeFile
-from srb.models.probe.upstream import upstream_name
+from srb.models.probe.upstream_spec import upstream_name
 
 
 class Setting(NamedTuple):
