@@ -110,6 +110,6 @@ def test_gradients_agree_with_finite_differences_and_padding_has_none(view, clip
 
 def test_pgd_raises_the_loss_inside_its_bound(view, clips) -> None:
     bound = Bound("l2", 20)
-    attacked = Pgd(bound, 3, steps=4, transcribe_every=0).run(view, clips[1:2])
+    attacked = Pgd(bound, 3, steps=12, transcribe_every=0).run(view, clips[1:2])
     assert attacked[0].facts["loss_after"] > attacked[0].facts["loss_before"]
     assert bound.holds(clips[1].samples, attacked[0].pcm)
