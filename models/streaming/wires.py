@@ -49,14 +49,20 @@ class Wire(Protocol):
 
 
 @dataclass
-class VoskWire:
-    """Binary PCM; one answer to every chunk and to the end, after which the server closes."""
+class BinaryWire:
+    """What protocols share that take the samples themselves, as binary messages."""
 
     rate: int = 16_000
     language: str | None = None
     model: str = ""
     done: bool = False
     may_close: bool = False
+
+
+@dataclass
+class VoskWire(BinaryWire):
+    """One answer to every chunk and to the end, after which the server closes."""
+
     _awaited: int = 0  # answers: a server that is behind still owes those of earlier chunks when the audio ends
     _ended: bool = False
 
@@ -86,14 +92,9 @@ class VoskWire:
 
 
 @dataclass
-class DeepgramWire:
-    """Binary PCM; a result replaces the last one until it is final. The last message is the metadata."""
+class DeepgramWire(BinaryWire):
+    """A result replaces the last one until it is final. The last message is the metadata."""
 
-    rate: int = 16_000
-    language: str | None = None
-    model: str = ""
-    done: bool = False
-    may_close: bool = False
     _final_s: float = 0.0  # up to here the transcript is final
 
     def address(self, url: str) -> str:

@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-import importlib.machinery
-import importlib.util
-import sys
-import types
-
-import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
-if importlib.util.find_spec("nemo") is None:
-    pytest.skip("NeMo is not installed", allow_module_level=True)
 
-from srb.attacks.clips import AttackBatch, AttackClip, Bound, padded  # noqa: E402
+import toolkits  # noqa: E402
+from tiny_views import assert_gradients_are_right, assert_pgd_raises_the_loss, batch_of, clip_of  # noqa: E402
+
 from srb.attacks.differentiable.open_view import open_view  # noqa: E402
-from srb.attacks.pgd import Pgd  # noqa: E402
-from srb.core.audio import from_pcm16  # noqa: E402
 from srb.core.errors import UserError  # noqa: E402
 from srb.models.adapters.nemo import Nemo  # noqa: E402
+
+toolkits.skip_without("nemo")
 
 LETTERS = [" ", *"abcdefghijklmnopqrstuvwxyz"]
 MELS, WIDTH = 16, 12
@@ -42,16 +36,8 @@ FEATURES = {
 
 
 @pytest.fixture(scope="module", autouse=True)
-def importable():
-    """NeMo imports torchaudio, which it does not need here and which has no build for every torch."""
-    with pytest.MonkeyPatch.context() as patch:
-        try:
-            import torchaudio  # noqa: F401
-        except (ImportError, OSError):
-            stand_in = types.ModuleType("torchaudio")
-            stand_in.__spec__ = importlib.machinery.ModuleSpec("torchaudio", None)
-            stand_in.__version__ = "2.8.0"  # type: ignore[attr-defined]
-            patch.setitem(sys.modules, "torchaudio", stand_in)
+def nemo_here():
+    with toolkits.importable("nemo"):
         yield
 
 
@@ -99,7 +85,7 @@ def rnnt():
 
 
 @pytest.fixture(scope="module", params=["ctc", "rnnt"])
-def view(request, importable):
+def view(request, nemo_here):
     torch.manual_seed(0)
     model = {"ctc": ctc, "rnnt": rnnt}[request.param]()
     return open_view(Nemo("tiny", None, {}, 4, model=model.eval()))
@@ -114,17 +100,6 @@ class Louder:
     def __call__(self, **given):
         features, frames = self.preprocessor(**given)
         return 2 * features, frames
-
-
-def clip_of(seconds: float) -> AttackClip:
-    size = int(16_000 * seconds)
-    noise = np.random.default_rng(size).standard_normal(size) * np.abs(np.sin(np.arange(size) / 900))
-    return AttackClip(f"c{size}", (0.1 * noise).astype(np.float32), "The fox.", "en", "noise")
-
-
-def batch_of(view, clip: AttackClip):
-    waves, lengths = padded([clip.samples])
-    return waves, AttackBatch(lengths, [view.spell(clip.text)], "en")
 
 
 def test_it_writes_as_the_model_does(view) -> None:
@@ -161,12 +136,7 @@ def test_the_loss_is_that_of_nemo(view) -> None:
 
 
 def test_gradients_are_those_of_finite_differences(view) -> None:
-    waves, batch = batch_of(view, clip_of(0.5))
-    _, slope = view.gradient(waves, batch)
-    direction = slope / slope.abs().max()
-    step = 1e-4
-    rise = (view.values(waves + step * direction, batch) - view.values(waves - step * direction, batch)) / (2 * step)
-    assert (slope * direction).sum().item() == pytest.approx(rise.item(), rel=0.02)
+    assert_gradients_are_right(view)
 
 
 def test_digital_silence_has_a_finite_gradient(view) -> None:
@@ -177,8 +147,4 @@ def test_digital_silence_has_a_finite_gradient(view) -> None:
 
 
 def test_pgd_raises_the_loss(view) -> None:
-    clip = clip_of(0.6)
-    (attacked,) = Pgd(Bound("l2", 10.0), 1, steps=4).run(view, [clip])
-    waves, batch = batch_of(view, clip)
-    changed = torch.from_numpy(from_pcm16(attacked.pcm))[None]
-    assert view.values(changed, batch) > view.values(waves, batch)
+    assert_pgd_raises_the_loss(view)

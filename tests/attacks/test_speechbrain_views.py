@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-import importlib.machinery
-import importlib.util
 import io
-import sys
-import types
 from functools import partial
 from types import SimpleNamespace
 
-import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
-if importlib.util.find_spec("speechbrain") is None:
-    pytest.skip("SpeechBrain is not installed", allow_module_level=True)
 
-from srb.attacks.clips import AttackBatch, AttackClip, Bound, padded  # noqa: E402
+import toolkits  # noqa: E402
+from tiny_views import assert_gradients_are_right, assert_pgd_raises_the_loss, batch_of, clip_of  # noqa: E402
+
 from srb.attacks.differentiable.open_view import open_view  # noqa: E402
-from srb.attacks.pgd import Pgd  # noqa: E402
-from srb.core.audio import from_pcm16  # noqa: E402
 from srb.core.errors import UserError  # noqa: E402
 from srb.models.adapters.speechbrain import SpeechBrainRecogniser  # noqa: E402
+
+toolkits.skip_without("speechbrain")
 
 KINDS = ["ctc", "recurrent", "transformer"]
 FEATURES = 8
@@ -30,17 +25,8 @@ TEXT = "THE FOX"
 
 
 @pytest.fixture(scope="module", autouse=True)
-def importable():
-    """SpeechBrain imports torchaudio, which it does not need here and which has no build for every torch."""
-    with pytest.MonkeyPatch.context() as patch:
-        try:
-            import torchaudio  # noqa: F401
-        except (ImportError, OSError):
-            stand_in = types.ModuleType("torchaudio")
-            stand_in.__spec__ = importlib.machinery.ModuleSpec("torchaudio", None)
-            stand_in.__version__ = "2.8.0"  # type: ignore[attr-defined]
-            stand_in.list_audio_backends = lambda: ["soundfile"]  # type: ignore[attr-defined]
-            patch.setitem(sys.modules, "torchaudio", stand_in)
+def speechbrain_here():
+    with toolkits.importable("speechbrain"):
         yield
 
 
@@ -100,19 +86,8 @@ def recogniser_of(model) -> SpeechBrainRecogniser:
 
 
 @pytest.fixture(scope="module", params=KINDS)
-def view(request, importable, pieces):
+def view(request, speechbrain_here, pieces):
     return open_view(recogniser_of(tiny(request.param, pieces)))
-
-
-def clip_of(seconds: float) -> AttackClip:
-    size = int(16_000 * seconds)
-    noise = np.random.default_rng(size).standard_normal(size) * np.abs(np.sin(np.arange(size) / 900))
-    return AttackClip(f"c{size}", (0.1 * noise).astype(np.float32), "the fox", "en", "noise")
-
-
-def batch_of(view, clip: AttackClip):
-    waves, lengths = padded([clip.samples])
-    return waves, AttackBatch(lengths, [view.spell(clip.text)], "en")
 
 
 def test_it_writes_as_the_model_does(view) -> None:
@@ -132,10 +107,8 @@ def test_the_loss_is_that_of_speechbrain(view) -> None:
     if model.hparams.__dict__.get("decoding_function"):
         theirs = ctc_loss(encoded, tokens, one, one, blank_index=0, reduction="batch")
     else:  # teacher forcing, as in the recipes' compute_forward
-        told, asked = (
-            torch.cat([torch.zeros(1, 1, dtype=int), tokens], 1),
-            torch.cat([tokens, torch.zeros(1, 1, dtype=int)], 1),
-        )
+        edge = torch.zeros(1, 1, dtype=torch.int64)
+        told, asked = torch.cat([edge, tokens], 1), torch.cat([tokens, edge], 1)
         search = model.mods.decoder
         if "transformer" in model.mods:
             hidden = model.mods.transformer.decode(told, encoded, torch.tensor([encoded.shape[1]]))[0]
@@ -146,22 +119,12 @@ def test_the_loss_is_that_of_speechbrain(view) -> None:
 
 
 def test_gradients_are_those_of_finite_differences(view) -> None:
-    waves, batch = batch_of(view, clip_of(0.5))
-    _, slope = view.gradient(waves, batch)
-    direction = slope / slope.abs().max()
-    step = 1e-4
-    rise = (view.values(waves + step * direction, batch) - view.values(waves - step * direction, batch)) / (2 * step)
-    assert (slope * direction).sum().item() == pytest.approx(rise.item(), rel=0.02)
+    assert_gradients_are_right(view)
 
 
-def test_pgd_raises_the_loss_and_the_recogniser_transcribes_what_it_made(view) -> None:
-    clip = clip_of(0.6)
-    view.check([clip])
-    (attacked,) = Pgd(Bound("l2", 10.0), 1, steps=4).run(view, [clip])
-    waves, batch = batch_of(view, clip)
-    changed = torch.from_numpy(from_pcm16(attacked.pcm))[None]
-    assert view.values(changed, batch) > view.values(waves, batch)
-    assert isinstance(view.transcribe([clip.samples], "en")[0], str)
+def test_pgd_raises_the_loss_and_the_recogniser_can_be_asked(view) -> None:
+    assert_pgd_raises_the_loss(view)
+    assert isinstance(view.transcribe([clip_of(0.6).samples], "en")[0], str)
 
 
 def test_margins_are_of_the_scores_that_are_chosen_from(view) -> None:

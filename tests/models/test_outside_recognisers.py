@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import io
 import json
 import sys
@@ -17,6 +16,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import soundfile
+import toolkits
 from small_configs import tone
 from test_running import lines, srb_run
 
@@ -433,13 +433,17 @@ pretrainer: !new:speechbrain.utils.parameter_transfer.Pretrainer
 """
 
 
-def test_speechbrain_itself_gives_what_it_gives_by_hand(tmp_path, monkeypatch):
-    """A tiny CTC model. SpeechBrain imports torchaudio, which this needs nothing of; an empty one will do."""
-    torch = pytest.importorskip("torch")
-    if importlib.util.find_spec("speechbrain") is None:
-        pytest.skip("SpeechBrain is not installed")
-    if importlib.util.find_spec("torchaudio") is None:
-        monkeypatch.setitem(sys.modules, "torchaudio", types.ModuleType("torchaudio"))
+@pytest.fixture
+def speechbrain_here():
+    pytest.importorskip("torch")
+    toolkits.skip_without("speechbrain")
+    with toolkits.importable("speechbrain"):
+        yield
+
+
+def test_speechbrain_itself_gives_what_it_gives_by_hand(tmp_path, speechbrain_here):
+    """A tiny CTC model."""
+    import torch
     from speechbrain.dataio.encoder import CTCTextEncoder
 
     torch.manual_seed(3)
