@@ -12,6 +12,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from srb.core.names import parse
+from srb.push.shared_errors import near_copy, sketch, wrong_words
+
 SAME_ERRORS = 20  # so many wrong transcripts that are the same to the letter are not chance
 MOST_EQUAL = 0.98  # of the clips of a config
 FEWEST_CLIPS = 20
@@ -27,6 +30,7 @@ class Evidence:
     equal_to_reference: dict[str, int] = field(default_factory=dict)
     same_letters: dict[str, int] = field(default_factory=dict)  # as the reference, but for case and punctuation
     errors: dict[str, str] = field(default_factory=dict)  # digest of the wrong transcripts -> config
+    wrong_words: dict[str, dict[str, frozenset[str]]] = field(default_factory=dict)  # config -> clip -> words
 
     def add(self, config: str, lines: Sequence[Mapping[str, Any]]) -> str | None:
         """Remember a config; returns an earlier one that has the same wrong transcripts."""
@@ -37,6 +41,7 @@ class Evidence:
         self.same_letters[config] = sum(
             bool(line["text"]) and _letters(line["pred_text"]) == _letters(line["text"]) for line in lines
         )
+        self.wrong_words[config] = {line["id"]: wrong_words(line["text"] or "", line["pred_text"]) for line in lines}
         wrong = [f"{line['id']}\x1f{line['pred_text']}" for line in lines if line["pred_text"] != line["text"]]
         if len(wrong) < SAME_ERRORS or len({line["pred_text"] for line in lines}) < 2:
             return None
@@ -48,6 +53,21 @@ class Evidence:
     def digests(self) -> dict[str, str]:
         """Config -> digest of its wrong transcripts, of those that have enough of them."""
         return {config: digest for digest, config in self.errors.items()}
+
+    def sketches(self, entries: Mapping[str, Json]) -> dict[str, list[int]]:
+        """Language -> a sample of the wrong words that its scenarios cause; see `shared_errors`."""
+        items: dict[str, list[str]] = {}
+        for config, by_clip in self.wrong_words.items():
+            entry = entries[config]
+            if entry["scenario"] == "clean" or parse(config).model:  # adversarial configs are a model's own
+                continue
+            clean = self.wrong_words.get(str(entry.get("source")), {})
+            items.setdefault(entry["language"], []).extend(
+                f"{config}\x1f{clip}\x1f{word}"
+                for clip, words in by_clip.items()
+                for word in words - clean.get(clip, set())
+            )
+        return {language: sketch(texts) for language, texts in items.items()}
 
     def flags(self, entries: Mapping[str, Json]) -> list[str]:
         """One line for each config that looks copied."""
@@ -75,12 +95,24 @@ def _letters(text: str | None) -> str:
     return "".join(filter(str.isalnum, (text or "").casefold()))
 
 
-def copies(digests: Mapping[str, str], name: str, others: Mapping[str, Mapping[str, str]]) -> list[str]:
-    """Flags for configs whose wrong transcripts are those of another model; `others`: model -> its digests."""
-    lines = []
+@dataclass(frozen=True)
+class Fingerprints:
+    """What a verified file keeps of a model's wrong transcripts, to be compared with those of other models."""
+
+    digests: Mapping[str, str] = field(default_factory=dict)  # config -> hash of all of them
+    sketches: Mapping[str, Sequence[int]] = field(default_factory=dict)  # language -> sample of wrong words
+
+
+def copies(ours: Fingerprints, others: Mapping[str, Fingerprints]) -> dict[str, str]:
+    """Other model -> the flag that says what is the same, for those whose wrong transcripts or words ours are."""
+    flags = {}
     for other, theirs in sorted(others.items()):
-        same = sorted(config for config, digest in digests.items() if theirs.get(config) == digest)
-        if same and other != name:
+        same = sorted(config for config, digest in ours.digests.items() if theirs.digests.get(config) == digest)
+        if same:
             more = f" and {len(same) - 1} more configs" if len(same) > 1 else ""
-            lines.append(f"{same[0]}{more}: the wrong transcripts are those of {other}, to the letter")
-    return lines
+            flags[other] = f"{same[0]}{more}: the wrong transcripts are those of {other}, to the letter"
+            continue
+        for language, sample in ours.sketches.items():
+            if told := near_copy(sample, theirs.sketches.get(language, ())):
+                flags[other] = f"{language}: {told} are those of {other}, on the same clips"
+    return flags

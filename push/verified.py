@@ -26,7 +26,7 @@ from srb.metrics import aggregate, results
 from srb.metrics.aggregate import MEASURES
 from srb.metrics.integrity import digest
 from srb.metrics.runs import Predictions, Run
-from srb.push.evidence import copies
+from srb.push.evidence import Fingerprints, copies
 from srb.push.leaderboard import verified_files
 from srb.push.leaderboard.verified_files import SCHEMA
 from srb.push.verify import Verdict
@@ -48,10 +48,19 @@ def write(verdict: Verdict, out: Path, predictions_url: str | None = None) -> Pa
     np.savez_compressed(draws, **_draws(verdict))  # type: ignore[arg-type]
     content = compact(verdict.results, verdict.facts, predictions_url)
     content["draws_sha256"] = hashlib.sha256(draws.getvalue()).hexdigest()
-    content["error_digests"] = verdict.error_digests
+    content["error_digests"], content["error_sketches"] = verdict.fingerprints.digests, verdict.fingerprints.sketches
     content["by_normaliser"] = _by_normaliser(verdict)
-    others = {verified_files.name_of(entry): entry.get("error_digests", {}) for entry in _entries(out, path)}
-    content["flags"] = [*verdict.flags, *copies(verdict.error_digests, verified_files.name_of(content), others)]
+    name = verified_files.name_of(content)
+    copied = copies(
+        verdict.fingerprints,
+        {
+            verified_files.name_of(entry): Fingerprints(entry.get("error_digests", {}), entry.get("error_sketches", {}))
+            for entry in _entries(out, path)
+            if name not in entry.get("copy_of", [])  # else a copy would bring the original off the board
+        },
+    )
+    content["copy_of"] = list(copied)
+    content["flags"] = [*verdict.flags, *copied.values()]
     before = _previous(path)
     if before and all(before.get(key) == content[key] for key in content):
         return path

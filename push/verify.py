@@ -22,7 +22,7 @@ from srb.core.seeding import BENCHMARK_VERSION, FIRST_VERSION, later_version
 from srb.metrics import results
 from srb.metrics.runs import Run
 from srb.push import adversarial, parquet_predictions, submission, untrusted_json
-from srb.push.evidence import Evidence
+from srb.push.evidence import Evidence, Fingerprints
 from srb.push.expected_rows import Expected, of_suite, people_digest
 from srb.push.streamed_lines import StreamedLines
 from srb.push.untrusted_json import Refused, number, shape, shown, text
@@ -52,7 +52,7 @@ class Verdict:
 
     reasons: list[str] = field(default_factory=list)
     flags: list[str] = field(default_factory=list)
-    error_digests: dict[str, str] = field(default_factory=dict)
+    fingerprints: Fingerprints = field(default_factory=Fingerprints)
     results: Json | None = None
     facts: Json | None = None
     run: Run | None = None
@@ -117,7 +117,8 @@ def verify(folder: str | Path, benchmark: Mapping[str, Expected], audio: Sequenc
     if verdict.accepted:
         _check_run(verdict, documents["run.json"], entries)
         _check_scores(verdict, folder, documents, entries)
-        verdict.flags, verdict.error_digests = [*evidence.flags(entries), *streams.flags()], evidence.digests()
+        verdict.flags = [*evidence.flags(entries), *streams.flags()]
+        verdict.fingerprints = Fingerprints(evidence.digests(), evidence.sketches(entries))
     verdict.facts = documents["submission.json"] if verdict.accepted else None
     return verdict
 

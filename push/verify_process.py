@@ -81,6 +81,7 @@ def check(
 
 def _check(task: Task) -> Outcome:
     from srb.push import verified
+    from srb.push.leaderboard import verified_files
     from srb.push.verify import verify
 
     verdict = verify(task.folder, expected_rows.load(task.benchmark), task.audio)
@@ -92,7 +93,7 @@ def _check(task: Task) -> Outcome:
     if task.out is None:
         return Outcome([], verdict.flags)
     written = verified.write(verdict, Path(task.out), task.predictions_url)
-    return Outcome([], verdict.flags, str(written))
+    return Outcome([], verified_files.read(written)["flags"], str(written))
 
 
 def _main() -> None:

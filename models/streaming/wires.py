@@ -232,11 +232,11 @@ class OpenAIWire(RealtimeWire):
 
     def begin(self) -> list[str | bytes]:
         about = {"model": self.model, "language": self.language}
-        heard = {
+        audio = {
             "format": {"type": "audio/pcm", "rate": self.rate},
             "transcription": {name: value for name, value in about.items() if value},
         }
-        return [json.dumps({"type": "session.update", "session": {"type": "transcription", "audio": {"input": heard}}})]
+        return [json.dumps({"type": "session.update", "session": {"type": "transcription", "audio": {"input": audio}}})]
 
 
 @dataclass

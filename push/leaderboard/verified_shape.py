@@ -71,6 +71,8 @@ VERIFIED = object_of(
     history=maybe(list_of(_PAST)),
     flags=maybe(list_of(text)),
     error_digests=maybe(dict_of(anything)),
+    error_sketches=maybe(dict_of(list_of(integer))),
+    copy_of=maybe(list_of(text)),
     by_normaliser=maybe(dict_of(dict_of(object_of(clean=nullable(number), nwerd=nullable(number))))),
     languages=_languages,
     configs=dict_of(_CONFIG),

@@ -85,6 +85,6 @@ def test_a_recogniser_understands_it(english):
         decoder.start_utt()
         decoder.process_raw((clip.load() * 32767).astype(np.int16).tobytes(), full_utt=True)
         decoder.end_utt()
-        heard = set(decoder.hyp().hypstr.split())
+        hypothesis = set(decoder.hyp().hypstr.split())
         said = {word.strip(".,?").lower() for word in clip.text.split()}
-        assert len(said & heard) >= len(said) / 2, clip.id
+        assert len(said & hypothesis) >= len(said) / 2, clip.id

@@ -59,7 +59,7 @@ def build_configs(corpus, out, *names):
     build(plan(names, sources), sources, out, Inline(), lambda what, count: lambda n: None, Banks())
 
 
-def hear(clips, rate, language):
+def transcribe(clips, rate, language):
     """Every word of the two long clips, none of the second of each short one."""
     return [WORDS[round((len(clip) - 4000) / 800)] if len(clip) > 5000 else "north two" for clip in clips]
 
@@ -81,7 +81,7 @@ def test_any_column_goes_from_the_manifest_to_the_results(corpus, tmp_path, caps
     folders = []
     for number, source in enumerate(({"data": "srb"}, {"corpus": {"en-mine": corpus}})):
         run = srb_api.evaluate(
-            hear, "en-mine_gain_sev1", out=f"runs/m{number}", name=f"m{number}", progress=False, **source
+            transcribe, "en-mine_gain_sev1", out=f"runs/m{number}", name=f"m{number}", progress=False, **source
         )
         folders.append(run.folder)
     assert run.predictions("en-mine_clean")[1]["columns"] == {
@@ -89,7 +89,7 @@ def test_any_column_goes_from_the_manifest_to_the_results(corpus, tmp_path, caps
     }
     lines = [open_run(folder).read("en-mine_gain_sev1").column("columns") for folder in folders]
     assert lines[0] == lines[1]
-    # results: the WER of each group, worked out by hand from `hear`
+    # results: the WER of each group, worked out by hand from `transcribe`
     groups = run.json["configs"]["en-mine_clean"]["slices"]["columns"]
     assert {g: cell["wer"] for g, cell in groups["domain"].items()} == {
         "meetings": 0,
@@ -195,7 +195,7 @@ def test_a_submission_does_not_hold_them(corpus, tmp_path):
     from srb.push.submission import make
 
     run = srb_api.evaluate(
-        hear, "en-mine_clean", corpus={"en-mine": corpus}, out=tmp_path / "m", name="m", progress=False
+        transcribe, "en-mine_clean", corpus={"en-mine": corpus}, out=tmp_path / "m", name="m", progress=False
     )
     sent = make(run.folder, tmp_path / "sent", {"name": "m"})
     line = json.loads((sent / "en-mine_clean.jsonl").read_text().splitlines()[0])

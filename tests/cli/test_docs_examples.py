@@ -56,13 +56,15 @@ def here(tmp_path_factory):
         soundfile.write(chapter / f"{clip}.flac", speech_like(1, number), 16_000)
         lines.append(f"{clip} {text}\n")
     (chapter / "61-70968.trans.txt").write_text("".join(lines))
-    (folder / "recogniser.py").write_text("def hear(clips, rate, language):\n    return ['he began'] * len(clips)\n")
+    (folder / "recogniser.py").write_text(
+        "def transcribe(clips, rate, language):\n    return ['he began'] * len(clips)\n"
+    )
     patch = pytest.MonkeyPatch()
     patch.chdir(folder)
     patch.syspath_prepend(str(folder))
     patch.setattr(datasets.config, "HF_DATASETS_CACHE", folder / "cache")
     assert main(["build", "en_clean", "en_noise_sev3", "--corpus", "en=LibriSpeech"]) == 0
-    assert main(["run", "--model", "python:recogniser:hear", "--name", "whisper-tiny.en", "en_*"]) == 0
+    assert main(["run", "--model", "python:recogniser:transcribe", "--name", "whisper-tiny.en", "en_*"]) == 0
     with metrics_by_name(tmp_path_factory.mktemp("modules")):
         yield folder
     patch.undo()

@@ -118,9 +118,9 @@ def test_simulated_configs_are_paired_and_recordings_are_not():
 
 
 def test_order_of_clips_does_not_matter():
-    said, heard = ["a b", "c d", "e f"], ["a x", "c d", "x x"]
-    forth = ConfigCounts("en_noise_sev1", "noise_env", ["1", "2", "3"], align(said, heard), "en_clean")
-    back = ConfigCounts("en_noise_sev1", "noise_env", ["3", "2", "1"], align(said[::-1], heard[::-1]), "en_clean")
+    said, hypotheses = ["a b", "c d", "e f"], ["a x", "c d", "x x"]
+    forth = ConfigCounts("en_noise_sev1", "noise_env", ["1", "2", "3"], align(said, hypotheses), "en_clean")
+    back = ConfigCounts("en_noise_sev1", "noise_env", ["3", "2", "1"], align(said[::-1], hypotheses[::-1]), "en_clean")
     clean = ConfigCounts("en_clean", "clean", ["1", "2", "3"], align(said, said))
     one, two = (score([clean, c], replicates=50)[1] for c in (forth, back))
     assert one.values == two.values

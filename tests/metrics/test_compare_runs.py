@@ -22,7 +22,7 @@ CONFIGS = {
 SAID = [" ".join(random.Random(i).choices("abcdefghij", k=12)) for i in range(120)]
 
 
-def heard(text, wer, rng):
+def with_errors(text, wer, rng):
     return " ".join("x" if rng.random() < wer else word for word in text.split())
 
 
@@ -43,7 +43,7 @@ def write_run(folder, model, factor=1.0, seed=0, configs=CONFIGS, attacks=True):
                     "id": f"{prefix}-{i}",
                     "speaker": f"s{i % 10}",
                     "text": text,
-                    "pred_text": heard(text, wer, rng),
+                    "pred_text": with_errors(text, wer, rng),
                 }
                 file.write(json.dumps(line) + "\n")
         about["configs"][config] = {"category": category, "source": source}
@@ -98,7 +98,7 @@ def test_false_alarms_are_as_rare_as_promised():
         pair = [
             [clean]
             + [
-                ConfigCounts(name, category, ids, align(said, [heard(t, 0.2, rng) for t in said]), "en_clean")
+                ConfigCounts(name, category, ids, align(said, [with_errors(t, 0.2, rng) for t in said]), "en_clean")
                 for name, category in (
                     ("en_noise_sev1", "noise_env"),
                     ("en_echo_sev1", "spatial"),

@@ -56,12 +56,12 @@ def test_bad_input_is_one_clear_error(arguments, message):
 
 def test_interval_is_seeded_and_paired():
     said = [f"w{i} a b c" for i in range(60)]
-    heard = [text if i % 3 else text.replace("a", "x") for i, text in enumerate(said)]
-    same = score(said, heard, heard, options=WerdOptions(replicates=200))
+    hypotheses = [text if i % 3 else text.replace("a", "x") for i, text in enumerate(said)]
+    same = score(said, hypotheses, hypotheses, options=WerdOptions(replicates=200))
     assert same["werd_interval"] == [0.0, 0.0]  # the same errors on the same clips: no doubt about the difference
     once, again = (
-        score(said, heard, said, options=WerdOptions(replicates=200, seed=3))["werd_interval"] for _ in range(2)
+        score(said, hypotheses, said, options=WerdOptions(replicates=200, seed=3))["werd_interval"] for _ in range(2)
     )
     assert once == again
     assert once[0] < 100 * 20 / 240 < once[1]
-    assert once != score(said, heard, said, options=WerdOptions(replicates=200, seed=4))["werd_interval"]
+    assert once != score(said, hypotheses, said, options=WerdOptions(replicates=200, seed=4))["werd_interval"]

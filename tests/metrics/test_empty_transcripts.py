@@ -1,4 +1,4 @@
-"""What happens where nothing was said, or nothing was heard; and above 100 %."""
+"""What happens where nothing was said, or nothing was recognised; and above 100 %."""
 
 import jiwer
 import pytest

@@ -237,11 +237,11 @@ def test_attack_success_is_bounded_and_on_characters_is_jiwers(here):
 
 def test_wer_ci_takes_speakers_and_seeds(here):
     texts = [f"w{i} a b c d" for i in range(40)]
-    heard = [text.replace("a", "x") if i < 20 else text for i, text in enumerate(texts)]
-    call = {"references": texts, "predictions": heard}
+    hypotheses = [text.replace("a", "x") if i < 20 else text for i, text in enumerate(texts)]
+    call = {"references": texts, "predictions": hypotheses}
     by_clip = evaluate.load("wer_ci").compute(**call)
     assert by_clip == evaluate.load("wer_ci").compute(**call)
-    assert by_clip["wer"] == pytest.approx(100 * jiwer.wer(texts, heard))
+    assert by_clip["wer"] == pytest.approx(100 * jiwer.wer(texts, hypotheses))
     by_speaker = evaluate.load("wer_ci").compute(**call, speakers=[str(i // 10) for i in range(40)])
     assert by_speaker["interval"][1] - by_speaker["interval"][0] > by_clip["interval"][1] - by_clip["interval"][0]
 

@@ -23,7 +23,7 @@ WORSE = ["a fox", "dog", "", "from all of it"]
 
 @pytest.fixture
 def run(tmp_path: Path) -> Path:
-    heard = {
+    hypotheses = {
         "clean": CLEAN,
         "noise_sev1": NOISY,
         "noise_sev4": WORSE,
@@ -31,11 +31,11 @@ def run(tmp_path: Path) -> Path:
         "pgd_sev2-m": WORSE,
         "silence": ["", "thank you", "", "Thank you for watching."],
     }
-    return write_run(tmp_path / "runs" / "m", "m", heard)
+    return write_run(tmp_path / "runs" / "m", "m", hypotheses)
 
 
-def jiwer_wer(heard: list[str]) -> float:
-    return 100 * jiwer.wer(SAID, heard)
+def jiwer_wer(hypotheses: list[str]) -> float:
+    return 100 * jiwer.wer(SAID, hypotheses)
 
 
 def test_wer_is_jiwers_and_werd_and_nwerd_follow_the_paper(run):

@@ -31,7 +31,7 @@ def corpus(tmp_path):
 def hear_with(wrong):
     """All that was said, but another last word in quiet clips, and in silence one word."""
 
-    def hear(clips, rate, language):
+    def transcribe(clips, rate, language):
         texts = []
         for clip in clips:
             text = SAID[round((len(clip) - 4000) / 800)]
@@ -39,7 +39,7 @@ def hear_with(wrong):
             texts.append(text if loud > 0.2 else text.rsplit(" ", 1)[0] + f" {wrong}" if loud > 0.01 else "thanks")
         return texts
 
-    return hear
+    return transcribe
 
 
 def evaluate(corpus, tmp_path, name, configs):

@@ -96,7 +96,7 @@ def test_deepgram_results_replace_each_other_until_they_are_final_and_never_go_b
     assert [timed.event.endpoint for timed in timeline.events] == [False, True, False]
 
 
-def heard(connection, kinds):
+def messages(connection, kinds):
     """The messages of a realtime client up to the end of its audio; their kinds are kept."""
     for message in connection:
         content = json.loads(message)
@@ -122,7 +122,7 @@ def realtime(*answers):
     """A server of OpenAI's kind, which says all this when the audio has ended."""
 
     def handler(connection):
-        list(heard(connection, []))
+        list(messages(connection, []))
         for answer in answers:
             connection.send(json.dumps(answer))
         for _ in connection:  # it does not close
@@ -136,7 +136,7 @@ def test_vllm_is_told_to_start_and_gets_16_khz():
 
     def vllm(connection):
         connection.send(json.dumps({"type": "session.created", "id": "1"}))
-        for content in heard(connection, kinds):
+        for content in messages(connection, kinds):
             samples.append(len(base64.b64decode(content.get("audio", ""))) // 2)
         for text in texts:
             connection.send(json.dumps({"type": "transcription.delta", "delta": text}))
@@ -155,7 +155,7 @@ def test_openai_is_asked_for_a_transcription_session_at_24_khz():
 
     def openai(connection):
         asked.append(connection.request.path)
-        for content in heard(connection, []):
+        for content in messages(connection, []):
             samples.append(len(base64.b64decode(content.get("audio", ""))) // 2)
             asked.append(content.get("session"))
         connection.send(json.dumps(committed("a", None)))

