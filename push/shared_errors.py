@@ -1,8 +1,8 @@
 """How many of a model's wrong words are another model's: a copy is still one when some of its words were changed.
 
 A wrong word is one that a perturbed clip's prediction has and its reference has not, nor the prediction of the clean
-clip: names that nobody can spell, and mistakes of the reference, are shared by everybody. Two recognisers have at most a
-fifth of them in common, the same weights behind two front ends up to two thirds (`results/matrix-1.parquet`, eight
+clip: names that nobody can spell, and mistakes of the reference, are shared by everybody. Two recognisers have at most
+a fifth of them in common, the same weights behind two front ends up to two thirds (`results/matrix-1.parquet`, eight
 systems), a copy all but those that were changed. A verified file keeps a sample of them as hashes (the smallest ones,
 a bottom-k sketch: Cohen and Kaplan, 2007), so that submissions are compared without their predictions.
 """

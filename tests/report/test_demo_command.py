@@ -94,7 +94,7 @@ def test_killed_midway_it_goes_on_where_it_was(tmp_path):
     again = start()
     assert again.returncode == 0, again.stderr
     assert finished == {path: path.stat().st_mtime_ns for path in finished}
-    # Two models, seven configs of two clips: each clip was transcribed once, and once more the one that the kill was in.
+    # Two models, seven configs of two clips: each transcribed once, and once more the one that the kill was in.
     assert (tmp_path / "notes").read_text().count("asked") == 2 * 7 * 2 + 1
     assert len((tmp_path / "demo/runs/one/en-demo_gain_sev4.jsonl").read_text().splitlines()) == 2
     assert (tmp_path / "demo/report.html").is_file()
