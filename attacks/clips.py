@@ -54,13 +54,15 @@ class AttackBatch:
     language: str | None = None
     rngs: list[np.random.Generator] = field(default_factory=list)
     right_tokens: list[Tensor] = field(default_factory=list)  # what a margin loss makes lose, position by position
+    ids: list[str] = field(default_factory=list)  # of the clips, for messages
 
     def select(self, which: Sequence[int]) -> AttackBatch:
         """Some of the clips. Their random streams go with them."""
         rngs = [self.rngs[index] for index in which] if self.rngs else []
         texts = [self.texts[index] for index in which]
         right = [self.right_tokens[index] for index in which] if self.right_tokens else []
-        return AttackBatch(self.lengths[list(which)], texts, self.language, rngs, right)
+        ids = [self.ids[index] for index in which] if self.ids else []
+        return AttackBatch(self.lengths[list(which)], texts, self.language, rngs, right, ids)
 
 
 def clips_of(config: Config, limit: int | None = None, positions: set[int] | None = None) -> Iterator[AttackClip]:

@@ -79,7 +79,7 @@ def prepare(
 ) -> tuple[Tensor, AttackBatch]:
     """Waveforms on the view's device, and what goes with them."""
     waves, lengths = padded([clip.samples for clip in clips], view.device)
-    return waves, AttackBatch(lengths, texts, clips[0].language, rngs)
+    return waves, AttackBatch(lengths, texts, clips[0].language, rngs, ids=[clip.id for clip in clips])
 
 
 def own_transcripts(view: View, clips: list[AttackClip], hypotheses: list[str]) -> list[str]:

@@ -156,9 +156,8 @@ class UniversalFit:
         """Let one clip change the perturbation, in place."""
         wave = torch.from_numpy(clip.samples).to(perturbation)[None]
         size = wave.shape[1]
-        batch = AttackBatch(
-            torch.tensor([size], device=perturbation.device), [text], clip.language, [clip.rng("universal", 0)]
-        )
+        lengths = torch.tensor([size], device=perturbation.device)
+        batch = AttackBatch(lengths, [text], clip.language, [clip.rng("universal", 0)], ids=[clip.id])
         own = torch.zeros_like(perturbation)
         for step in range(self.steps):
             noisy = (wave + _tile(perturbation + own, size)).clamp(-1, 1)

@@ -46,10 +46,41 @@ RESUMING = {"demo", "build", "quality", "probe", "run", "gate", "attack", "certi
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one subcommand; a user's mistake is one line on stderr and exit code 2, never a traceback."""
-    if argv is None:  # the program itself, not a call from Python
-        signal.signal(signal.SIGTERM, _terminate)
-    argv = list(sys.argv[1:] if argv is None else argv)
-    command = next((word for word in argv if not word.startswith("-")), None)
+    words = list(sys.argv[1:] if argv is None else argv)
+    command = next((word for word in words if not word.startswith("-")), None)
+    signals: list[int] = []
+    try:
+        if argv is None:  # the program itself, not a call from Python
+            _stop_at_signals(signals)
+        return _run(words, command)
+    except (KeyboardInterrupt, Exception) as error:
+        if not signals and not isinstance(error, KeyboardInterrupt):
+            raise
+        from srb.core.engines import stop_forkserver
+
+        stop_forkserver()
+        again = "to go on" if command in RESUMING else "to start over"
+        print(f"srb {command}: interrupted; run the same command again {again}", file=sys.stderr)
+        return 128 + (signals[0] if signals else signal.SIGINT)
+
+
+def _stop_at_signals(signals: list[int]) -> None:
+    """Let Ctrl-C and `kill` end the command alike, with workers stopped and what is done kept; note which it was.
+
+    A package that is interrupted while it is imported may raise something else (numpy: an ImportError).
+    """
+
+    def stop(number: int, frame: object) -> None:
+        signals.append(number)
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGTERM, stop)
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # else it is ignored, as in the background
+        signal.signal(signal.SIGINT, stop)
+
+
+def _run(argv: list[str], command: str | None) -> int:
+    """The exit code of a command. A mistake of the user's, or a file that cannot be used, is one line."""
     from srb.core.errors import UserError
 
     try:
@@ -72,21 +103,6 @@ def main(argv: Sequence[str] | None = None) -> int:
             raise
         print(f"srb {command}: {failed.filename}: {failed.strerror.lower()}", file=sys.stderr)
         return 2
-    except KeyboardInterrupt as interrupt:
-        from srb.core.engines import stop_forkserver
-
-        stop_forkserver()
-        again = "to go on" if command in RESUMING else "to start over"
-        print(f"srb {command}: interrupted; run the same command again {again}", file=sys.stderr)
-        return 143 if isinstance(interrupt, _Terminated) else 130
-
-
-class _Terminated(KeyboardInterrupt):
-    """`kill`, which ends a command as Ctrl-C does: workers are stopped, and what is done is kept."""
-
-
-def _terminate(*_: object) -> None:
-    raise _Terminated
 
 
 def parser_of(command: str | None) -> argparse.ArgumentParser:

@@ -62,9 +62,12 @@ class View:
         waves = waves.detach().requires_grad_()
         with self._mixed():
             clip_losses = self.losses(waves, batch)
-        for text, size, loss in zip(batch.texts, batch.lengths.tolist(), clip_losses.tolist(), strict=True):
+        for clip, loss in enumerate(clip_losses.tolist()):
             if not math.isfinite(loss):
-                raise UserError(f"'{text}' is too much text for a clip of {size / RATE:.2f} s: its loss is {loss}")
+                where = f"{batch.ids[clip]}: " if batch.ids else ""
+                seconds = float(batch.lengths[clip]) / RATE
+                told = f"'{batch.texts[clip]}' is too much text for a clip of {seconds:.2f} s: its loss is {loss}"
+                raise UserError(where + told)
         (slope,) = torch.autograd.grad(clip_losses.sum(), waves)
         return clip_losses.detach(), slope * mask_of(batch.lengths, waves.shape[1])
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -45,7 +45,7 @@ class Ensemble(View):
     def _sum(self, function: Callable[[View, AttackBatch], tuple[Tensor, ...]], batch: AttackBatch) -> Any:
         parts = []
         for view in self.views:
-            own = AttackBatch(batch.lengths, [view.spell(text) for text in batch.texts], batch.language, batch.rngs)
+            own = replace(batch, texts=[view.spell(text) for text in batch.texts], right_tokens=[])
             parts.append([part.to(self.device) for part in function(view, own)])
         return tuple(torch.stack(same).sum(0) for same in zip(*parts, strict=True))
 

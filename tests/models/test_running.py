@@ -96,6 +96,19 @@ def test_a_failing_clip_is_recorded_and_the_others_are_transcribed(tones: Path, 
     assert "1 clips failed" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("place", [".", "mine"])
+def test_a_model_that_cannot_be_loaded_leaves_nothing_behind(tones: Path, tmp_path: Path, place: str) -> None:
+    (tmp_path / "mine").mkdir()
+    before = sorted(tmp_path.rglob("*"))
+    assert srb_run("python:standin:no_such_name", tones, tmp_path / place / "runs", "en-demo_clean") == 2
+    assert sorted(tmp_path.rglob("*")) == before
+    kept = tmp_path / "runs" / "standin-no_such_name" / "notes.txt"
+    kept.parent.mkdir(parents=True)
+    kept.touch()
+    assert srb_run("python:standin:no_such_name", tones, tmp_path / "runs", "en-demo_clean") == 2
+    assert kept.exists()  # the folder was there before
+
+
 def test_failed_clips_can_be_tried_again(tones: Path, out: Path, monkeypatch) -> None:
     srb_run("python:standin:fails_on_seven", tones, out, "en-demo_clean")
     monkeypatch.setattr(standin, "fails_on_seven", standin.count)

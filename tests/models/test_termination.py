@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from test_running import lines
 
 
@@ -36,3 +37,38 @@ def test_a_terminated_run_is_one_line_and_goes_on(tones: Path, tmp_path: Path) -
     assert len(lines(folder / "en-demo_clean.jsonl.part")) == 10
     assert start().returncode == 0
     assert len(lines(folder / "en-demo_clean.jsonl")) == 23
+
+
+IMPORTING = """
+import os, signal, sys
+
+class Finder:
+    def find_spec(self, name, *_):
+        if name == {module!r}:
+            try:
+                os.kill(os.getpid(), signal.{signal})
+                sum(range(100))
+            except KeyboardInterrupt:
+                raise {error} from None
+
+sys.meta_path.insert(0, Finder())
+sys.argv = ["srb", "ls"]
+from srb.cli.program import main
+sys.exit(main())
+"""
+
+
+@pytest.mark.parametrize(
+    ("module", "number", "error", "told"),
+    [
+        ("argparse", "SIGINT", "KeyboardInterrupt", "srb: interrupted; run the same command again"),
+        ("numpy", "SIGINT", "KeyboardInterrupt", "srb ls: interrupted; run the same command again to start over"),
+        ("numpy", "SIGINT", "ImportError('numpy')", "srb ls: interrupted; run the same command again to start over"),
+        ("numpy", "SIGTERM", "ImportError('numpy')", "srb ls: interrupted; run the same command again to start over"),
+    ],
+)
+def test_an_interrupt_while_something_is_imported_is_one_line(module, number, error, told) -> None:
+    code = IMPORTING.format(module=module, signal=number, error=error)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300, check=False)
+    assert done.stderr.splitlines() == [told]
+    assert done.returncode == 128 + signal.Signals[number]

@@ -1,0 +1,11 @@
+"""The `srb` program: the command, and Ctrl-C in the first moment, while Python is still importing it."""
+
+import sys
+
+try:
+    from srb.cli.main import main
+except KeyboardInterrupt:
+    print("srb: interrupted; run the same command again", file=sys.stderr)
+    sys.exit(130)
+
+__all__ = ["main"]
