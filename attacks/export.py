@@ -31,10 +31,11 @@ from srb.builders.dataset_card import write_card
 from srb.builders.manifests import MANIFEST, read_manifest
 from srb.builders.rows import schema_with
 from srb.builders.scenarios import SCENARIOS
-from srb.builders.shards import shard_name, split
+from srb.builders.shards import digest_path, is_whole, shard_name, split
 from srb.core.audio import RATE, encode_flac
 from srb.core.errors import UserError
-from srb.core.files import replacing
+from srb.core.files import file_digest, replacing, write_atomically
+from srb.core.folder_lock import locked
 from srb.core.names import ConfigName, parse
 from srb.core.row_hashes import row_digest
 from srb.core.seeding import BENCHMARK_VERSION
@@ -91,11 +92,17 @@ def export(
     job = _Export(clean, attack, owner, out, options.limit)
     if (existing := job.existing(options.overwrite)) is not None:
         return existing
+    with job.partial_folder():
+        return _attack_and_write(job, run, options, tick)
+
+
+def _attack_and_write(job: _Export, run: Run, options: ExportOptions, tick: Tick) -> ExportedConfig:
     problems = job.problems(options.check)
     if problems and not options.skip_bad_clips:
         raise UserError(f"{problems[0]}{_more(problems)}; correct them, or leave them out with --on-error skip")
     if len(problems) == len(job.rows):
-        raise UserError(f"{clean.name}: none of its {len(job.rows)} clips can be attacked; the first: {problems[0]}")
+        told = f"none of its {len(job.rows)} clips can be attacked; the first: {problems[0]}"
+        raise UserError(f"{job.clean.name}: {told}")
     done = job.done()
     successes = list(done.values())
     tick(len(successes), float(np.mean(successes or [0])))
@@ -143,11 +150,26 @@ class _Export:
                 return self.exported(manifest["rows"], manifest["attack"]["success"], [], reused=True)
             if not overwrite:
                 raise UserError(f"{self.place}: was made with other clips or settings; --overwrite makes it anew")
+        return None
+
+    @contextlib.contextmanager
+    def partial_folder(self) -> Iterator[None]:
+        """Hold the folder of unfinished work against other commands; it is removed again when nothing is in it."""
+        lock = self.partial.with_name(f"{self.partial.name}.lock")
         try:
             self.partial.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise UserError(f"{self.out}: cannot be written ({error.strerror})") from None
-        return None
+        with locked(lock, f"{self.place}: another command is making it; wait for it, or use another --out"):
+            self._drop_damaged()
+            self._next_part = 1 + max((int(path.stem.rpartition("-")[2]) for path in self._parts()), default=-1)
+            try:
+                yield
+            finally:
+                lock.unlink(missing_ok=True)
+                for folder in (self.partial, self.partial.parent):
+                    with contextlib.suppress(OSError):  # not there any more, or not empty
+                        folder.rmdir()
 
     def exported(self, rows: int, success: float, problems: list[str], reused: bool = False) -> ExportedConfig:
         """What there is to say about the config that was written."""
@@ -173,26 +195,43 @@ class _Export:
 
     def done(self) -> dict[str, float]:
         """The clips whose rows are written, and how well each attack went."""
-        successes: dict[str, float] = {}
+        facts = {clip: known for path in self._parts() for clip, known in self._facts(path).items()}
+        return {clip: float(known.get("success", 0.0)) for clip, known in facts.items()}
+
+    def _drop_damaged(self) -> None:
+        """Remove the parts that are not what was written, so that their clips are attacked again."""
         for path in self._parts():
-            for row in pq.read_table(path, columns=["id", "parameters"]).to_pylist():
-                successes[row["id"]] = json.loads(row["parameters"]).get("success", 0.0)
-        return successes
+            if not is_whole(path) or not self._facts(path):
+                path.unlink()
+                digest_path(path).unlink(missing_ok=True)
+
+    def _facts(self, part: Path) -> dict[str, dict[str, Any]]:
+        """The clips of a part, and what their attacks left in `parameters`; nothing if it is no part of this config."""
+        try:
+            table = pq.read_table(part)
+            facts = {row["id"]: json.loads(row["parameters"]) for row in table.select(["id", "parameters"]).to_pylist()}
+            float(sum(known.get("success", 0.0) for known in facts.values()))
+        except (pa.ArrowException, OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
+            return {}
+        return facts if table.schema.equals(self.schema) and facts.keys() <= self._known.keys() else {}
 
     def _masking(self) -> dict[str, float]:
         """The signs of gradient masking that an attack noticed, and in which share of the clips."""
-        rows = [row for path in self._parts() for row in pq.read_table(path, columns=["parameters"]).to_pylist()]
-        signs = Counter(sign for row in rows for sign in json.loads(row["parameters"]).get("gradient_masking", []))
-        return {sign: round(count / len(rows), 4) for sign, count in sorted(signs.items())}
+        facts = [known for path in self._parts() for known in self._facts(path).values()]
+        signs = Counter(sign for known in facts for sign in known.get("gradient_masking", []))
+        return {sign: round(count / len(facts), 4) for sign, count in sorted(signs.items())}
 
     def _parts(self) -> list[Path]:
-        return sorted(self.partial.glob("part-*.parquet"))
+        return sorted(self.partial.glob(f"part-{'[0-9]' * 6}.parquet"))
 
     def write(self, batch: list[Attacked]) -> None:
         """Write the clips of one batch to the disk, so that an interrupted attack goes on after them."""
         table = pa.Table.from_pylist([self._row(attacked) for attacked in batch], self.schema)
-        with replacing(self.partial / f"part-{len(self._parts()):06d}.parquet") as part:
+        path = self.partial / f"part-{self._next_part:06d}.parquet"
+        with replacing(path) as part:
             pq.write_table(table, part)
+        write_atomically(digest_path(path), file_digest(path))
+        self._next_part += 1
 
     def _row(self, attacked: Attacked) -> dict[str, Any]:
         row = self._known[attacked.clip.id]
@@ -262,6 +301,7 @@ class _Export:
         success, masking = self.done(), self._masking()
         for path in self._parts():
             path.unlink()
+            digest_path(path).unlink(missing_ok=True)
         about = {
             "config": str(self.name),
             "language": self.name.language,
@@ -289,8 +329,6 @@ class _Export:
             self.partial, self.place, len(shards), about, _installed("torch", "transformers") if self.owner.name else ()
         )
         shutil.rmtree(self.partial.with_name(f"{self.partial.name}.old"), ignore_errors=True)
-        with contextlib.suppress(OSError):  # not empty: another attack is on its way
-            self.partial.parent.rmdir()
         write_card(self.out)
 
 

@@ -30,6 +30,7 @@ from srb.builders.rows import SCHEMA, own_columns
 from srb.builders.scenarios import SCENARIOS, Scenario
 from srb.builders.shards import CheckedClip, Shard, check, digest_path, is_whole, shard_name, split, write_shard
 from srb.builders.tts import material_of
+from srb.core.arrow_files import damage_named
 from srb.core.engines import Engine
 from srb.core.errors import UserError
 from srb.core.files import UNFINISHED, write_atomically
@@ -343,8 +344,7 @@ def finish(partial: Path, place: Path, shards: int, about: dict[str, Any], libra
     import pyarrow.parquet as pq
 
     names = [shard_name(index, shards) for index in range(shards)]
-    columns = [pq.read_table(partial / name, columns=["duration", "clipped", "sha256"]) for name in names]
-    rows = [row for table in columns for row in table.to_pylist()]
+    rows = [row for name in names for row in _measured_rows(partial / name)]
     manifest = {
         **about,
         "benchmark_version": BENCHMARK_VERSION,
@@ -362,6 +362,23 @@ def finish(partial: Path, place: Path, shards: int, about: dict[str, Any], libra
     for name in names:
         digest_path(partial / name).unlink(missing_ok=True)
     _move(partial, place)
+
+
+def _measured_rows(shard: Path) -> list[dict[str, Any]]:
+    """What the manifest sums up; a shard that is not what a build writes is forgotten, so that it is made anew."""
+    import pyarrow.parquet as pq
+
+    columns = ["duration", "clipped", "sha256"]
+    try:
+        with damage_named(shard, "run the same command again, which makes it anew"):
+            table = pq.read_table(shard, columns=columns)
+            for name in columns:
+                if table.column(name).type != SCHEMA.field(name).type or table.column(name).null_count:
+                    raise KeyError(name)
+            return table.to_pylist()
+    except UserError:
+        digest_path(shard).unlink(missing_ok=True)
+        raise
 
 
 def _move(partial: Path, place: Path) -> None:

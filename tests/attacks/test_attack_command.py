@@ -24,7 +24,7 @@ from srb.cli.main import main
 from srb.core.audio import read
 
 HERE = Path(__file__).parent
-PARTS = "en-tones_pgd_sev3-small-Slow-*/part-*.parquet"
+PARTS = "en-tones_pgd_sev3-small-Slow-*/part-*.parquet.sha256"  # of those that are whole
 TWO = ["--target", "ba", "--target", "ba dc"]
 FAST = ["--steps", "4", "--transcribe-every", "2", "--quiet"]
 
