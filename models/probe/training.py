@@ -20,6 +20,7 @@ from torch.nn import functional
 from srb.core.errors import UserError, did_you_mean
 from srb.core.files import replacing
 from srb.core.folder_lock import locked_folder
+from srb.core.json_shapes import anything, integer, list_of, number, object_of
 from srb.metrics.scoring import align
 from srb.models.probe.head import BLSTM_LAYERS, UNITS, Head
 from srb.models.probe.letters import BLANK, Letters
@@ -73,6 +74,13 @@ class HeadSettings:
             raise UserError(f"no head '{self.size}'; {did_you_mean(self.size, BLSTM_LAYERS)}")
         if not 1 <= self.units <= 8192:
             raise UserError(f"a head has 1 to 8192 units, not {self.units}")
+
+
+def _whole(value: Any) -> str | None:
+    return integer(value) or (None if value >= 0 else "is below 0")
+
+
+_CHECKPOINT = object_of(done=_whole, evaluations=list_of(object_of(step=_whole, loss=anything, dev_wer=number)))
 
 
 @dataclass
@@ -222,6 +230,9 @@ class Training:
         try:
             state = torch.load(path, map_location=self.states.device, weights_only=True)
             self._check_settings(state["settings"])
+            if problem := _CHECKPOINT({key: state[key] for key in ("done", "evaluations")}):
+                raise ValueError(problem)
+            self._check_optimiser(state["optimiser"])
             self.head.load_state_dict(state["head"])
             self.optimiser.load_state_dict(state["optimiser"])
             self.done, self.evaluations = state["done"], state["evaluations"]
@@ -229,6 +240,20 @@ class Training:
             raise
         except Exception as error:  # torch raises what it likes on a damaged file
             raise UserError(f"{path}: cannot be read ({type(error).__name__}); remove it to train anew") from None
+
+    def _check_optimiser(self, stored: dict[str, Any]) -> None:
+        """What Adam would only stumble over at its next step: other settings, or moments of another shape."""
+        fresh = self.optimiser.state_dict()["param_groups"]
+        theirs, ours = ([{**group, "lr": None} for group in groups] for groups in (stored["param_groups"], fresh))
+        if theirs != ours or not all(math.isfinite(group["lr"]) for group in stored["param_groups"]):
+            raise ValueError("other settings of the optimiser")
+        for index, parameter in enumerate(self.head.parameters()):
+            moments = stored["state"].get(index)
+            if moments is None:
+                continue
+            shapes = {name: moments[name].shape for name in ("step", "exp_avg", "exp_avg_sq")}
+            if shapes != {"step": (), "exp_avg": parameter.shape, "exp_avg_sq": parameter.shape}:
+                raise ValueError("other shapes of the optimiser")
 
     def _check_settings(self, before: dict[str, Any]) -> None:
         for name, value in self.settings().items():
