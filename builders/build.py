@@ -24,7 +24,7 @@ from srb.builders.banks import Banks
 from srb.builders.build_size import BuildSize, estimate_size
 from srb.builders.corpora import Corpus, Problem, Utterance
 from srb.builders.dataset_card import check_card_place, write_card
-from srb.builders.manifests import MANIFEST, read_manifest, shard_paths
+from srb.builders.manifests import CACHE_MARKER, MANIFEST, read_manifest, shard_paths
 from srb.builders.plan import Job, Sources, clips
 from srb.builders.rows import SCHEMA, own_columns
 from srb.builders.scenarios import SCENARIOS, Scenario
@@ -47,6 +47,7 @@ MOST_OPEN_FILES = 200
 TASKS_PER_WORKER = 6
 # Other files that our commands leave in a config's folder: shards of another count, unfinished ones, quality columns
 _OWN_FILES = re.compile(r"\.?test-\d{5}-of-\d{5}\.parquet(\.quality|\.sha256)?|" + UNFINISHED.pattern)
+_EDITIONS = re.compile(r"\d+\.0\.0")  # of a config in the `datasets` cache
 MARKER = "made-by-srb-build"  # in `.partial`: the folder is a build's own and may be removed
 
 
@@ -186,13 +187,16 @@ def _check_place(place: Path) -> None:
     if not place.exists() or (place.is_dir() and not any(place.iterdir())):
         return
     if not (place / MANIFEST).is_file():
+        if (place.parent / CACHE_MARKER).is_file() and all(_EDITIONS.fullmatch(path.name) for path in place.iterdir()):
+            return
         raise UserError(f"{place}: is in the way and was not made by `srb build`; move it away or use another --out")
     try:
         files = set(read_manifest(place)["files"])
     except UserError:
         return  # `_is_done` says that it is damaged
+    files.add(MANIFEST)
     for path in place.iterdir():
-        if path.name not in files and path.name != MANIFEST and not _OWN_FILES.fullmatch(path.name):
+        if path.name not in files and not _OWN_FILES.fullmatch(path.name) and not _EDITIONS.fullmatch(path.name):
             raise UserError(f"{path}: was not made by `srb build`; move it out of the config's folder")
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from srb.builders.manifests import read_manifest, shard_paths
+from srb.core.arrow_files import row_groups
 from srb.core.engines import Engine
 from srb.core.errors import UserError
 from srb.core.row_hashes import content_digest, row_digest
@@ -57,13 +58,11 @@ def _row_digests(path: Path, tick: Callable[[int], None]) -> list[str] | str:
 def _rows(path: Path) -> Iterator[tuple[str, str, bytes, str]]:
     """Id, transcript, encoded audio and stored hash of each row, one row group in memory at a time."""
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     try:
-        with pq.ParquetFile(path) as file:
-            for group in range(file.num_row_groups):
-                for row in file.read_row_group(group, columns=["id", "text", "audio", "sha256"]).to_pylist():
-                    yield row["id"], row["text"], row["audio"]["bytes"], row["sha256"]
+        for table in row_groups(path, ["id", "text", "audio", "sha256"]):
+            for row in table.to_pylist():
+                yield row["id"], row["text"], row["audio"]["bytes"], row["sha256"]
     except (pa.ArrowException, KeyError, TypeError) as error:
         raise UserError(str(error)) from None
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from srb.builders.dataset_card import TITLE
-from srb.builders.manifests import manifests
+from srb.builders.manifests import manifests, parquet_paths
 from srb.core.citation import BIBTEX
 from srb.core.errors import UserError
 from srb.core.row_columns import COLUMNS, QUALITY_COLUMNS
@@ -73,6 +73,8 @@ def croissant(folder: str | Path, url: str = "") -> Json:
     complete = manifests(folder)
     if not complete:
         raise UserError(f"{folder}: holds no built configs; build some with `srb build`")
+    for config, manifest in complete.items():
+        parquet_paths(folder / config, manifest)
     return {
         "@context": CONTEXT,
         "@type": "sc:Dataset",

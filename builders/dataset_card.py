@@ -6,12 +6,11 @@ has no `dataset_info`: with hundreds of configs that makes loading several times
 
 from __future__ import annotations
 
-import hashlib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from srb.builders.manifests import manifests
-from srb.builders.rows import SCHEMA
+from srb.builders.manifests import CACHE_MARKER, edition, manifests
 from srb.builders.scenarios import SCENARIOS
 from srb.core.categories import CATEGORIES
 from srb.core.citation import BIBTEX
@@ -24,7 +23,11 @@ SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_
 
 
 def write_card(out: Path) -> None:
-    """Write the card of the configs that are complete in `out`."""
+    """Write the card of the configs that are complete in `out`; in the `datasets` cache they become Arrow first."""
+    if (out / CACHE_MARKER).is_file():
+        from srb.builders.dataset import keep_in_cache
+
+        return keep_in_cache(out)
     complete = list(manifests(out).values())
     if complete:
         with replacing(out / "README.md") as part:
@@ -46,8 +49,12 @@ def _is_card(path: Path) -> bool:
         return False
 
 
-def make_card(manifests: list[dict[str, Any]]) -> str:
-    """The card's text."""
+def _parquet_of(manifest: dict[str, Any]) -> str:
+    return f"{manifest['config']}/test-*.parquet"
+
+
+def make_card(manifests: list[dict[str, Any]], files_of: Callable[[dict[str, Any]], str] = _parquet_of) -> str:
+    """The card's text; `files_of` says where the rows of a config are."""
     import yaml
 
     header = {
@@ -60,7 +67,7 @@ def make_card(manifests: list[dict[str, Any]]) -> str:
         "configs": [
             {
                 "config_name": manifest["config"],
-                "data_files": [{"split": "test", "path": f"{manifest['config']}/test-*.parquet"}],
+                "data_files": [{"split": "test", "path": files_of(manifest)}],
                 "description": f"edition {edition(manifest)}",
             }
             for manifest in manifests
@@ -87,15 +94,6 @@ def make_card(manifests: list[dict[str, Any]]) -> str:
         f"## Citation\n\n```bibtex\n{BIBTEX}```\n",
     ]
     return "\n".join(parts)
-
-
-def edition(manifest: dict[str, Any]) -> str:
-    """A short hash of a config's rows and columns, for caches: `datasets` keys its cache by what the card says.
-
-    Without it, `load_dataset` would go on serving what it cached before a config was built anew.
-    """
-    columns = manifest.get("columns", SCHEMA.names)
-    return hashlib.sha256(f"{manifest['content_sha256']} {columns}".encode()).hexdigest()[:16]
 
 
 def _licence(manifests: list[dict[str, Any]]) -> str:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 from typing import Any
 
-from srb.core.arrow_files import damage_named
+from srb.core.arrow_files import count_rows, damage_named
 from srb.core.errors import UserError
 from srb.core.json_shapes import (
     anything,
@@ -20,7 +21,9 @@ from srb.core.json_shapes import (
     text,
     truth,
 )
+from srb.core.seeding import BENCHMARK_VERSION
 
+CACHE_MARKER = ".datasets-cache"  # in a folder whose configs `write_card` keeps as the cache of `datasets` does
 MANIFEST = "_manifest.json"  # with the underscore pandas and pyarrow read the folder as the parquet files in it
 _CORPUS = object_of(
     **dict.fromkeys(("name", "title"), text),
@@ -65,11 +68,11 @@ def manifests(out: Path) -> dict[str, dict[str, Any]]:
 
 
 def shard_paths(config: Path, manifest: dict[str, Any], again: str | None = None) -> list[Path]:
-    """The parquet files of a config, after a look at each: all there, readable, and with the manifest's rows in total.
+    """The files of a config, after a look at each: all there, readable, and with the manifest's rows in total.
 
     Reads the files' footers alone; `srb check` reads and hashes everything. `again` says how to make it anew.
     """
-    paths = [config / name for name in manifest["files"]]
+    paths = arrow_paths(config, manifest) or [config / name for name in manifest["files"]]
     again = again or f"`srb build {config.name} --out {config.parent}` with the options of the first time makes it anew"
     rows = sum(_rows_in(path, again) for path in paths)
     if rows != manifest["rows"]:
@@ -78,9 +81,41 @@ def shard_paths(config: Path, manifest: dict[str, Any], again: str | None = None
 
 
 def _rows_in(path: Path, again: str) -> int:
-    import pyarrow.parquet as pq
-
     if not path.is_file():
         raise UserError(f"{path}: is missing; {again}")
     with damage_named(path, again):
-        return pq.read_metadata(path).num_rows
+        return count_rows(path)
+
+
+def parquet_paths(config: Path, manifest: dict[str, Any]) -> list[Path]:
+    """The parquet files of a config, for what can work with nothing else."""
+    paths = shard_paths(config, manifest)
+    if paths[0].suffix == ".arrow":
+        raise UserError(
+            f"{config}: is in the cache of `datasets` alone, as Arrow; `srb build {config.name} --out FOLDER` with the "
+            "options of the first time makes parquet"
+        )
+    return paths
+
+
+def edition(manifest: dict[str, Any]) -> str:
+    """A short hash of a config's rows and columns, for caches: `datasets` keys its cache by what the card says.
+
+    Without it, `load_dataset` would go on serving what it cached before a config was built anew.
+    """
+    from srb.builders.rows import SCHEMA
+
+    columns = manifest.get("columns", SCHEMA.names)
+    return hashlib.sha256(f"{manifest['content_sha256']} {columns}".encode()).hexdigest()[:16]
+
+
+def edition_folder(manifest: dict[str, Any]) -> str:
+    """Where in a config's folder the `datasets` cache keeps this edition of it."""
+    return f"{BENCHMARK_VERSION}.0.0/{edition(manifest)}"
+
+
+def arrow_paths(config: Path, manifest: dict[str, Any]) -> list[Path]:
+    """The Arrow files of a config in the `datasets` cache; none where the config is parquet."""
+    if (config / manifest["files"][0]).exists():
+        return []
+    return sorted((config / edition_folder(manifest)).glob("*-test*.arrow"))

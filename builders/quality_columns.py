@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from srb.builders.dataset_card import write_card
-from srb.builders.manifests import MANIFEST, read_manifest, shard_paths
+from srb.builders.manifests import MANIFEST, parquet_paths, read_manifest
 from srb.builders.quality import COLUMNS, DNSMOS_COLUMNS, dnsmos, pesq
 from srb.core import audio
 from srb.core.arrow_files import damage_named
@@ -75,7 +75,7 @@ def shards(root: Path, config: str) -> list[Path]:
     folder = root / config
     if not (folder / MANIFEST).is_file():
         return sorted(folder.glob("test-*.parquet"))
-    return shard_paths(folder, read_manifest(folder))
+    return parquet_paths(folder, read_manifest(folder))
 
 
 def missing(shard: Path, wanted: Sequence[str] = COLUMNS) -> list[str]:

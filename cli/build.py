@@ -18,7 +18,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         default="test",
         help="dev: of LibriSpeech, MLS, TED-LIUM, as en-tedliumdev_...",
     )
-    parser.add_argument("--out", default="srb", metavar="DIR", help="where the configs go (default: srb)")
+    parser.add_argument("--out", metavar="DIR", help="where the configs go (default: srb)")
     parser.add_argument("--limit", type=int, metavar="N", help="only the first N clips")
     parser.add_argument("--workers", type=int, default=1, metavar="N", help="processes (default: 1)")
     parser.add_argument("--engine", choices=["local", "ray"], default="local", help="where the work runs")
@@ -27,7 +27,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--secret", metavar="FILE", help="a private edition: the secret in FILE is mixed into everything that is drawn"
     )
-    parser.add_argument("--to-cache", action="store_true", help='make load_dataset("srb", ...) work from any folder')
+    parser.add_argument(
+        "--to-cache",
+        action="store_true",
+        help='make load_dataset("srb", ...) work from any folder; without --out and ./srb, the cache has the only copy',
+    )
     parser.add_argument("--quality", action="store_true", help="add DNSMOS and PESQ columns")
     add_corpus_options(parser)
 
@@ -60,11 +64,11 @@ def run(args: argparse.Namespace) -> None:
         print(f"not {name}, which needs a voice: srb build {name} --tts ENGINE (docs/corpora.md)", file=sys.stderr)
     if left_out := uninstalled(["*"] if args.all else args.config, given or DEMO, table):
         print(f"not {', '.join(left_out)}, which need more packages: {install_hint('codecs')}", file=sys.stderr)
-    out = Path(args.out)
+    out, copy_to_cache = _places(args.out, args.to_cache)
     banks = Banks(args.noise_dir, args.rir_dir)
 
     def announce(size: BuildSize) -> None:
-        again = ", and as much again in the datasets cache" if args.to_cache else ""
+        again = ", and as much again in the datasets cache" if copy_to_cache else ""
         print(f"{out}: {size}{again}", file=sys.stderr, flush=True)
         if any(is_stand_in(banks.describe(*job.scenario.banks)) for job in jobs):
             print("noises or rooms are of the built-in bank, not the paper's: --noise-dir, --rir-dir", file=sys.stderr)
@@ -92,7 +96,7 @@ def run(args: argparse.Namespace) -> None:
             from srb.builders.quality_columns import score
 
             score(out, names, show, workers=args.workers)
-        if args.to_cache:
+        if copy_to_cache:
             from srb.builders.dataset import to_cache
 
             advance = show("to the datasets cache", len(names))
@@ -101,3 +105,24 @@ def run(args: argparse.Namespace) -> None:
                 advance(1)
     skipped = f", {len(built.problems)} clips left out" if built.problems else ""
     print(f"{out}: {len(built.made)} configs built, {len(built.reused)} already there{skipped}")
+
+
+def _places(given: str | None, to_cache: bool) -> tuple[Path, bool]:
+    """Where the configs go, and whether the `datasets` cache gets a copy of them.
+
+    With --to-cache and no folder, the cache itself is where they go, and `./srb` a link to it: so the names of its
+    configs can be listed here.
+    """
+    out = Path(given or "srb")
+    if given or not to_cache or (out.is_dir() and not out.is_symlink()):
+        return out, to_cache
+    from srb.builders.dataset import open_cache_folder
+
+    folder = open_cache_folder()
+    try:
+        if out.is_symlink():
+            out.unlink()
+        out.symlink_to(folder.absolute(), target_is_directory=True)
+    except OSError:  # no links here
+        return folder, False
+    return out, False

@@ -16,7 +16,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Protocol
 
-from srb.builders.manifests import MANIFEST, read_manifest, shard_paths
+from srb.builders.manifests import MANIFEST, edition, read_manifest, shard_paths
 from srb.core.errors import UserError, did_you_mean
 from srb.core.json_shapes import object_of, read_object, text
 from srb.core.secrets import mask_secrets
@@ -40,12 +40,13 @@ class ConfigSource(Protocol):
 
 @dataclass
 class BuiltFolder:
-    """A folder that `srb build` filled: `<config>/*.parquet`."""
+    """A folder that `srb build` filled: `<config>/*.parquet`, or Arrow files if it is the `datasets` cache."""
 
     folder: Path
 
     def names(self) -> list[str]:
-        return sorted({path.parent.name for path in self.folder.glob("*/*.parquet")})
+        files = (*self.folder.glob("*/*.parquet"), *self.folder.glob(f"*/{MANIFEST}"))
+        return sorted({path.parent.name for path in files})
 
     def config(self, name: str) -> Config:
         folder = self.folder / name
@@ -71,10 +72,14 @@ class DatasetsCache:
         return sorted(self._prepared)
 
     def config(self, name: str) -> Config:
-        folder = self._prepared[name]
+        folder = self._prepared[name].resolve()
         files = sorted([*folder.glob("*-test*.arrow"), *folder.glob("*-test*.parquet")])
         if not files:
             raise UserError(f"{folder}: no test split in it; build {name} again")
+        if (self.folder / name / MANIFEST).is_file():
+            manifest = read_manifest(self.folder / name)
+            if edition(manifest) == folder.name:
+                return Config(name, files, manifest)
         return Config(name, files)
 
 

@@ -6,7 +6,7 @@ import json
 import os
 import platform
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
@@ -88,7 +88,7 @@ class RunFile:
             content["updated"] = _now()
             write_atomically(self.path, (json.dumps(content, indent=2, ensure_ascii=False) + "\n").encode())
 
-    def check(self, spec: Spec) -> None:
+    def check(self, spec: Spec, environment: Sequence[str] = ()) -> None:
         """Refuse to mix the predictions of two models, or of one under two settings, in one folder."""
         known = self.read()
         if not known:
@@ -101,6 +101,12 @@ class RunFile:
                     f"{self.folder} holds a run of {known.get('spec')}, not of this model with these options; "
                     "--name gives this one a folder of its own"
                 )
+        before = known.get("options", {}).get("environment", [])
+        if known.get("configs") and sorted(environment) != before:
+            raise UserError(
+                f"{self.folder} holds a run with --env {before}, now it is {sorted(environment)}; "
+                "--name gives this one a folder of its own"
+            )
 
     def check_loaded(self, recogniser: Recogniser) -> None:
         """The same for what only the loaded model knows: its revision, and the options it chose itself."""

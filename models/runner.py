@@ -108,7 +108,7 @@ class Runner:
     def __init__(self, options: RunOptions) -> None:
         self.options = options
         self.run_file = RunFile(options.folder)
-        self.run_file.check(options.spec)
+        self.run_file.check(options.spec, options.environment)
         self._transcriber: Transcriber | None = None
 
     @property

@@ -17,7 +17,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from srb.core.arrow_files import damage_named
+from srb.core.arrow_files import damage_named, read_schema
 from srb.core.audio import RATE, read
 from srb.core.categories import MASKED
 from srb.core.errors import UserError
@@ -335,11 +335,4 @@ def _read_groups(path: Path) -> Iterator[Group]:
 
 def _schema(path: Path) -> pa.Schema:
     with damage_named(path):
-        return _read_schema(path)
-
-
-def _read_schema(path: Path) -> pa.Schema:
-    if path.suffix == ".parquet":
-        return pq.read_schema(path, memory_map=True)
-    with pa.memory_map(str(path)) as source:
-        return pa.ipc.open_stream(source).schema
+        return read_schema(path)

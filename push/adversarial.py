@@ -21,6 +21,7 @@ import pyarrow.parquet as pq
 from srb.attacks.standard import STANDARDS, weakness
 from srb.builders.perturb.noise import snr_db
 from srb.builders.scenarios import SCENARIOS
+from srb.core.arrow_files import count_rows, row_groups
 from srb.core.audio import read, to_pcm16
 from srb.core.errors import UserError
 from srb.core.names import ConfigName, parse
@@ -148,7 +149,7 @@ def _decisive(spec: Any) -> tuple[str, str, Json] | None:
 
 def _check_audio(attacked: Config, clean: Config, expected: Expected, bound_db: float) -> str:
     """Compare every clip with its clean clip; returns the content hash of the attacked audio."""
-    left = expected.rows - sum(pq.ParquetFile(path).metadata.num_rows for path in attacked.files)
+    left = expected.rows - sum(map(count_rows, attacked.files))
     if not 0 <= left <= LEFT_OUT * expected.rows:
         raise Refused(f"{left} of {expected.rows} clips left out; {LEFT_OUT:.0%} may be")
     digests, clean_digests, reached = [], [], []
@@ -181,7 +182,9 @@ def _check_audio(attacked: Config, clean: Config, expected: Expected, bound_db: 
 def _clips(config: Config) -> Iterator[tuple[str, str, np.ndarray]]:
     """Id, transcript and samples of every row. A file path in place of audio is not followed."""
     for path in config.files:
-        for batch in pq.ParquetFile(path).iter_batches(50, columns=["id", "text", "audio"]):
+        columns = ["id", "text", "audio"]
+        parquet = path.suffix == ".parquet"
+        for batch in pq.ParquetFile(path).iter_batches(50, columns=columns) if parquet else row_groups(path, columns):
             for row in batch.to_pylist():
                 data = (row["audio"] or {}).get("bytes")
                 if not data or len(data) > AUDIO_BYTES:

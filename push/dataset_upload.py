@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from srb.builders.manifests import MANIFEST, parse_manifest, read_manifest
+from srb.builders.manifests import MANIFEST, parquet_paths, parse_manifest, read_manifest
 from srb.core.errors import UserError
 from srb.core.redact_paths import without_folders
 from srb.core.secrets import has_secret, texts
@@ -93,9 +93,7 @@ def _manifest(path: Path) -> Manifest:
         raise UserError(f"{path}: names folders of this machine; remove {path.parent} and build the config again")
     if any(map(has_secret, texts(manifest))):
         raise UserError(f"{path}: holds what looks like a secret key; build the config again without it")
-    for name in manifest["files"]:
-        if not (path.parent / name).is_file():
-            raise UserError(f"{path.parent / name}: missing, though the manifest names it; build the config again")
+    parquet_paths(path.parent, manifest)
     return manifest
 
 

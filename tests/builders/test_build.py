@@ -25,6 +25,7 @@ from srb.cli.main import main
 from srb.core.audio import RATE
 from srb.core.folder_lock import locked_folder
 from srb.core.row_hashes import content_digest, row_digest
+from srb.models.config_sources import open_data
 
 CONFIGS = ["en-demo_clean", "en-demo_noise_sev3", "en-demo_echo_sev1", "en-demo_silence", "en-demo_crosstalk_sev4"]
 
@@ -372,6 +373,37 @@ def test_the_bare_name_works_from_any_folder_once_it_is_in_the_cache(built, tmp_
         [sys.executable, "-c", program], cwd=tmp_path, env=environment, check=True, capture_output=True, text=True
     )
     assert run.stdout.split() == [row["sha256"] for row in rows(built, CONFIGS[1])]
+
+
+def test_the_cache_alone_holds_what_is_built_without_a_folder(tmp_path, folder, monkeypatch, capsys):
+    import datasets
+
+    cache = tmp_path / "home"
+    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", cache)
+    monkeypatch.setattr(datasets.config, "HF_HUB_OFFLINE", True)
+    monkeypatch.chdir(tmp_path)
+    names = ["en-mine_clean", "en-mine_echo_sev1"]
+    words = ["build", *names, "--corpus", f"en-mine={folder}", "--to-cache"]
+    assert main([*words, "--limit", "3"]) == 0
+    files = sorted(path for path in cache.rglob("*") if path.is_file() and path.suffix in (".parquet", ".arrow"))
+    assert [path.suffix for path in files] == [".arrow", ".arrow"]  # each row is there once
+    assert datasets.get_dataset_config_names("srb") == names
+    (tmp_path / "elsewhere").mkdir()
+    for place in (tmp_path, tmp_path / "elsewhere"):
+        monkeypatch.chdir(place)
+        loaded = datasets.load_dataset("srb", names[1], split="test")
+        assert {Path(file["filename"]).resolve() for file in loaded.cache_files} == {files[1].resolve()}
+        assert open_data("srb").config(names[1]).manifest["rows"] == len(loaded) == 3
+    monkeypatch.chdir(tmp_path)
+    assert main(["check", "srb"]) == 0
+    assert main([*words, "--limit", "3"]) == 0
+    assert "0 configs built, 2 already there" in capsys.readouterr().out
+    assert main([*words, "--limit", "2", "--overwrite"]) == 0
+    assert len(datasets.load_dataset("srb", names[1], split="test")) == 2
+    assert len(list(cache.rglob("*.arrow"))) == 2  # the edition before is gone
+    for command in (["quality", "srb"], ["export", "croissant", "--data", "srb"]):
+        assert main(command) == 2
+        assert "is in the cache of `datasets` alone, as Arrow" in capsys.readouterr().err
 
 
 def test_the_cache_gives_the_edition_that_was_put_in_last(tmp_path, folder, monkeypatch):

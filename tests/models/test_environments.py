@@ -133,6 +133,20 @@ def test_its_own_packages_are_there_and_only_there(requirements, tones: Path, tm
     assert run_json(out / "there")["options"]["environment"] == list(requirements)
 
 
+def test_a_finished_run_is_not_taken_for_one_of_another_environment(
+    requirements, tones: Path, tmp_path: Path, capsys
+) -> None:
+    run = ("python:standin:count", tones, tmp_path / "runs", "en-demo_clean", "--name", "it")
+    assert srb_run(*run) == 0
+    assert srb_run(*run, "--env", requirements[0]) == 2
+    assert f"holds a run with --env [], now it is ['{requirements[0]}']" in capsys.readouterr().err
+    assert srb_run(*run) == 0
+    again = (*run[:-1], "there", "--env", requirements[0])
+    assert srb_run(*again) == srb_run(*again) == 0
+    assert srb_run(*run[:-1], "there") == 2
+    assert "now it is []" in capsys.readouterr().err
+
+
 def test_failures_come_back_as_they_are(requirements) -> None:
     there = open_in_environment(parse_spec("python:standin_elsewhere:odd"), requirements)
     with pytest.raises(RuntimeError, match="CUDA out of memory"):
