@@ -172,5 +172,5 @@ def test_a_config_whose_files_are_missing_is_not_pushed(hub, srb, built):
     folder = built(["en_clean", "en_noise_sev3"])
     (folder / "en_noise_sev3" / "test-00000-of-00001.parquet").unlink()
     done = srb("push", "data", "--repo", REPO, "--data", folder, code=2)
-    assert "build the config again" in done.stderr
+    assert "test-00000-of-00001.parquet: is missing; `srb build en_noise_sev3" in done.stderr
     assert ("dataset", REPO) not in hub.repos
