@@ -26,8 +26,7 @@ import pyarrow.parquet as pq
 from srb.attacks.clips import AttackClip, batches, clips_of, snr_db, to_float, window_clips
 from srb.attacks.gradient_loop import Attack, Attacked
 from srb.attacks.masking_threshold import above_threshold
-from srb.builders.build import finish
-from srb.builders.dataset_card import write_card
+from srb.builders.build import complete_folder, finish
 from srb.builders.manifests import MANIFEST, read_manifest
 from srb.builders.rows import schema_with
 from srb.builders.scenarios import SCENARIOS
@@ -329,7 +328,7 @@ class _Export:
             self.partial, self.place, len(shards), about, _installed("torch", "transformers") if self.owner.name else ()
         )
         shutil.rmtree(self.partial.with_name(f"{self.partial.name}.old"), ignore_errors=True)
-        write_card(self.out)
+        complete_folder(self.out)
 
 
 def _installed(*packages: str) -> list[str]:

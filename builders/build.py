@@ -117,9 +117,18 @@ def build(
         for selection in dict.fromkeys(job.selection for job in jobs):
             group = [job for job in jobs if job.selection == selection]
             _build_group(group, sources, _Run(out, engine, progress, banks, options, report, announce), built)
-            write_card(out)
+            complete_folder(out)
         shutil.rmtree(_partial(out))
     return built
+
+
+def complete_folder(out: Path) -> None:
+    """Write the card of the configs that are complete in a folder; in the `datasets` cache they become Arrow first."""
+    if not (out / CACHE_MARKER).is_file():
+        return write_card(out)
+    from srb.builders.dataset import keep_in_cache
+
+    keep_in_cache(out)
 
 
 @dataclass(frozen=True)

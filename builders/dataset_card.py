@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from srb.builders.manifests import CACHE_MARKER, edition, manifests
+from srb.builders.manifests import edition, manifests
 from srb.builders.scenarios import SCENARIOS
 from srb.core.categories import CATEGORIES
 from srb.core.citation import BIBTEX
@@ -23,11 +23,7 @@ SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_
 
 
 def write_card(out: Path) -> None:
-    """Write the card of the configs that are complete in `out`; in the `datasets` cache they become Arrow first."""
-    if (out / CACHE_MARKER).is_file():
-        from srb.builders.dataset import keep_in_cache
-
-        return keep_in_cache(out)
+    """Write the card of the configs that are complete in `out`."""
     complete = list(manifests(out).values())
     if complete:
         with replacing(out / "README.md") as part:

@@ -23,7 +23,7 @@ from srb.core.json_shapes import (
 )
 from srb.core.seeding import BENCHMARK_VERSION
 
-CACHE_MARKER = ".datasets-cache"  # in a folder whose configs `write_card` keeps as the cache of `datasets` does
+CACHE_MARKER = ".datasets-cache"  # in a folder whose configs `build` keeps as the cache of `datasets` does
 MANIFEST = "_manifest.json"  # with the underscore pandas and pyarrow read the folder as the parquet files in it
 _CORPUS = object_of(
     **dict.fromkeys(("name", "title"), text),
