@@ -67,7 +67,11 @@ def test_a_line_says_how_much_is_done_how_fast_and_how_long_it_will_take(bar, cl
     """30 of 100 in a minute are one in two seconds, so that 70 take 140 s."""
     task = bar.add_task("building demo", total=100)
     assert log_line(bar.tasks[0]) == "building demo: 0 of 100"
+    bar.update(task, completed=3)
+    assert log_line(bar.tasks[0]) == "building demo: 3 of 100"  # no time has passed: no speed
+    bar.update(task, completed=0)
     clock.now = 60
+    assert log_line(bar.tasks[0]) == "building demo: 0 of 100"
     bar.advance(task, 30)
     assert log_line(bar.tasks[0]) == "building demo: 30 of 100, 0.5/s, 2 min 20 s left"
 
@@ -89,7 +93,8 @@ def test_lines_are_of_tasks_that_go_on_else_of_the_last_unfinished_one(bar):
 
 
 @pytest.mark.parametrize(
-    ("seconds", "text"), [(0.2, "0 s"), (9, "9 s"), (60, "1 min 0 s"), (140, "2 min 20 s"), (3900, "1 h 5 min")]
+    ("seconds", "text"),
+    [(0.2, "0 s"), (9, "9 s"), (60, "1 min 0 s"), (140, "2 min 20 s"), (3600, "1 h 0 min"), (3900, "1 h 5 min")],
 )
 def test_durations_have_two_units(seconds, text):
     assert duration(seconds) == text

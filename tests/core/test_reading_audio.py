@@ -2,6 +2,8 @@
 
 import io
 import os
+from contextlib import nullcontext
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -69,6 +71,32 @@ def test_a_tenth_of_a_second_beyond_the_end_is_rounding(wav):
     assert len(audio.read(wav, end_s=1.1)) == RATE
     with pytest.raises(UserError, match="beyond its end"):
         audio.read(wav, end_s=1.1001)
+
+
+@pytest.mark.parametrize(
+    ("rate", "frames", "told"),
+    [
+        (1_000, 86_400 * 1_000, None),
+        (768_000, 86_400 * 768_000, None),
+        (999, 1, "sampling rate"),
+        (768_001, 1, "sampling rate"),
+        (16_000, 86_400 * 16_000 + 1, "longer than 24 hours"),
+        (16_000, 2**61, "longer than 24 hours"),
+        (16_000, 2**62, "does not say how long it is"),
+    ],
+)
+def test_rates_and_lengths_of_headers_are_bounded(rate, frames, told):
+    header = SimpleNamespace(format="WAV", format_info="WAV", samplerate=rate, frames=frames)
+    with pytest.raises(UserError, match=told) if told else nullcontext():
+        audio._check_header(header, "x.wav")
+
+
+@pytest.mark.parametrize("block", [2_000, 1_999, 1])
+def test_long_files_are_read_block_by_block(tmp_path, monkeypatch, block):
+    monkeypatch.setattr(audio, "BLOCK", block)
+    samples = np.random.default_rng(0).uniform(-0.9, 0.9, (3_000, 2)).astype(np.float32)
+    soundfile.write(tmp_path / "x.wav", samples, 16_000, subtype="FLOAT")
+    np.testing.assert_array_equal(audio.read(tmp_path / "x.wav"), samples.mean(axis=1))
 
 
 def test_another_rate_is_converted(tmp_path):
