@@ -97,7 +97,7 @@ def mask_of(lengths: Tensor, longest: int) -> Tensor:
 def batches(clips: Sequence[AttackClip], size: int, pads_safely: bool) -> Iterator[list[AttackClip]]:
     """Clips of like length and one language together; of exactly one length where padding would change the result."""
     group: list[AttackClip] = []
-    for clip in sorted(clips, key=lambda one: (one.language or "", len(one.samples), one.id)):
+    for clip in sorted(clips, key=lambda clip: (clip.language or "", len(clip.samples), clip.id)):
         fits = group and group[0].language == clip.language
         if group and (
             len(group) == size or not fits or not (pads_safely or len(group[0].samples) == len(clip.samples))

@@ -55,7 +55,7 @@ SNRS_DB = (40, 30, 20, 10)
 def prompts(count: int, shortest_s: float = 2.0, longest_s: float = 4.0) -> list[AttackClip]:
     """Telephone prompts spoken by Allison Smith, with their transcripts."""
     listing = gzip.decompress(next(LISTING.glob("core-sounds-en.txt.gz")).read_bytes()).decode("utf-8", "replace")
-    found: list[AttackClip] = []
+    clips: list[AttackClip] = []
     for line in listing.splitlines():
         name, _, text = line.partition(": ")
         path = SOUNDS / f"{name}.g722"
@@ -65,12 +65,12 @@ def prompts(count: int, shortest_s: float = 2.0, longest_s: float = 4.0) -> list
         if shortest_s <= path.stat().st_size / 8000 <= longest_s:
             command = ["ffmpeg", "-v", "error", "-f", "g722", "-i", str(path), "-f", "s16le", "-ac", "1"]
             pcm = subprocess.run([*command, "-ar", str(RATE), "-"], check=True, capture_output=True).stdout
-            found.append(
+            clips.append(
                 AttackClip(name, np.frombuffer(pcm, np.int16).astype(np.float32) / 32768, text, "en", "asterisk")
             )
-        if len(found) == count:
+        if len(clips) == count:
             break
-    return found
+    return clips
 
 
 def say(**facts: Any) -> None:
@@ -98,22 +98,22 @@ def _pgd(view: View, clips: list[AttackClip], steps: int) -> None:
     for snr in SNRS_DB:
         attack = Pgd(Bound(snr_db=snr), SNRS_DB.index(snr) + 1, steps=steps, transcribe_every=4, stop=1.0)
         start = time.process_time()
-        found = [one for batch in batches(clips, 5, True) for one in attack.run(view, batch)]
-        _tell("pgd", snr, found, time.process_time() - start)
+        outcomes = [outcome for batch in batches(clips, 5, True) for outcome in attack.run(view, batch)]
+        _tell("pgd", snr, outcomes, time.process_time() - start)
 
 
-def _tell(part: str, snr: float | None, found: list[Attacked], seconds: float) -> None:
-    reached = [snr_db(one.clip.samples, one.pcm) or float("inf") for one in found]
+def _tell(part: str, snr: float | None, outcomes: list[Attacked], seconds: float) -> None:
+    reached = [snr_db(outcome.clip.samples, outcome.pcm) or float("inf") for outcome in outcomes]
     say(
         part=part,
         snr_db=snr,
-        wer=wer([one.clip for one in found], [one.facts["prediction_after"] for one in found]),
-        success=round(float(np.mean([one.facts["success"] for one in found])), 3),
+        wer=wer([outcome.clip for outcome in outcomes], [outcome.facts["prediction_after"] for outcome in outcomes]),
+        success=round(float(np.mean([outcome.facts["success"] for outcome in outcomes])), 3),
         least_snr_db=round(min(reached), 4),
         mean_snr_db=round(float(np.mean(reached)), 2),
-        loss_before=round(float(np.mean([one.facts["loss_before"] for one in found])), 3),
-        loss_after=round(float(np.mean([one.facts["loss_after"] for one in found])), 3),
-        steps=[one.facts["steps"] for one in found],
+        loss_before=round(float(np.mean([outcome.facts["loss_before"] for outcome in outcomes])), 3),
+        loss_after=round(float(np.mean([outcome.facts["loss_after"] for outcome in outcomes])), 3),
+        steps=[outcome.facts["steps"] for outcome in outcomes],
         cpu_seconds=round(seconds, 1),
     )
 
@@ -126,14 +126,14 @@ def _noise(view: View, clips: list[AttackClip], steps: int) -> None:
 
 def _kenansville(view: View, clips: list[AttackClip], steps: int) -> None:
     for snr in SNRS_DB:
-        made = [kenansville(clip.samples, RATE, snr, clip.rng("kenansville", 0)) for clip in clips]
-        say(part="kenansville", snr_db=snr, wer=wer(clips, view.transcribe(made, "en")))
+        signals = [kenansville(clip.samples, RATE, snr, clip.rng("kenansville", 0)) for clip in clips]
+        say(part="kenansville", snr_db=snr, wer=wer(clips, view.transcribe(signals, "en")))
 
 
 def cw(count: int, steps: int, threads: int, out: Path) -> None:
     """The command's own defaults on the shortest prompts. A target once reached stays reached, so fewer steps than
     the 2000 of the default show less than it would."""
-    short = sorted(prompts(1000, 1.0, 4.0), key=lambda one: len(one.samples))[:count]
+    short = sorted(prompts(1000, 1.0, 4.0), key=lambda clip: len(clip.samples))[:count]
     config, data = config_of(short, "short", out), str(out / "srb")
     words = ["--model", f"hf:{default_folder()}?batch_size={count}&device=cpu", "--name", "whisper"]
     words += ["--steps", str(steps), "--batch-size", str(count), "--threads", str(threads)]
@@ -189,8 +189,8 @@ def transfer(count: int, steps: int, threads: int, out: Path) -> None:
 def universal(count: int, steps: int, threads: int, out: Path) -> None:
     """Fitted on 8 prompts, tried on others at 10 dB, beside its own samples in random order and white noise."""
     severity, snr = 4, 10.0
-    found = prompts(count + 8)
-    dev, test = found[:8], found[8:]
+    clips = prompts(count + 8)
+    dev, test = clips[:8], clips[8:]
     configs = [config_of(test, "prompts", out), "--dev", config_of(dev, "dev", out)]
     spec, data = f"hf:{default_folder()}?batch_size=4&device=cpu", str(out / "srb")
     words = ["--severity", str(severity), "--epochs", "3", "--steps", str(steps), "--transcribe-every", str(steps)]
@@ -201,13 +201,13 @@ def universal(count: int, steps: int, threads: int, out: Path) -> None:
     fitted = Perturbation.load(out / "srb" / "perturbations" / f"universal_sev{severity}-whisper.npz")
     noise = Perturbation(np.random.default_rng(0).permutation(fitted.samples))
     view = open_view(open_model(spec))
-    made = {
+    added = {
         "fitted": [Universal(Bound(snr_db=snr), fitted).stored(clip) for clip in test],
         "its samples in random order": [Universal(Bound(snr_db=snr), noise).stored(clip) for clip in test],
         "white noise": [to_pcm16(gaussian(clip.samples, RATE, snr, clip.rng("gaussian", 0))) for clip in test],
         "nothing": [to_pcm16(clip.samples) for clip in test],
     }
-    for what, pcms in made.items():
+    for what, pcms in added.items():
         hypotheses = view.transcribe([to_float(pcm) for pcm in pcms], "en")
         success = np.minimum(word_errors([clip.text for clip in test], hypotheses, "en"), 1).mean()
         say(
@@ -299,14 +299,14 @@ def speed(model: str, count: int, steps: int) -> int:
     Pgd(Bound(snr_db=20), 3, steps=1, transcribe_every=0).run(view, clips[:1])  # what only the first call costs
     start = time.perf_counter()
     with Peak() as peak:
-        together = [one for batch in batches(clips, count, True) for one in attack.run(view, batch)]
+        together = [outcome for batch in batches(clips, count, True) for outcome in attack.run(view, batch)]
     batched_s = time.perf_counter() - start
     start = time.perf_counter()
-    alone = [one for clip in clips for one in attack.run(view, [clip])]
+    alone = [outcome for clip in clips for outcome in attack.run(view, [clip])]
     single_s = time.perf_counter() - start
-    by_id = {one.clip.id: one for one in together}
-    pairs = [(one, by_id[one.clip.id]) for one in alone]
-    worst = max(int(np.abs(one.pcm.astype(int) - other.pcm).max()) for one, other in pairs)
+    by_id = {outcome.clip.id: outcome for outcome in together}
+    pairs = [(outcome, by_id[outcome.clip.id]) for outcome in alone]
+    worst = max(int(np.abs(outcome.pcm.astype(int) - other.pcm).max()) for outcome, other in pairs)
     ratio = single_s / batched_s
     say(
         part="speed",
@@ -318,7 +318,9 @@ def speed(model: str, count: int, steps: int) -> int:
         one_by_one_s=round(single_s, 2),
         ratio=round(ratio, 2),
         largest_difference_of_a_sample=worst,
-        same_predictions=sum(one.facts["prediction_after"] == two.facts["prediction_after"] for one, two in pairs),
+        same_predictions=sum(
+            outcome.facts["prediction_after"] == two.facts["prediction_after"] for outcome, two in pairs
+        ),
         peak_mb_per_second_of_audio=round(peak.bytes / 2**20 / sum(clip.seconds for clip in clips), 1),
     )
     return 0 if model != "small" or (ratio >= TARGET_RATIO and worst <= 1) else 1

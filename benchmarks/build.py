@@ -96,12 +96,12 @@ def config_by_config(corpus: Path, names: list[str]) -> float:
     for name in names:
         job = job_named(name)
         with tempfile.TemporaryDirectory() as out:
-            made = table.map(
+            perturbed = table.map(
                 lambda row: make_row(job, listed[row["index"]], listed[row["index"]].load(), banks),  # noqa: B023
                 load_from_cache_file=False,
                 new_fingerprint=name,
             )
-            made.to_parquet(f"{out}/test.parquet")
+            perturbed.to_parquet(f"{out}/test.parquet")
     return time.perf_counter() - start
 
 

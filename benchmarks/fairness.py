@@ -64,9 +64,9 @@ def main() -> None:
         folders = write_runs(Path(args.out or scratch), args)
         kernels_ready()
         wall, cpu = time.perf_counter(), time.process_time()
-        found = assess([open_run(folder) for folder in folders], FairnessOptions(comprehensible=0))
+        assessment = assess([open_run(folder) for folder in folders], FairnessOptions(comprehensible=0))
         wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
-    counts = found["table4"]["transcripts"]["beyond_noise"]["tau sensitivity"]["0.01"]
+    counts = assessment["table4"]["transcripts"]["beyond_noise"]["tau sensitivity"]["0.01"]
     levels = args.levels * args.recognisers
     print(f"violations beyond noise at tau 0.01, of {levels} levels: {counts['female']} female, {counts['male']} male")
     sizes = (
@@ -91,9 +91,9 @@ def write_runs(out: Path, args: argparse.Namespace) -> list[Path]:
         folder.mkdir(parents=True)
         for config in configs:
             severity = 0 if config == "en_clean" else int(config[-1])
-            heard = simulate.as_texts(simulate.transcripts(reference, rates(labels, severity, rng), WORDS, rng))
+            predictions = simulate.as_texts(simulate.transcripts(reference, rates(labels, severity, rng), WORDS, rng))
             with open(folder / f"{config}.jsonl", "w", encoding="utf-8") as file:
-                for i, (text, wrote) in enumerate(zip(said, heard, strict=True)):
+                for i, (text, wrote) in enumerate(zip(said, predictions, strict=True)):
                     name, gender = f"clip-{i:06}", str(labels[i])
                     line = {"id": name, "audio_filepath": f"{config}/{name}.flac", "duration": 8.0, "time": 0.1}
                     line |= {"text": text, "pred_text": wrote, "speaker": None, "gender": gender, "age": None}
@@ -112,7 +112,7 @@ def kernels_ready() -> None:
 def false_alarms(trials: int = 150, levels: int = 6, tau: float = 0.05) -> None:
     print("clips in a group    tests    bare rule    beyond noise")
     for clips in (8, 15, 40, 120):
-        found = []
+        comparisons = []
         for seed in range(trials):
             rng = np.random.default_rng(seed)
             reference = simulate.sentences(2 * clips, 10, 500, rng)
@@ -124,15 +124,15 @@ def false_alarms(trials: int = 150, levels: int = 6, tau: float = 0.05) -> None:
                 for model in ("one", "two")
             }
             ids = tuple(f"clip-{i}" for i in range(2 * clips))
-            made = TranscribedSet(
+            transcribed = TranscribedSet(
                 ClipSet("en_clean", tuple(configs[1:]), ids, (None,) * len(ids), {}), Vocabulary(), reference, coded
             )
             groups = {"a": np.arange(clips), "b": np.arange(clips, 2 * clips)}
-            for one in with_transcripts(made) + without_transcripts(made):
-                found += compare_groups(one, groups, replicates=200)[1]
-        bare = np.mean([c.violates(tau) for c in found])
-        kept = np.mean([c.violates(tau) and not c.within_noise for c in found])
-        print(f"{clips:>16}{len(found):>9}{100 * bare:>10.1f} %{100 * kept:>13.1f} %")
+            for measured in with_transcripts(transcribed) + without_transcripts(transcribed):
+                comparisons += compare_groups(measured, groups, replicates=200)[1]
+        bare = np.mean([c.violates(tau) for c in comparisons])
+        kept = np.mean([c.violates(tau) and not c.within_noise for c in comparisons])
+        print(f"{clips:>16}{len(comparisons):>9}{100 * bare:>10.1f} %{100 * kept:>13.1f} %")
 
 
 if __name__ == "__main__":

@@ -61,15 +61,15 @@ def made_from_clean() -> list[str]:
 def levels(category: str) -> dict[tuple[str, int], float]:
     """The difficulty of each config of a category."""
     difficulty = load()
-    made = {}
+    difficulties = {}
     for row in SCENARIOS.values():
         for severity in row.levels if row.category == category else ():
             key = f"{row.name}_sev{severity}" if severity else row.name
             try:
-                made[row.name, severity] = difficulty.of(f"en_{key}")
+                difficulties[row.name, severity] = difficulty.of(f"en_{key}")
             except UserError:  # no difficulty: not in the paper's averages
                 continue
-    return made
+    return difficulties
 
 
 def best_of_each_size(scores: np.ndarray) -> list[dict]:
@@ -82,7 +82,7 @@ def best_of_each_size(scores: np.ndarray) -> list[dict]:
             (least, spearman(scores[:, chosen].mean(axis=1).tolist(), everything.tolist()), chosen)
             for least, chosen in subsets(scores, size, among=columns)
         ]
-        least, rho, chosen = max(ranked, key=lambda one: one[:2])
+        least, rho, chosen = max(ranked, key=lambda subset: subset[:2])
         best.append(
             {
                 "categories": [AVERAGED[i] for i in chosen],
@@ -95,22 +95,22 @@ def best_of_each_size(scores: np.ndarray) -> list[dict]:
 
 def recommend(best: list[dict], trials: int) -> dict:
     """Of the sets within the tolerance, the one that keeps the ranking best when configs and clips are simulated."""
-    top = max(one["spearman_least_without_one_model"] for one in best)
+    top = max(subset["spearman_least_without_one_model"] for subset in best)
     rng = np.random.default_rng(1)
-    for one in best:
-        chosen = {category: choose_configs(category) for category in one["categories"]}
+    for subset in best:
+        chosen = {category: choose_configs(category) for category in subset["categories"]}
         rhos = [simulate(chosen, TYPICAL[0], TYPICAL[1], rng) for _ in range(trials)]
-        one["spearman_simulated"] = round(float(np.mean(rhos)), 3)
-    near = [one for one in best if one["spearman_least_without_one_model"] >= top - TOLERANCE]
-    return max(near, key=lambda one: one["spearman_simulated"])
+        subset["spearman_simulated"] = round(float(np.mean(rhos)), 3)
+    near = [subset for subset in best if subset["spearman_least_without_one_model"] >= top - TOLERANCE]
+    return max(near, key=lambda subset: subset["spearman_simulated"])
 
 
 def choose_configs(category: str) -> list[str]:
     """Two configs of different scenarios (one if there is one scenario) of about the category's mean difficulty."""
-    found = levels(category)
-    middle = np.mean(list(found.values()))
+    difficulties = levels(category)
+    middle = np.mean(list(difficulties.values()))
     chosen: dict[str, str] = {}
-    for (name, severity), _ in sorted(found.items(), key=lambda item: abs(item[1] - middle)):
+    for (name, severity), _ in sorted(difficulties.items(), key=lambda item: abs(item[1] - middle)):
         chosen.setdefault(name, f"{name}_sev{severity}" if severity else name)
     return list(chosen.values())[:2]
 
@@ -143,9 +143,9 @@ def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--out", default=str(ROOT / "diagnosis/data/fast.json"))
     args = options.parse_args()
-    made = measure()
-    Path(args.out).write_text(json.dumps(made, indent=1) + "\n", encoding="utf-8")
-    print(json.dumps(made, indent=1))
+    measured = measure()
+    Path(args.out).write_text(json.dumps(measured, indent=1) + "\n", encoding="utf-8")
+    print(json.dumps(measured, indent=1))
 
 
 def measure(trials: int = TRIALS) -> dict:

@@ -86,13 +86,13 @@ def content(folder: Path) -> dict[str, object]:
     built = {
         path.parent.name: json.loads(path.read_text())["content_sha256"] for path in folder.glob("*/_manifest.json")
     }
-    heard = {
+    predictions = {
         path.name: [
             {k: v for k, v in json.loads(line).items() if k != "time"} for line in path.read_text().splitlines()
         ]
         for path in folder.glob("*/*.jsonl")
     }
-    return {**built, **heard}
+    return {**built, **predictions}
 
 
 def main() -> None:

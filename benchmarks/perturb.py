@@ -135,9 +135,9 @@ def main() -> int:
         banks = Banks(noise_dir=noises)
         try:
             others = {
-                (scenario.name, level): made(scenario, level)
+                (scenario.name, level): peer(scenario, level)
                 for scenario in scenarios
-                if (made := peers(rooms, noises).get(scenario.name))
+                if (peer := peers(rooms, noises).get(scenario.name))
                 for level in scenario.levels
             }
         except ImportError:

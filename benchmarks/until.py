@@ -70,13 +70,13 @@ def read_cells(path: Path, least: int = 5) -> dict[str, list[Cells]]:
 
     rows = pq.read_table(path).to_pylist()
     clean = {(row["system"], row["clip"]): row["errors"] for row in rows if row["config"] == "clean"}
-    found: dict[tuple[str, str, str], list[tuple[int, int, int]]] = {}
+    counts: dict[tuple[str, str, str], list[tuple[int, int, int]]] = {}
     for row in rows:
         if row["category"] in AVERAGED:
             key = row["system"], row["config"], row["category"]
-            found.setdefault(key, []).append((row["errors"], row["words"], clean[row["system"], row["clip"]]))
+            counts.setdefault(key, []).append((row["errors"], row["words"], clean[row["system"], row["clip"]]))
     systems: dict[str, list[Cells]] = {}
-    for (system, config, category), clips in found.items():
+    for (system, config, category), clips in counts.items():
         if len(clips) >= least:
             cells = Cells(f"en_{config}", category, np.array(clips, float))
             systems.setdefault(system, []).append(cells)

@@ -100,10 +100,10 @@ def _chained(
     scenario: Scenario, severity: float, samples: Samples, rng: np.random.Generator, banks: Banks
 ) -> Perturbed:
     """The steps of a chain: each has what the one before it made, clipped, and goes on drawing from one stream."""
-    made, clipped = samples, 0
+    output, clipped = samples, 0
     drawn = []
     for step, level in scenario.steps(severity):
-        perturbed = apply(step, level, made, rng, banks)
-        made, clipped = perturbed.samples, clipped + perturbed.clipped
+        perturbed = apply(step, level, output, rng, banks)
+        output, clipped = perturbed.samples, clipped + perturbed.clipped
         drawn.append({"scenario": step.name, **({"severity": level} if level else {}), **perturbed.parameters})
-    return Perturbed(made, {"chain": drawn}, None, clipped)
+    return Perturbed(output, {"chain": drawn}, None, clipped)

@@ -94,9 +94,9 @@ def croissant(folder: str | Path, url: str = "") -> Json:
     }
 
 
-def as_json(made: Json) -> str:
+def as_json(metadata: Json) -> str:
     """The metadata as a file holds it."""
-    return json.dumps(made, indent=1, ensure_ascii=False) + "\n"
+    return json.dumps(metadata, indent=1, ensure_ascii=False) + "\n"
 
 
 def _shards(config: str) -> Json:

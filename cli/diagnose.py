@@ -101,7 +101,7 @@ def _show(card: Json) -> None:
         table.add_row(f"[bold]WER by {what}[/]")
         bins = {name: {row["bin"]: row for row in card[name]["conditions"].get(what, [])} for name in parts}
         starts = {label: row["from"] for rows in bins.values() for label, row in rows.items()}
-        for label in sorted(starts, key=lambda one: (starts[one] is not None, starts[one])):
+        for label in sorted(starts, key=lambda label: (starts[label] is not None, starts[label])):
             cells = (bins[name].get(label) for name in parts)
             table.add_row(f"  {label}", *(f"{c['wer']:.1f} ({c['clips']})" if c else "" for c in cells))
     console.print(table)

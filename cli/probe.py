@@ -113,9 +113,9 @@ def _ablate(args: argparse.Namespace) -> int:
     from srb.models.probe.ablation import ablations
 
     args.probes = []
-    for one in ablations(args.upstream, args.head, args.hours, args.out):
-        _train_one(args, one.upstream, str(one.folder), one.head, one.hours)
-        args.probes.append(str(one.folder))
+    for ablation in ablations(args.upstream, args.head, args.hours, args.out):
+        _train_one(args, ablation.upstream, str(ablation.folder), ablation.head, ablation.hours)
+        args.probes.append(str(ablation.folder))
     return _rank(args)
 
 

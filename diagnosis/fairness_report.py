@@ -171,31 +171,31 @@ def number(value: float | None) -> float | None:
     return None if value is None or not math.isfinite(value) else round(float(value), 6)
 
 
-def _degradation(one: Degradation) -> Json:
+def _degradation(degradation: Degradation) -> Json:
     return {
-        "recogniser": one.recogniser,
-        "form": one.form,
-        "config": one.config,
-        "group": one.group,
-        "clips": one.clips,
-        "clean": number(one.clean),
-        "transformed": number(one.transformed),
-        "degradation": number(one.value),
+        "recogniser": degradation.recogniser,
+        "form": degradation.form,
+        "config": degradation.config,
+        "group": degradation.group,
+        "clips": degradation.clips,
+        "clean": number(degradation.clean),
+        "transformed": number(degradation.transformed),
+        "degradation": number(degradation.value),
     }
 
 
-def _comparison(one: GroupComparison, taus: Sequence[float]) -> Json:
+def _comparison(comparison: GroupComparison, taus: Sequence[float]) -> Json:
     return {
-        "recogniser": one.recogniser,
-        "form": one.form,
-        "config": one.config,
-        "transformation": one.transformation,
-        "base": one.base,
-        "other": one.other,
-        "difference": number(one.difference),
-        "interval": one.interval and [number(v) for v in one.interval],
-        "within_noise": one.within_noise,
-        "violates": [tau for tau in taus if one.violates(tau)],
+        "recogniser": comparison.recogniser,
+        "form": comparison.form,
+        "config": comparison.config,
+        "transformation": comparison.transformation,
+        "base": comparison.base,
+        "other": comparison.other,
+        "difference": number(comparison.difference),
+        "interval": comparison.interval and [number(v) for v in comparison.interval],
+        "within_noise": comparison.within_noise,
+        "violates": [tau for tau in taus if comparison.violates(tau)],
     }
 
 
@@ -211,23 +211,23 @@ def _table4(comparisons: Sequence[GroupComparison], taus: Sequence[float]) -> Js
     return tables
 
 
-def _faults(one: Faults, omega: int) -> Json:
-    words = one.non_robust(omega)
-    drops = one.drops
+def _faults(faults: Faults, omega: int) -> Json:
+    words = faults.non_robust(omega)
+    drops = faults.drops
     return {
-        "recogniser": one.recogniser,
-        "form": one.form,
-        "transformation": one.transformation,
-        "group": one.group,
-        "average_drop": number(one.average_drop),
-        "words": len(one.initial),
+        "recogniser": faults.recogniser,
+        "form": faults.form,
+        "transformation": faults.transformation,
+        "group": faults.group,
+        "average_drop": number(faults.average_drop),
+        "words": len(faults.initial),
         "non_robust": [
             {
                 "word": word,
-                "initial": one.initial[word],
-                "least": one.least[word],
+                "initial": faults.initial[word],
+                "least": faults.least[word],
                 "drop": drops[word],
-                "became": [list(pair) for pair in one.became.get(word, [])[:5]],
+                "became": [list(pair) for pair in faults.became.get(word, [])[:5]],
             }
             for word in words
         ],

@@ -214,7 +214,7 @@ def across_probe_settings(runs: Sequence[Run], scores: np.ndarray) -> list[Setti
     ranks = []
     for key in order:
         shared = sorted(set(groups[key]) & set(groups[order[0]]))
-        both = [[groups[one][name] for name in shared] for one in (order[0], key)]
+        both = [[groups[group][name] for name in shared] for group in (order[0], key)]
         rho = spearman(*both) if len(shared) >= 3 else None
         name = f"{key[0]} head, {'all data' if key[1] is None else f'{key[1]:g} h'}"
         ranks.append(SettingRank(name, groups[key], rho))

@@ -108,12 +108,12 @@ def guess(before: tuple[str, ...], after: tuple[str, ...]) -> str:
     back = list(reversed(before))
     ranked = sorted(_vocabulary(), key=lambda word: -model.prob([word, *back]))[:SHORTLIST]
 
-    def fit(word: str) -> int:
+    def log_probability(word: str) -> int:
         line = [*before, word, *after]
         start = len(before)
         return sum(model.prob(line[max(end - 2, 0) : end + 1][::-1]) for end in range(start, len(line)))
 
-    return max(ranked, key=fit)
+    return max(ranked, key=log_probability)
 
 
 @cache

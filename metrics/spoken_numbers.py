@@ -72,13 +72,13 @@ def _written_to_spoken(text: str, language: str) -> str:
     text = re.sub(r"(?<=\d)\s*%", f" {percent}", text).replace("per cent", "percent")
     mark = "," if point == "coma" else "."
     scaled = rf"\b(\d+)(?:\{mark}(\d+))? ({'|'.join(_SCALES)})\b"
-    text = re.sub(scaled, lambda found: _scaled(found[1], found[2] or "", _SCALES[found[3]]), text)
+    text = re.sub(scaled, lambda match: _scaled(match[1], match[2] or "", _SCALES[match[3]]), text)
     for sign, (unit, hundredth) in money.items():
         amount = rf"(\d+)(?:\{mark}(\d\d))?(?!\d)"
         either = rf"\{sign}\s*{amount}|{amount}\s*\{sign}"
 
-        def spell(found: re.Match, unit: str = unit, hundredth: str = hundredth) -> str:
-            whole, part = found[1] or found[3], found[2] or found[4]
+        def spell(match: re.Match, unit: str = unit, hundredth: str = hundredth) -> str:
+            whole, part = match[1] or match[3], match[2] or match[4]
             return f"{whole} {unit}" + (f" {and_} {int(part)} {hundredth}" if part and int(part) else "")
 
         text = re.sub(either, spell, text)

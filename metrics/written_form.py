@@ -235,44 +235,44 @@ def _amount(text: str) -> Decimal:
     return Decimal(figures) * _SCALES.get(scale.strip().lower(), 1)
 
 
-def _time(found: re.Match[str]) -> int | None:
-    hour, minute, half = int(found["hour"]), int(found["minute"] or 0), (found["half"] or "").lower()[:1]
+def _time(match: re.Match[str]) -> int | None:
+    hour, minute, half = int(match["hour"]), int(match["minute"] or 0), (match["half"] or "").lower()[:1]
     if hour > 24 or minute > 59 or (half and not 1 <= hour <= 12):
         return None
     return (hour % 12 + 12 * (half == "p") if half else hour % 24) * 60 + minute
 
 
-def _date(found: re.Match[str]) -> tuple[int | None, int, int] | None:
-    parts = {key: value for key, value in found.groupdict().items() if value}
+def _date(match: re.Match[str]) -> tuple[int | None, int, int] | None:
+    parts = {key: value for key, value in match.groupdict().items() if value}
     month = _MONTHS[parts["name"].lower()] if "name" in parts else int(parts["month"])
     day, year = int(parts["day"]), int(parts["year"]) if "year" in parts else None
     return (year, month, day) if 1 <= month <= 12 and 1 <= day <= 31 else None
 
 
-def _money(found: re.Match[str]) -> tuple[str, Decimal] | None:
-    unit = found["sign"] or found["unit"]
-    amount = found["amount"] or found["amount2"]
+def _money(match: re.Match[str]) -> tuple[str, Decimal] | None:
+    unit = match["sign"] or match["unit"]
+    amount = match["amount"] or match["amount2"]
     if amount is None:
-        spoken = number_of_words(found["spoken"])
+        spoken = number_of_words(match["spoken"])
         return None if spoken is None else (_CURRENCIES[unit.lower()], Decimal(spoken))
     return _CURRENCIES[unit.lower()], _amount(amount)
 
 
-def _phone(found: re.Match[str]) -> str | None:
-    figures = re.sub(r"\D", "", found[0])
+def _phone(match: re.Match[str]) -> str | None:
+    figures = re.sub(r"\D", "", match[0])
     return figures if 7 <= len(figures) <= 15 else None
 
 
-def _address(found: re.Match[str]) -> tuple[int, str]:
-    kind = found["kind"].lower().rstrip(".")
-    return int(found["house"]), " ".join([*found["street"].lower().split(), _STREETS.get(kind, kind)])
+def _address(match: re.Match[str]) -> tuple[int, str]:
+    kind = match["kind"].lower().rstrip(".")
+    return int(match["house"]), " ".join([*match["street"].lower().split(), _STREETS.get(kind, kind)])
 
 
-def _number(found: re.Match[str]) -> Decimal | None:
-    if found["spoken"]:
-        spoken = number_of_words(found["spoken"])
+def _number(match: re.Match[str]) -> Decimal | None:
+    if match["spoken"]:
+        spoken = number_of_words(match["spoken"])
         return None if spoken is None else Decimal(spoken)
-    return _amount(found["figures"])
+    return _amount(match["figures"])
 
 
 # The more particular first: what one has found, the next do not look at.

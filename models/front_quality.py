@@ -72,11 +72,11 @@ def assigned(outputs: Samples, references: Sequence[Samples]) -> list[Samples]:
     if len(outputs) < len(references):
         return [outputs[0]]
 
-    def fit(order: Sequence[int]) -> float:
+    def mean_si_sdr(order: Sequence[int]) -> float:
         values = (si_sdr(outputs[place], reference) for place, reference in zip(order, references, strict=True))
         return float(np.mean([-np.inf if value is None else value for value in values]))
 
-    best = max(permutations(range(min(len(outputs), MOST_STREAMS)), len(references)), key=fit)
+    best = max(permutations(range(min(len(outputs), MOST_STREAMS)), len(references)), key=mean_si_sdr)
     return [outputs[place] for place in best]
 
 

@@ -63,10 +63,10 @@ class PredictionsFile:
         self.final = folder / f"{config}.jsonl"
         self.part = folder / f"{config}.jsonl.part"
         self._open = ExitStack()
-        made = [path for path in (folder, *folder.parents) if not path.exists()]
+        new_folders = [path for path in (folder, *folder.parents) if not path.exists()]
         busy = f"{folder / config}: another srb run is writing it; wait for it, or use --name"
         self._open.enter_context(locked(folder / ".locks" / config, busy))
-        self._open.callback(self._leave_no_trace, made)
+        self._open.callback(self._leave_no_trace, new_folders)
         self._in_part, self._whole_bytes = read_lines(self.part)
         self.lines = {**read_lines(self.final)[0], **self._in_part}
         if retry_failed:
@@ -102,13 +102,13 @@ class PredictionsFile:
     def __exit__(self, *_: Any) -> None:
         self._open.close()
 
-    def _leave_no_trace(self, made: list[Path]) -> None:
+    def _leave_no_trace(self, new_folders: list[Path]) -> None:
         """Remove the folders that were made for this file if they hold nothing but locks: no model was loaded."""
         locks = self.final.parent / ".locks"
-        if made and os.listdir(made[0]) == [locks.name]:
+        if new_folders and os.listdir(new_folders[0]) == [locks.name]:
             (locks / self.final.stem).unlink(missing_ok=True)
             with suppress(OSError):  # others have locks there
-                for folder in (locks, *made):
+                for folder in (locks, *new_folders):
                     folder.rmdir()
 
 

@@ -72,10 +72,10 @@ def record(result: Json, source: Source, now: int) -> Json:
     }
 
 
-def file_name(made: Json) -> Path:
+def file_name(record: Json) -> Path:
     """Where the collection keeps a record: `data/<benchmark>/<developer>/<model>/<uuid>.json`."""
-    name = uuid.uuid5(uuid.NAMESPACE_URL, made["evaluation_id"])  # the same record, the same name
-    return Path("data", BENCHMARK, *made["model_info"]["id"].split("/"), f"{name}.json")
+    name = uuid.uuid5(uuid.NAMESPACE_URL, record["evaluation_id"])  # the same record, the same name
+    return Path("data", BENCHMARK, *record["model_info"]["id"].split("/"), f"{name}.json")
 
 
 def _means(result: Json, source: Source) -> Iterator[Json]:

@@ -142,9 +142,9 @@ def _elsewhere(config: str, clips: Placed, places: Sequence[str]) -> str | None:
         aligned = {row.id: _word_ends(window.decode(row), row.text or "") for window in windows for row in window.rows}
     except UserError:  # without the aligner: as submitted
         return None
-    for clip, found in aligned.items():
+    for clip, aligned_ends in aligned.items():
         ends = [word[2] for word in clips[clip][1] or ()]
-        if len(found) != len(ends) or any(abs(a - b) > SAME_S for a, b in zip(found, ends, strict=True)):
+        if len(aligned_ends) != len(ends) or any(abs(a - b) > SAME_S for a, b in zip(aligned_ends, ends, strict=True)):
             return f"the words of '{clip[:60]}' are not where a forced alignment of the clip finds them"
     return None
 

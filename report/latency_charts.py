@@ -43,11 +43,11 @@ def latency_charts(streamed: Sequence[tuple[int, str, Mapping[str, Condition]]],
     """
     fronts: dict[str, list[tuple[float, float]]] = {}
     series: dict[str, list[Series]] = {}
-    for which in dict.fromkeys(which for _, _, found in streamed for which in found):
+    for which in dict.fromkeys(which for _, _, conditions in streamed for which in conditions):
         points = [
-            (index, who, found[which].figures["settle"], found[which].wer)
-            for index, who, found in streamed
-            if which in found
+            (index, who, conditions[which].figures["settle"], conditions[which].wer)
+            for index, who, conditions in streamed
+            if which in conditions
         ]
         known = [(i, who, x, y) for i, who, x, y in points if x is not None and y is not None]
         if known:

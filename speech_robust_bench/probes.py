@@ -99,6 +99,6 @@ def ablate_probes(
     from srb.models.probe.upstream_ranks import rank_upstreams
 
     probes = ablations(upstreams, heads, hours, os.fspath(out))
-    for one in probes:
-        train_probe(one.upstream, corpus, one.folder, hours=one.hours, head=one.head, **how)
-    return rank_upstreams([read_probe(one.folder) for one in probes]).as_json()
+    for probe in probes:
+        train_probe(probe.upstream, corpus, probe.folder, hours=probe.hours, head=probe.head, **how)
+    return rank_upstreams([read_probe(probe.folder) for probe in probes]).as_json()

@@ -205,7 +205,7 @@ class Training:
         return f"step {self.done}: loss {loss:.3f}, dev WER {wer:.2f}"
 
     def _best(self) -> dict[str, Any]:
-        return min(self.evaluations, key=lambda one: one["dev_wer"])
+        return min(self.evaluations, key=lambda evaluation: evaluation["dev_wer"])
 
     def _given_up(self) -> bool:
         if not self.evaluations:

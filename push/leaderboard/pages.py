@@ -401,32 +401,36 @@ def _live_configs(entry: Entry, language: str) -> Html | None:
 
 def attacks(board: Board, language: str) -> Html | None:
     """Models that were attacked: what each attack at each bound did to them."""
-    rows = [(row, found) for row in board.rows(language) if (found := row.entry.attacks(language))]
+    rows = [(row, attacked) for row in board.rows(language) if (attacked := row.entry.attacks(language))]
     if not rows:
         return None
     legend = [
         tag("span", legend_mark(index), row.entry.name, class_=f"s{index % 7}") for index, (row, _) in enumerate(rows)
     ]
-    rates = [rate for rate in RATES if any(rate in one.rates for _, found in rows for one in found)]
+    rates = [rate for rate in RATES if any(rate in result.rates for _, attacked in rows for result in attacked)]
     heads = [_head("Model", number=False), _head("Attack", number=False), _head("Bound dB"), _head("Clips")]
     heads += [_head("WER %"), _head("Noise WER %"), *(_head(ATTACK_TITLES[rate]) for rate in rates)]
     body = [
         tag(
             "tr",
             tag("th", _model_link(row.entry), tag("small", row.why, class_="why") if row.why else None, scope="row"),
-            tag("td", one.attack),
-            _cell(None if one.snr_db is None else [one.snr_db]),
-            tag("td", one.clips, data_sort=one.clips),
+            tag("td", result.attack),
+            _cell(None if result.snr_db is None else [result.snr_db]),
+            tag("td", result.clips, data_sort=result.clips),
             [
                 _cell(None if value is None else [value])
-                for value in (one.wer, one.noise_wer, *(one.rates.get(rate) for rate in rates))
+                for value in (
+                    result.wer,
+                    result.noise_wer,
+                    *(result.rates.get(rate) for rate in rates),
+                )
             ],
             class_=None if row.place else "unranked",
         )
-        for row, found in rows
-        for one in found
+        for row, attacked in rows
+        for result in attacked
     ]
-    curves = success_curves([(index, found) for index, (_, found) in enumerate(rows)])
+    curves = success_curves([(index, attacked) for index, (_, attacked) in enumerate(rows)])
     return join(
         [
             tag("h2", f"Language: {language}"),

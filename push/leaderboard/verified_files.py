@@ -38,13 +38,13 @@ def read(path: Path) -> Json:
     return content
 
 
-def read_draws(path: Path, made: Json) -> dict[str, np.ndarray]:
+def read_draws(path: Path, verified: Json) -> dict[str, np.ndarray]:
     """The bootstrap replicates that belong to a verified file."""
     try:
         data = path.with_suffix(".npz").read_bytes()
     except OSError:
         raise UserError(f"{path.with_suffix('.npz').name}: missing; {path.stem} cannot be compared") from None
-    if hashlib.sha256(data).hexdigest() != made["draws_sha256"]:
+    if hashlib.sha256(data).hexdigest() != verified["draws_sha256"]:
         raise UserError(f"{path.with_suffix('.npz').name}: does not belong to {path.name}")
     try:
         with np.load(io.BytesIO(data), allow_pickle=False) as arrays:

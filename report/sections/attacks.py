@@ -95,11 +95,11 @@ def _transfer(attacked: Attacked) -> list[Html]:
                 kind = f"{corpus}, {row.attack}" + (f" at {row.snr_db:g} dB" if row.snr_db is not None else "")
                 cells.setdefault((row.attack, kind), {})[model.index, parsed.model] = row
     figures = []
-    for (_, kind), found in sorted(cells.items()):
-        owners = sorted({owner for _, owner in found})
-        rows_here = [model for model, _ in attacked if any(index == model.index for index, _ in found)]
-        if any(owner != row.model for (_, owner), row in found.items()):
-            lines = [[name(m), *(_heat(found.get((m.index, owner)), m, owner) for owner in owners)] for m in rows_here]
+    for (_, kind), cell in sorted(cells.items()):
+        owners = sorted({owner for _, owner in cell})
+        rows_here = [model for model, _ in attacked if any(index == model.index for index, _ in cell)]
+        if any(owner != row.model for (_, owner), row in cell.items()):
+            lines = [[name(m), *(_heat(cell.get((m.index, owner)), m, owner) for owner in owners)] for m in rows_here]
             figures.append(tag("figure", tag("figcaption", kind), table(["model", *owners], lines, class_="heat")))
     if not figures:
         return []

@@ -13,17 +13,17 @@ from srb.report.sections.timeline import timelines
 def streaming(report: Report, language: str) -> Html | None:
     """The section, where some model was used live."""
     streamed = [
-        (model, found) for model in report.ranked(language) if (found := conditions(model.results["configs"], language))
+        (model, live) for model in report.ranked(language) if (live := conditions(model.results["configs"], language))
     ]
     if not streamed:
         return None
     ranked = {model.name for model, standing in report.standings(language) if not standing.why}
     rows = [
         [name(model), condition_label(which), number(condition.wer), *cells(condition)]
-        for model, found in streamed
-        for which, condition in found.items()
+        for model, live in streamed
+        for which, condition in live.items()
     ]
-    named = [(model.index, model.name, found) for model, found in streamed]
+    named = [(model.index, model.name, live) for model, live in streamed]
     return section(
         "streaming",
         "Used live",
