@@ -1,6 +1,7 @@
 """The table holds what the papers say, and every row is usable."""
 
 import csv
+import json
 import pickle
 from pathlib import Path
 
@@ -45,6 +46,34 @@ def as_we_say_it(name: str, unit: str, values: list[float]) -> list[float]:
 def test_severities_are_those_of_the_papers_table_2():
     expected = {name: as_we_say_it(name, *printed) for name, printed in printed_in_table_2().items()}
     assert {row.name: list(row.severities) for row in PAPER if row.graded} == expected
+
+
+STORED = json.loads((Path(__file__).parent / "data" / "scenario_values.json").read_text())
+
+
+@pytest.mark.parametrize("name", STORED)
+def test_a_published_scenario_keeps_its_category_parameter_values_and_version(name):
+    """A config name means the same for ever: another value is another scenario, or a new version of it."""
+    row = SCENARIOS[name]
+    values = [value if isinstance(value, int | float | None) else str(value) for value in row.severities]
+    assert [row.category, row.parameter, values, row.edition] == STORED[name]
+
+
+def test_which_scenarios_stretch_a_clip():
+    stretching = ["tempo_up", "tempo_down", "speedup", "slowdown", "fast", "slow", "aeq_scale"]
+    assert [row.name for row in SCENARIOS.values() if row.stretches is True] == stretching
+
+
+def test_a_severity_that_is_missing_or_unknown_is_named():
+    assert SCENARIOS["clean"].value(0) is SCENARIOS["clean"].severities[0]
+    for name, severity, told in (
+        ("noise", 0, "scenario 'noise' needs a severity, 1 to 4"),
+        ("noise", 5, "scenario 'noise' has no severity 5; it has 1 to 4"),
+        ("clean", 1, "scenario 'clean' has no severity 1; it has none (leave it out)"),
+    ):
+        with pytest.raises(UserError) as refused:
+            SCENARIOS[name].value(severity)
+        assert str(refused.value) == told
 
 
 UNITS = {"dB": {"snr_db"}, "ms": {"delay_ms"}, "x": {"factor", "fraction"}, "oct": {"semitones"}, "kHz": {"corner_hz"}}
