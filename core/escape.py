@@ -11,7 +11,7 @@ import re
 import unicodedata
 
 _MARKDOWN = re.compile(r"([\\`*{}\[\]<>|~#]|(?<!\w)_|_(?!\w))")  # an underscore inside a word is no markup
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+_FORMULA = ("=", "+", "-", "@")  # also behind spaces, to which tabs and line ends are turned
 _JOINERS = "\u200c\u200d"  # invisible, and part of how Persian, Indic scripts and emoji are written
 
 
@@ -44,7 +44,8 @@ def for_csv(cell: object) -> object:
     if not isinstance(cell, str):
         return cell
     text = for_terminal(cell)
-    return f"'{text}" if text.startswith(_FORMULA) else text
+    first = unicodedata.normalize("NFKC", text.lstrip()[:1])  # Excel takes a wide `＝` for `=`, others leave out spaces
+    return f"'{text}" if first in _FORMULA else text
 
 
 def for_markdown(text: str) -> str:

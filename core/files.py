@@ -76,6 +76,8 @@ def path_inside(root: Path, path: str, name: str) -> Path:
 
     A dataset made by somebody else may name any file of this machine.
     """
+    if "\0" in path:
+        raise UserError(f"{name}: its audio path {path[:80]!r} is no path")
     whole = (root / path).resolve()
     if not whole.is_relative_to(root.resolve()):
         raise UserError(f"{name}: its audio path '{path}' lies outside the dataset, so it is not read")

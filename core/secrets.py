@@ -41,6 +41,11 @@ def mask_secrets(text: str) -> str:
     return _WORD.sub(lambda match: MASK if looks_random(match[0]) else match[0], text)
 
 
+def names_secret(name: str) -> bool:
+    """Whether an option of this name holds a secret: `api_key`, `token`, `password`."""
+    return re.fullmatch(_NAME, name, re.I) is not None
+
+
 def has_secret(text: str) -> bool:
     """Whether a text holds what looks like a secret. Git commits and SHA-256 sums are random too, and public."""
     text = _PUBLIC_HASH.sub("hash", text)

@@ -23,7 +23,7 @@ from urllib.parse import quote, unquote
 import numpy as np
 
 from srb.core.errors import UserError, did_you_mean
-from srb.core.secrets import mask_secrets
+from srb.core.secrets import MASK, mask_secrets, names_secret
 
 Clip = np.ndarray  # mono float32 in [-1, 1]
 # A clip and its rate to a clip of the same length; a separator gives an array (talkers, samples).
@@ -134,10 +134,11 @@ class Spec:
         if self.wrapped:
             before = self.target[: len(self.target) - len(self.wrapped)]
             return replace(self, target=f"{before}{parse_spec(self.wrapped).masked}")
+        options = {key: MASK if names_secret(key) else value for key, value in self.options.items()}
         if self.adapter in ("cmd", "ws") or self.adapter.endswith("api"):
-            options = {key: mask_secrets(value) for key, value in self.options.items()}
+            options = {key: mask_secrets(value) for key, value in options.items()}
             return replace(self, target=mask_secrets(self.target), options=options)
-        return self
+        return replace(self, options=options)
 
     def __str__(self) -> str:
         """The spec put together again."""

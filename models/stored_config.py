@@ -25,7 +25,7 @@ from srb.core.files import path_inside
 from srb.core.language_codes import is_language_code
 from srb.core.names import parse
 from srb.core.row_columns import RESERVED, Columns, column_names, column_problem, column_values
-from srb.core.row_hashes import transcripts_digest
+from srb.core.row_hashes import content_digest, transcripts_digest
 from srb.core.seeding import FIRST_VERSION, later_version
 from srb.models.interface import Clip
 
@@ -132,6 +132,7 @@ class Config:
     @cached_property
     def rows(self) -> list[ClipRow]:
         """Every clip in the config's order, without audio."""
+        self._check_content()
         parts = [group.values(list(self.columns.values())) for group in self.groups]
         columns = {ours: [value for part in parts for value in part[name]] for ours, name in self.columns.items()}
         language = parse(self.name).language if not self.columns.get("language") else None
@@ -165,6 +166,15 @@ class Config:
             strict=True,
         )
         return [ClipRow(*values) for values in fields]
+
+    def _check_content(self) -> None:
+        """Refuse rows that are not those of the manifest, as shards of another edition: run.json notes its hash."""
+        expected = self.manifest.get("content_sha256")
+        if not expected or "sha256" not in _schema(self.files[0]).names:
+            return
+        digests = [str(value) for group in self.groups for value in group.values(["sha256"])["sha256"]]
+        if content_digest(digests) != expected:
+            raise UserError(f"{self.name}: its rows are not those that its manifest was written for; build it again")
 
     def _facts(self) -> list[dict[str, Any]]:
         """What an attack says of each row (its target, the SNR reached, the share that is heard), or what is masked."""

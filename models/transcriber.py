@@ -12,11 +12,12 @@ from typing import Any
 
 from srb.core.audio import RATE
 from srb.core.errors import UserError
+from srb.core.row_text import LONGEST
 from srb.core.secrets import mask_secrets
 from srb.models.batches import Batch
 from srb.models.interface import Clip, Recogniser, SomeFailed, Transcript, out_of_memory
 
-MOST_CHARACTERS = 1_000_000  # of one clip's text: a day of speech has half as many
+MOST_CHARACTERS = LONGEST["text"]  # of one clip's text, as of a reference: what is stored can be submitted
 GIVE_UP_AFTER = 25  # failures with not one success: then the recogniser is broken, not the clip
 
 
@@ -66,10 +67,10 @@ class Transcriber:
             raise
         except SomeFailed as known:
             results = known.outcomes
-        except Exception as error:
+        except (Exception, SystemExit) as error:  # somebody else's code may end the program
             if len(clips) == 1:
                 return [Transcription(None, one_line(error), time.perf_counter() - start)]
-            if not out_of_memory(error):
+            if isinstance(error, SystemExit) or not out_of_memory(error):
                 return [outcome for clip in clips for outcome in self._try([clip], language)]
             self.most_seconds = len(clips) * max(map(len, clips)) / RATE / 2
             del error

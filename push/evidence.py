@@ -30,6 +30,7 @@ class Evidence:
     equal_to_reference: dict[str, int] = field(default_factory=dict)
     same_letters: dict[str, int] = field(default_factory=dict)  # as the reference, but for case and punctuation
     errors: dict[str, str] = field(default_factory=dict)  # digest of the wrong transcripts -> config
+    wrong: dict[str, set[str]] = field(default_factory=dict)  # config -> clips
     wrong_words: dict[str, dict[str, frozenset[str]]] = field(default_factory=dict)  # config -> clip -> words
 
     def add(self, config: str, lines: Sequence[Mapping[str, Any]]) -> str | None:
@@ -41,6 +42,7 @@ class Evidence:
         self.same_letters[config] = sum(
             bool(line["text"]) and _letters(line["pred_text"]) == _letters(line["text"]) for line in lines
         )
+        self.wrong[config] = {line["id"] for line in lines if _letters(line["pred_text"]) != _letters(line["text"])}
         self.wrong_words[config] = {line["id"]: wrong_words(line["text"] or "", line["pred_text"]) for line in lines}
         wrong = [f"{line['id']}\x1f{line['pred_text']}" for line in lines if line["pred_text"] != line["text"]]
         if len(wrong) < SAME_ERRORS or len({line["pred_text"] for line in lines}) < 2:
@@ -83,6 +85,11 @@ class Evidence:
             same = sum(bool(text) and clean.get(clip) == text for clip, text in predictions.items())
             if (entry.get("severity") or 0) >= HARD_SEVERITY and same >= MOST_EQUAL * clips:
                 lines.append(f"{config}: {same} of {clips} predictions are those of {entry['source']}, to the letter")
+            elif wrong := self.wrong.get(str(entry.get("source")), set()) & predictions.keys():
+                same = sum(_letters(predictions[clip]) == _letters(clean[clip]) != "" for clip in wrong)
+                if len(wrong) >= SAME_ERRORS and same >= MOST_EQUAL * len(wrong):
+                    told = f"{same} of {len(wrong)} wrong predictions of {entry['source']}"
+                    lines.append(f"{config}: has {told} again, but for case and punctuation")
         hard = [config for config in self.predictions if (entries[config].get("severity") or 0) >= HARD_SEVERITY]
         clips, same = sum(len(self.predictions[c]) for c in hard), sum(self.same_letters[c] for c in hard)
         if not lines and clips >= FEWEST_CLIPS and same >= MOST_EQUAL * clips:

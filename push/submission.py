@@ -28,8 +28,10 @@ from srb.push import parquet_predictions
 
 SCHEMA = 1
 NAME = "submission.json"
-MODEL_NAME = r"[A-Za-z0-9][A-Za-z0-9._+-]{0,79}"
-OWNER_NAME = r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,94}[A-Za-z0-9])?"  # a user or an organisation, as the Hub names them
+# An owner is a user or an organisation, as the Hub names them: without `--`, which stands between owner and name in the
+# names of files.
+MODEL_NAME = r"(?!.*--)[A-Za-z0-9][A-Za-z0-9._+-]{0,79}"
+OWNER_NAME = r"(?!.*--)[A-Za-z0-9](?:[A-Za-z0-9._-]{0,94}[A-Za-z0-9])?"
 LOCAL_OWNER = "local"  # of a submission that is never sent
 MODEL_KEYS = ("owner", "name", "id", "params_m", "licence", "url", "training_data")
 SCANNED = ("model", "spec", "target", "asked", "options", "data")  # of run.json: what a user wrote
@@ -64,7 +66,7 @@ def make(run_folder: str | Path, out: Path, model: Json, configs: Iterable[str] 
     about = json.loads(without_folders(json.dumps(about)))
     name = model.get("name") or run.model
     if not re.fullmatch(MODEL_NAME, name):
-        raise UserError(f"'{name}': a model's name here has letters, digits and ._+- only; give another with --name")
+        raise UserError(f"'{name}': a model's name here has letters, digits and ._+- (no --); give another with --name")
     owner = model.get("owner") or LOCAL_OWNER
     if not re.fullmatch(OWNER_NAME, owner):
         raise UserError(f"'{owner}': an owner is a user or an organisation of the Hub; give one with --owner")

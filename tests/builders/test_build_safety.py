@@ -226,3 +226,20 @@ def test_two_secrets_draw_different_noise(tmp_path):
     assert len(set(draws)) == 3
     assert clip_rng("c", "id", "noise", 1).random() == draws[0]
     assert np.isfinite(draws).all()
+
+
+def test_shards_of_another_config_are_not_run(tmp_path, corpus, capsys):
+    data = tmp_path / "srb"
+    words = ["--corpus", f"en-mine={corpus}", "--out", str(data), "--workers", "1"]
+    assert main(["build", "en-mine_clean", "en-mine_gain_sev1", *words]) == 0
+    clean, louder = (next((data / config).glob("*.parquet")) for config in ("en-mine_clean", "en-mine_gain_sev1"))
+    louder.write_bytes(clean.read_bytes())
+    capsys.readouterr()
+    run = ["run", "--model", "python:test_build_safety:nothing", "--data", str(data), "--out", str(tmp_path / "runs")]
+    assert main([*run, "en-mine_gain_sev1", "--quiet"]) == 2
+    assert "en-mine_gain_sev1: its rows are not those that its manifest was written for" in capsys.readouterr().err
+    assert main([*run, "en-mine_clean", "--quiet"]) == 0
+
+
+def nothing(clips, rate, language):
+    return [""] * len(clips)

@@ -187,6 +187,8 @@ def test_a_path_out_of_data_stays_below_its_folder(tmp_path):
     (root / "sub").mkdir(parents=True)
     assert path_inside(root, "sub/a.flac", "clip") == root / "sub" / "a.flac"
     assert path_inside(root, "sub/../a.flac", "clip") == root / "a.flac"
+    with pytest.raises(UserError, match="is no path"):
+        path_inside(root, "a\0.flac", "clip")
     (root / "out").symlink_to(tmp_path)
     for path in ("../secret", "/etc/passwd", "out/secret"):
         with pytest.raises(UserError, match=rf"clip: its audio path '{path}' lies outside the dataset"):

@@ -225,12 +225,21 @@ def test_a_run_whose_every_clip_fails_says_why_and_is_no_success(tones, tmp_path
 # -------------------------------------------------------------------------------------------------- texts and secrets
 
 
-@pytest.mark.parametrize("result", [None, 3, b"text", ["text"], "\udcff", "x" * 1_000_001])
+@pytest.mark.parametrize("result", [None, 3, b"text", ["text"], "\udcff", "x" * 200_001])
 def test_what_cannot_be_stored_as_a_text_is_an_error(result) -> None:
     outcome = transcription_of(result, 0.5)
     assert outcome.text is None
     assert outcome.error
     outcome.error.encode()
+
+
+def leaves(clips, rate, language):
+    raise SystemExit(3)
+
+
+def test_a_function_that_ends_the_program_fails_on_those_clips(tones, tmp_path, capsys) -> None:
+    assert srb_run("python:test_hostile_answers:leaves", tones, tmp_path / "runs", "--limit", "3") == 1
+    assert "every clip failed, the first with: SystemExit: 3" in capsys.readouterr().err
 
 
 def half_characters(clips, rate, language):
@@ -293,6 +302,22 @@ def test_a_key_in_a_spec_does_not_reach_the_run_folder(tones, tmp_path) -> None:
         assert KEY not in str(file)
         assert not file.is_file() or KEY.encode() not in file.read_bytes()
     assert KEY not in parse_spec(f"openai-api:https://host/{KEY}/v1").folder
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "python:mine:load?api_key=hunter2&beams=4",
+        "hf:acme/x?token=hunter2&revision=0123456789abcdef0123456789abcdef01234567",
+        "openai-api:https://host/v1?model=m?api_key=hunter2",
+        "front:asnr|python:mine:load?password=hunter2",
+    ],
+)
+def test_an_option_that_is_named_like_a_secret_is_masked(text: str) -> None:
+    masked = str(parse_spec(text).masked)
+    assert "hunter2" not in masked
+    assert "***" in masked
+    assert "revision" not in text or "revision=0123456789abcdef0123456789abcdef01234567" in masked
 
 
 @pytest.mark.parametrize(

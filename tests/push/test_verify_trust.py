@@ -148,6 +148,22 @@ def test_clean_predictions_under_a_hard_scenario_are_flagged_or_refused(data, kn
     predict(wrong, "en_noise_sev3", lambda clip, text: clean[clip])
     again(wrong)
     assert any("transcripts are those of en_clean" in reason for reason in verify(wrong, known).reasons)
+    predict(wrong, "en_noise_sev3", lambda clip, text: f"{clean[clip].upper()}!")
+    again(wrong)
+    told = [flag for flag in verify(wrong, known).flags if "wrong predictions of en_clean again" in flag]
+    assert told
+    assert told[0].startswith("en_noise_sev3: has ")
+
+
+def test_two_names_that_would_share_a_file_are_refused(data, known, tmp_path):
+    for owner, name in (("acme--labs", "m"), ("acme", "labs--m")):
+        with pytest.raises(UserError, match=r"labs"):
+            sent(tmp_path, data, name=name, owner=owner)
+        folder = sent(tmp_path / name, data, name=name.replace("--", "-"), owner=owner.replace("--", "-"))
+        model = {"owner": owner, "name": name}
+        edit(folder, "submission.json", lambda about, model=model: about["model"].update(model))
+        seal(folder)
+        assert any("'model'" in reason for reason in verify(folder, known).reasons)
 
 
 def test_a_copy_of_another_submission_is_flagged_and_not_ranked(data, known, tmp_path):
