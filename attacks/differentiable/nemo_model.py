@@ -13,11 +13,13 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
 
 from srb.attacks import losses
 from srb.attacks.clips import AttackBatch, AttackClip, padded
 from srb.attacks.differentiable.base import View
 from srb.attacks.differentiable.spelling import writable_spelling
+from srb.attacks.differentiable.transducer_path import best_path, path_scores
 from srb.core.errors import UserError
 
 TOLERANCE = 1e-3  # of the features' spread
@@ -126,17 +128,34 @@ class NemoTransducerView(NemoView):
     """`EncDecRNNTModel` and its like; the last token is no letter."""
 
     def losses(self, waves: Tensor, batch: AttackBatch) -> Tensor:
+        rows = self.logits(waves, batch)
+        values = [losses.transducer(row[None], torch.tensor([len(row)]), [tokens], self.blank) for row, tokens in rows]
+        return torch.cat(values)
+
+    @property
+    def blank(self) -> int:
+        return self.model.joint.num_classes_with_blank - 1
+
+    def logits(self, waves: Tensor, batch: AttackBatch) -> Iterator[tuple[Tensor, Tensor]]:
+        """Per clip (frame, tokens said so far, token), and its tokens; one by one: memory, and no padding."""
         encoded, frames = self.encoded(waves, batch.lengths)
-        rows = []
-        for place, text in enumerate(batch.texts):  # the joint network of one clip alone: memory, and no padding
-            tokens = torch.tensor(self.tokens(text))
-            told = {"targets": tokens[None].to(self.device), "target_length": torch.tensor([len(tokens)])}
-            said = self.model.decoder(**{key: value.to(self.device) for key, value in told.items()})[0]
-            logits = self.model.joint.joint(
-                encoded[place : place + 1, :, : frames[place]].transpose(1, 2), said.transpose(1, 2)
-            )
-            rows.append(losses.transducer(logits.float(), frames[place : place + 1], [tokens], logits.shape[-1] - 1))
-        return torch.cat(rows)
+        for place, text in enumerate(batch.texts):
+            tokens = torch.tensor(self.tokens(text), device=self.device)
+            said = self.model.decoder(targets=tokens[None], target_length=torch.tensor([len(tokens)]).to(tokens))[0]
+            heard = encoded[place : place + 1, :, : frames[place]]
+            yield self.model.joint.joint(heard.transpose(1, 2), said.transpose(1, 2))[0].float(), tokens
+
+    @property
+    def has_margins(self) -> bool:
+        return True
+
+    def right_tokens(self, waves: Tensor, batch: AttackBatch) -> list[Tensor]:
+        """The decisions of the best path, blanks too: a blank that loses is an insertion."""
+        return [best_path(row, tokens, self.blank) for row, tokens in self.logits(waves, batch)]
+
+    def token_scores(self, waves: Tensor, batch: AttackBatch, right: list[Tensor]) -> Tensor:
+        rows = zip(self.logits(waves, batch), right, strict=True)
+        return pad_sequence([path_scores(row, path, self.blank) for (row, _), path in rows], True)
 
 
 def nemo_view(recogniser: Any, precision: torch.dtype | None = None) -> View:

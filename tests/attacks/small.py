@@ -17,6 +17,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from srb.attacks import losses
 from srb.attacks.clips import AttackClip, mask_of, padded
+from srb.attacks.differentiable.transducer_path import best_path, path_scores
 
 RATE = 16_000
 LETTERS = " abcd"
@@ -160,11 +161,23 @@ class SmallTransducer(Small):
         self.out = nn.Linear(self.width, len(LETTERS) + 1)
 
     def losses(self, waves, lengths, texts):
-        heard, count = self.encode(waves, lengths)
         tokens = [ids(text) for text in texts]
+        logits, count = self._lattice(waves, lengths, tokens)
+        return losses.transducer(logits, count, tokens, BLANK)
+
+    def _lattice(self, waves, lengths, tokens):
+        heard, count = self.encode(waves, lengths)
         told = nn.functional.pad(pad_sequence(tokens, True), (1, 0))
-        joint = torch.tanh(heard[:, :, None] + self.before(told)[:, None])
-        return losses.transducer(self.out(joint), count, tokens, BLANK)
+        return self.out(torch.tanh(heard[:, :, None] + self.before(told)[:, None])), count
+
+    def right_tokens(self, waves, lengths, texts):
+        tokens = [ids(text) for text in texts]
+        rows = zip(*self._lattice(waves, lengths, tokens), tokens, strict=True)
+        return [best_path(row[:count, : len(told) + 1], told, BLANK) for row, count, told in rows]
+
+    def token_scores(self, waves, lengths, right):
+        logits, _ = self._lattice(waves, lengths, [path[path != BLANK] for path in right])
+        return pad_sequence([path_scores(row, path, BLANK) for row, path in zip(logits, right, strict=True)], True)
 
     def decode(self, waves, lengths):
         heard, count = self.encode(waves, lengths)

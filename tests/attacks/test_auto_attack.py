@@ -74,7 +74,7 @@ def test_the_margin_by_hand() -> None:
     assert hinge(scores, right).tolist() == [pytest.approx((-2 + 1) / 2)]
 
 
-@pytest.mark.parametrize("model", [ctc, seq2seq])
+@pytest.mark.parametrize("model", [ctc, seq2seq, transducer])
 def test_margins_have_right_gradients(model) -> None:
     module = model().double()
     try:

@@ -9,6 +9,7 @@ torch = pytest.importorskip("torch")
 import toolkits  # noqa: E402
 from tiny_views import assert_gradients_are_right, assert_pgd_raises_the_loss, batch_of, clip_of  # noqa: E402
 
+from srb.attacks.differentiable.nemo_model import NemoCtcView  # noqa: E402
 from srb.attacks.differentiable.open_view import open_view  # noqa: E402
 from srb.core.errors import UserError  # noqa: E402
 from srb.models.adapters.nemo import Nemo  # noqa: E402
@@ -137,6 +138,17 @@ def test_the_loss_is_that_of_nemo(view) -> None:
 
 def test_gradients_are_those_of_finite_differences(view) -> None:
     assert_gradients_are_right(view)
+
+
+def test_margins_are_of_the_scores_that_are_chosen_from(view) -> None:
+    waves, batch = batch_of(view, clip_of(0.5))
+    right = view.right_tokens(waves, batch)
+    scores = view.token_scores(waves, batch, right)[0, : len(right[0])]
+    if isinstance(view, NemoCtcView):
+        assert scores.argmax(-1).tolist() == right[0].tolist()
+    else:  # the best alignment has a part of the probability of all
+        chosen = scores.log_softmax(-1).gather(1, right[0][:, None]).sum()
+        assert float(chosen) <= -float(view.values(waves, batch)[0]) * len(view.tokens(batch.texts[0])) + 1e-4
 
 
 def test_digital_silence_has_a_finite_gradient(view) -> None:

@@ -21,6 +21,7 @@ from srb.attacks.clips import AttackBatch, AttackClip, Bound, padded  # noqa: E4
 from srb.attacks.differentiable.audio_language_model import AudioLanguageModelView  # noqa: E402
 from srb.attacks.differentiable.encoder_decoder import Seq2SeqView  # noqa: E402
 from srb.attacks.differentiable.open_view import open_view  # noqa: E402
+from srb.attacks.differentiable.transducer import TransducerView  # noqa: E402
 from srb.attacks.pgd import Pgd  # noqa: E402
 from srb.models.interface import open_model  # noqa: E402
 
@@ -106,6 +107,19 @@ def test_gradients_agree_with_finite_differences_and_padding_has_none(view, clip
             assert row[:length].abs().sum() > 0
     finally:
         view.model.float()
+
+
+def test_margins_are_of_the_scores_that_are_chosen_from(view, clips) -> None:
+    waves, batch = batch_of(view, clips[1:2])
+    right = view.right_tokens(waves, batch)
+    chosen = view.token_scores(waves, batch, right)[0, : len(right[0])].log_softmax(-1).gather(1, right[0][:, None])
+    if isinstance(view, TransducerView):  # the best alignment has a part of the probability of all
+        counts = len(view.tokens(batch.texts[0]))
+        assert float(chosen.sum()) <= -float(view.values(waves, batch)[0]) * counts + 1e-4
+    elif isinstance(view, Seq2SeqView | AudioLanguageModelView):
+        assert -float(chosen.mean()) == pytest.approx(float(view.values(waves, batch)[0]), rel=1e-4)
+    else:
+        assert len(right[0]) == int(view.logits(waves, batch)[1][0])
 
 
 def test_pgd_raises_the_loss_inside_its_bound(view, clips) -> None:
