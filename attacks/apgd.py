@@ -1,6 +1,7 @@
 """Projected gradient descent whose step size adapts itself: APGD (Croce and Hein 2020, Algorithm 1), clip by clip.
 
-It begins with steps of two radii and momentum. At checkpoints that come ever closer, a clip whose loss rose in fewer
+It begins with momentum and steps of one radius; theirs are of two, after which little is left of where one was, and few
+calls of a large model have no time to recover. At checkpoints that come ever closer, a clip whose loss rose in fewer
 than three quarters of its steps, or whose best loss has not changed since the last one, goes back to its best point
 with half the step size. There is nothing to tune.
 """
@@ -14,10 +15,10 @@ import torch
 from torch import Tensor
 
 from srb.attacks.clips import Bound
+from srb.attacks.standard import AUTO
 
 MOMENTUM = 0.75
 ENOUGH_RISES = 0.75
-FIRST_STEP = 2.0  # radii
 FLAT = 0.01  # a loss that rises by no more than this share of itself has not moved
 
 
@@ -37,7 +38,7 @@ class AdaptiveSteps:
         self.checkpoints = checkpoints(steps)
         self.step = 0
         count = len(start)
-        self.size = torch.full((count,), FIRST_STEP, device=start.device)
+        self.size = torch.full((count,), AUTO.first_step, device=start.device)
         self.previous, self.best = start.clone(), start.clone()
         self.best_slope = torch.zeros_like(start)
         self.best_loss = torch.full((count,), -torch.inf, device=start.device)

@@ -68,7 +68,8 @@ class Auto:
     def describe(self) -> dict[str, Any]:
         universal = self.perturbation.digest if self.perturbation else None
         settings = ("steps", "queries", "severity", "seed", "name")
-        return {"bound": asdict(self.bound), "universal": universal, **{key: getattr(self, key) for key in settings}}
+        described = {key: getattr(self, key) for key in settings}
+        return {"bound": asdict(self.bound), "universal": universal, "first_step": AUTO.first_step, **described}
 
     def stages(self, has_margin: bool) -> list[Stage]:
         """How the gradient calls are shared out."""

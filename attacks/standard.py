@@ -42,6 +42,7 @@ class StandardAuto:
 
     steps: int = 100
     queries: int = 50
+    first_step: float = 1.0  # radii; it adapts itself
 
 
 PGD, UNIVERSAL, AUTO = StandardPgd(), StandardUniversal(), StandardAuto()
