@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from numbers import Integral
 from pathlib import Path
 
 from srb.builders.corpora import RECORDED, Corpus, Utterance, open_corpus
@@ -130,6 +131,12 @@ def job_named(name: str, table: Mapping[str, Scenario] = SCENARIOS) -> Job:
     return Job(parts, scenario)
 
 
+def check_limit(limit: int | None) -> None:
+    """Refuse a number of clips that is none."""
+    if limit is not None and (not isinstance(limit, Integral) or limit < 1):
+        raise UserError(f"a limit is a whole number of clips, 1 or more, not {limit!r}")
+
+
 def clips(
     selection: tuple[str, str, str | None],
     sources: Sources,
@@ -145,6 +152,7 @@ def clips(
     private edition, whose voices are drawn anew.
     """
     language, name, scenario = selection
+    check_limit(limit)
     corpus = open_corpus(sources.get((language, name)), language, name, scenario)
     chosen = corpus.utterances[:limit]
     if scenario == "tts":

@@ -155,6 +155,7 @@ class ModelWorker:
 def _run_one(args: argparse.Namespace) -> int:
     from srb.models.costs import check_cost, estimated_cost
     from srb.models.interface import check_spec, parse_spec
+    from srb.models.predictions import error_of_all
     from srb.models.runner import RunOptions, run_with_progress
     from srb.models.streaming.replay import Pace
 
@@ -203,7 +204,9 @@ def _run_one(args: argparse.Namespace) -> int:
     summarise(options.folder, records)
     if cost:
         print(f"cost: about {cost:.2f} $ by the price list")
-    return 1 if _all_failed(options.folder, records) else 0
+    if error := error_of_all(options.folder, records):
+        print(f"every clip failed, the first with: {error}", file=sys.stderr)
+    return 1 if error else 0
 
 
 def _suite(args: argparse.Namespace) -> Suite | None:
@@ -231,18 +234,6 @@ def _opened(perturbed: PerturbedConfigs, names: list[str], quiet: bool) -> list[
     with tasks(quiet) as show:
         perturbed.progress = show
         return perturbed.configs(names)
-
-
-def _all_failed(folder: Path, records: dict[str, dict[str, Any]]) -> bool:
-    """Whether there were clips and not one of them has a transcript; then the first error is printed."""
-    from srb.models.predictions import first_error
-
-    if any(record["failed"] < record["rows"] for record in records.values()):
-        return False
-    errors = (first_error(folder / f"{name}.jsonl") for name, record in records.items() if record["failed"])
-    if error := next(errors, None):
-        print(f"every clip failed, the first with: {error}", file=sys.stderr)
-    return error is not None
 
 
 def summarise(folder: Path, records: dict[str, dict[str, Any]]) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
@@ -116,6 +116,14 @@ def first_error(path: Path) -> str | None:
     """The error of the first clip of a predictions file that has one."""
     errors = (json.loads(line).get("error") for line in read_lines(path)[0].values())
     return next(filter(None, errors), None)
+
+
+def error_of_all(folder: Path, records: Mapping[str, Mapping[str, Any]]) -> str | None:
+    """The first error of a run in which there were clips and not one of them has a transcript."""
+    if any(record["failed"] < record["rows"] for record in records.values()):
+        return None
+    errors = (first_error(folder / f"{name}.jsonl") for name, record in records.items() if record["failed"])
+    return next(errors, None)
 
 
 def read_lines(path: Path) -> tuple[dict[str, bytes], int]:

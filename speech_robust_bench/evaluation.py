@@ -67,11 +67,14 @@ def evaluate(
         workers: processes that perturb.
         progress: show a progress bar where there is a terminal.
     """
+    from srb.builders.plan import check_limit
     from srb.diagnosis.suites import load as load_suite
     from srb.models.adapters.live import as_live
     from srb.models.adaptive_run import run_until
+    from srb.models.predictions import error_of_all
     from srb.models.runner import RunOptions, run_with_progress
 
+    check_limit(limit)
     if suite and until:
         raise UserError("say either a suite or until, which chooses the clips itself")
     spec, recogniser = recogniser_of(model, name, batch_size)
@@ -98,9 +101,11 @@ def evaluate(
             source=source.perturbed,
         )
         if until:
-            run_until(options, opened, until, print if progress else lambda line: None)
+            records = run_until(options, opened, until, print if progress else lambda line: None)
         else:
-            run_with_progress(options, opened, quiet=not progress)
+            records = run_with_progress(options, opened, quiet=not progress)
+    if error := error_of_all(folder, records):
+        raise UserError(f"every clip failed, the first with: {error}")
     return Results(folder, _kept=kept)
 
 

@@ -178,3 +178,19 @@ def test_score_equals_jiwer():
         srb.score(["a"], [])
     with pytest.raises(ValueError, match="nothing to score"):
         srb.score([], [])
+
+
+def test_a_model_that_fails_on_every_clip_is_an_error():
+    def broken(clips, rate, language):
+        raise RuntimeError("no weights")
+
+    with pytest.raises(ValueError, match=r"every clip failed, the first with: .*no weights"):
+        srb.evaluate(broken, "en-demo_clean", limit=2, progress=False)
+
+
+@pytest.mark.parametrize("limit", [0, -1, 2.5, "3"])
+def test_a_limit_is_a_number_of_clips(limit):
+    with pytest.raises(ValueError, match="a limit is a whole number of clips"):
+        srb.evaluate(quiet_ears, "en-demo_clean", limit=limit, progress=False)
+    with pytest.raises(ValueError, match="a limit is a whole number of clips"):
+        srb.load("en-demo_clean", limit=limit)
