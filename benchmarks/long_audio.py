@@ -54,7 +54,9 @@ def peak(name: str, samples: np.ndarray) -> tuple[float, float, str]:
     os.close(write_end)
     with os.fdopen(read_end, "rb") as pipe:
         problem = pipe.read().decode()
-    _, _, usage = os.wait4(pid, 0)
+    _, status, usage = os.wait4(pid, 0)
+    if os.WIFSIGNALED(status):
+        problem = f"ended by signal {os.WTERMSIG(status)}"
     return usage.ru_maxrss / 1024, usage.ru_utime + usage.ru_stime, problem
 
 

@@ -21,6 +21,7 @@ MP3_DELAY = 1_105
 MPEG2_MAX_RATE = 24_000
 MPEG2_KBPS, MPEG1_KBPS = (8, 160), (32, 320)  # Layer III, lowest and highest bit rate
 OPUS_KBPS = (6, 256)
+MOST_AT_ONCE = 1_920_000  # samples for libvorbis: two minutes at 16 kHz
 
 
 def mulaw(samples: Samples, rate: int, value: None, rng: np.random.Generator) -> Samples:
@@ -79,7 +80,13 @@ def _encode(
 
     buffer = io.BytesIO()
     clipped = np.clip(samples, -1, 1)
-    soundfile.write(buffer, clipped, rate, codec, format=container, compression_level=level, bitrate_mode=mode)
+    options = {"format": container, "compression_level": level, "bitrate_mode": mode}
+    # libvorbis puts what it is given first onto the stack, four bytes a sample: more than 8 MB of it ends the process.
+    # It looks at all of that, so that a clip in parts has other samples than one in a piece.
+    part = MOST_AT_ONCE // 2 if codec == "VORBIS" and len(clipped) > MOST_AT_ONCE else max(1, len(clipped))
+    with soundfile.SoundFile(buffer, "w", rate, 1, codec, **options) as file:
+        for start in range(0, len(clipped), part):
+            file.write(clipped[start : start + part])
     return buffer.getvalue()
 
 

@@ -69,3 +69,12 @@ def test_gsm_is_the_codec_of_soundfile_at_8_khz(speech):
     soundfile.write(buffer, soxr.resample(speech, RATE, 8_000), 8_000, "GSM610", format="WAV")
     theirs = soxr.resample(soundfile.read(io.BytesIO(buffer.getvalue()), dtype="float32")[0], 8_000, RATE)
     assert error_db(codec.gsm(speech, RATE, None, None), theirs[: len(speech)]) < -60
+
+
+def test_vorbis_takes_clips_longer_than_the_stack_of_a_thread(speech):
+    long = np.tile(speech, 1 + 2_200_000 // len(speech))  # libvorbis would put it onto the stack as a whole
+    coded = codec.vorbis(long, RATE, 0, None)
+    assert len(coded) == len(long)
+    assert error_db(coded[-len(speech) :], speech) == pytest.approx(
+        error_db(codec.vorbis(speech, RATE, 0, None), speech), abs=1
+    )
