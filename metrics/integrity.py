@@ -39,7 +39,8 @@ def _change(run: Run, config: str, entry: Any) -> str | None:
     if not isinstance(entry, Mapping):
         return None
     data = (run.folder / f"{config}.jsonl").read_bytes()
-    if entry.get("sha256") in (None, hashlib.sha256(data).hexdigest()):
+    recorded = entry.get("sha256")  # not by the first versions
+    if recorded == hashlib.sha256(data).hexdigest() or (recorded is None and not entry.get("rows_sha256")):
         return None
     try:
         pairs = [(line["id"], line["text"]) for line in map(json.loads, data.splitlines())]
@@ -49,7 +50,7 @@ def _change(run: Run, config: str, entry: Any) -> str | None:
         return f"{config}.jsonl has {len(pairs)} lines, the run wrote {entry['rows']}"
     if entry.get("rows_sha256") and entry.get("of") == len(pairs) and transcripts_digest(pairs) != entry["rows_sha256"]:
         return f"{config}.jsonl has other ids or references than the data it was run on"
-    return f"{config}.jsonl was changed after the run"
+    return f"{config}.jsonl was changed after the run" if recorded else None
 
 
 def digest(content: Mapping[str, Any]) -> str:

@@ -47,6 +47,19 @@ CHANGES = {
 }
 
 
+@pytest.mark.parametrize("name", ["clips taken out", "references replaced"])
+def test_taking_the_hash_out_hides_no_edit_of_clips_or_references(run, capsys, name):
+    change, message = CHANGES[name]
+    about = json.loads((run / "run.json").read_text())
+    for entry in about["configs"].values():
+        del entry["sha256"]
+    (run / "run.json").write_text(json.dumps(about))
+    assert main(["score", str(run)]) == 0
+    _edit(run, change)
+    assert main(["score", str(run)]) == 2
+    assert message in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("command", ["score", "table"])
 @pytest.mark.parametrize("name", CHANGES)
 def test_edited_predictions_are_refused_unless_asked_for(run, capsys, name, command):

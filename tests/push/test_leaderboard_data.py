@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -176,11 +177,14 @@ def test_one_bad_file_never_takes_the_board_down(tmp_path):
     _changed(folder, "recogniser-002", lambda content: content.pop("languages"))
     _changed(folder, "recogniser-003", lambda content: content["configs"].update(en_noise_sev1=None))
     (folder / "acme--recogniser-004.json").write_text("[" * 100_000)
+    os.mkfifo(folder / "acme--pipe.json")  # nobody ever writes to it
+    (folder / "acme--folder.json").mkdir()
+    (folder / "acme--link.json").symlink_to("nowhere")
     loaded = board.load(folder)
     assert [entry.name for entry in loaded.entries] == ["acme/recogniser-005", "acme/recogniser-006"]
-    assert len(loaded.problems) == 5
+    assert len(loaded.problems) == 8
     assert all(f"recogniser-00{n}" in " ".join(loaded.problems) for n in range(5))
-    assert b"5 files left out" in site.files(loaded)["index.html"]
+    assert b"8 files left out" in site.files(loaded)["index.html"]
 
 
 def test_a_flagged_model_and_a_worthless_one_are_not_ranked(tmp_path):
