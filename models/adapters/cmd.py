@@ -30,6 +30,7 @@ from srb.models.interface import Clip, Described, Recogniser, SomeFailed
 
 MOST_BYTES = 4 * 2**20  # of what a command prints for one clip or one list of clips
 LAST_BYTES = 1 << 16  # of stderr are kept
+SHELL_SIGNS = frozenset("$`;&|<>()'\"\\\n*?!")  # quoted, but not where a command has quotes of its own around `{}`
 NOT_RUNNABLE = {126, 127}  # a shell's exit codes for a program that may not be run, or is not there
 
 
@@ -44,6 +45,8 @@ class Command(Described):
 
     def transcribe(self, clips: list[Clip], rate: int, language: str | None) -> list[str]:
         with tempfile.TemporaryDirectory(prefix="srb-") as place:
+            if set(place) & SHELL_SIGNS:
+                raise UserError(f"{tempfile.gettempdir()}: a shell would read signs in its name; set TMPDIR to another")
             paths = [_write(Path(place) / f"{index:05d}.wav", clip, rate) for index, clip in enumerate(clips)]
             if "{list}" in self.command:
                 listing = Path(place) / "list.txt"

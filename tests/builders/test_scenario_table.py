@@ -3,11 +3,12 @@
 import csv
 import json
 import pickle
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from srb.builders.scenarios import SCENARIOS, find, perturbations
+from srb.builders.scenarios import SCENARIOS, VALUES, find, perturbations
 from srb.core.categories import CATEGORIES
 from srb.core.errors import UserError
 from srb.core.names import ConfigName, parse
@@ -57,6 +58,19 @@ def test_a_published_scenario_keeps_its_category_parameter_values_and_version(na
     row = SCENARIOS[name]
     values = [value if isinstance(value, int | float | None) else str(value) for value in row.severities]
     assert [row.category, row.parameter, values, row.edition] == STORED[name]
+
+
+def test_the_bounds_of_values_stay():
+    """A value that a config name could have, it can always have."""
+    stored = json.loads((Path(__file__).parent / "data" / "value_bounds.json").read_text())
+    assert {name: list(bounds) for name, bounds in VALUES.items() if name in stored} == stored
+
+
+def test_what_lies_between_severities():
+    assert SCENARIOS["noise"].continuous is True
+    assert SCENARIOS["rir"].continuous is SCENARIOS["clean"].continuous is False
+    assert replace(SCENARIOS["noise"], severities=(30, 20)).levels == (1, 2)
+    assert SCENARIOS["noise"].value(1.25) == 27.5
 
 
 def test_which_scenarios_stretch_a_clip():

@@ -192,6 +192,16 @@ def test_a_config_with_a_language_that_is_none_is_refused(tmp_path, capsys) -> N
     assert "is no language code" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("command", ["echo {}", "sh -c 'echo \"{}\"'"])
+def test_nothing_in_the_name_of_the_temporary_folder_is_run(tmp_path, monkeypatch, command: str) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a $(touch pwned)").mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "a $(touch pwned)"))
+    with pytest.raises(UserError, match="set TMPDIR to another"):
+        open_model(f"cmd:{command}").transcribe(CLIPS[:1], 16_000, "en")
+    assert not (tmp_path / "pwned").exists()
+
+
 def test_a_command_is_told_the_language() -> None:
     assert open_model("cmd:echo {language} # {}").transcribe(CLIPS[:1], 16_000, "zh-Hant") == ["zh-Hant"]
 
