@@ -1,4 +1,4 @@
-"""Masked words (`en_masked_sev1`): does a recogniser hear a word, or remember the sentence?
+"""Masked words (`en_masked_sev1`): does a recogniser recognise a word, or remember the sentence?
 
 Words are replaced by silence or by white noise of the same length; whatever is written in their place was not heard
 (noise masking: Amid et al., "Extracting Targeted Training Data from ASR Models, and How to Mitigate It", 2022).

@@ -3,12 +3,13 @@
 import csv
 import json
 import pickle
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from srb.builders.scenarios import SCENARIOS, VALUES, find, perturbations
+from srb.builders.scenarios import SCENARIOS, VALUES, check_can_perturb, find, perturbations
 from srb.core.categories import CATEGORIES
 from srb.core.errors import UserError
 from srb.core.names import ConfigName, parse
@@ -71,6 +72,19 @@ def test_what_lies_between_severities():
     assert SCENARIOS["rir"].continuous is SCENARIOS["clean"].continuous is False
     assert replace(SCENARIOS["noise"], severities=(30, 20)).levels == (1, 2)
     assert SCENARIOS["noise"].value(1.25) == 27.5
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("overlap", "needs a second clip"),
+        ("pgd", "is made by attack, not by perturbing a clip"),
+        ("noise", None),
+    ],
+)
+def test_what_cannot_be_made_from_one_clip_says_why(name, told):
+    with pytest.raises(UserError, match=told) if told else nullcontext():
+        check_can_perturb(SCENARIOS[name])
 
 
 def test_which_scenarios_stretch_a_clip():
