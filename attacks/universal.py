@@ -42,7 +42,7 @@ class Perturbation:
     about: dict[str, Any] = field(default_factory=dict)
 
     def save(self, path: Path) -> None:
-        """To an .npz file."""
+        """Write the perturbation to an .npz file."""
         with replacing(path) as part, part.open("wb") as file:
             np.savez(file, samples=self.samples, about=np.array(json.dumps(self.about)))
 

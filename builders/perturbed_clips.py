@@ -71,5 +71,5 @@ def perturb_clips(job: Job, chosen: Sequence[CheckedClip], banks: Banks) -> list
 
 
 def row_digests(job: Job, chosen: Sequence[CheckedClip], banks: Banks) -> list[str | Exception]:
-    """The hashes alone."""
+    """The hash of each perturbed row, without its audio."""
     return [outcome if isinstance(outcome, Exception) else outcome[1] for outcome in perturb_clips(job, chosen, banks)]

@@ -70,7 +70,7 @@ class VoiceEngine(Protocol):
         """Whether a voice is `female` or `male`, where that is known."""
 
     def speak(self, text: str, voice: str, language: str, seed: int) -> Samples:
-        """Mono float32 at 16 kHz."""
+        """The text spoken by this voice: mono float32 samples at 16 kHz."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -65,7 +65,7 @@ def column_title(name: str) -> str:
 
 
 def label(name: str) -> str:
-    """The same in words."""
+    """The category's name as pages and tables print it."""
     known = CATEGORIES.get(name)
     return (known and known.label) or name.replace("_", " ").capitalize()
 

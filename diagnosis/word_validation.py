@@ -62,7 +62,7 @@ class ValidationOutcome:
 
     @property
     def rate(self) -> float:
-        """Errors per sentence."""
+        """The mean number of errors per sentence."""
         return self.errors / self.sentences if self.sentences else 0.0
 
 

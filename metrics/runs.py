@@ -57,7 +57,7 @@ class Predictions:
         return parse(self.config).scenario == "clean"
 
     def column(self, name: str) -> list[Any]:
-        """One value of every line."""
+        """The value that every prediction has under one key."""
         return [label(line, name) for line in self.lines]
 
     @property
@@ -76,7 +76,7 @@ class Predictions:
         return group_columns(self.lines)
 
     def only(self, column: str, group: str) -> Predictions:
-        """The lines of one group."""
+        """The predictions of one group of clips."""
         return replace(self, lines=[line for line in self.lines if label(line, column) == group])
 
     def count(self, normaliser: str = "srb-paper-1", unit: str | None = None) -> ConfigCounts:

@@ -207,7 +207,7 @@ class Counts:
         return Counts(*(array[index] for array in self.as_arrays()))
 
     def totals(self) -> dict[str, int]:
-        """The four sums."""
+        """Hits, substitutions, deletions and insertions of all utterances together."""
         return {field.name: int(getattr(self, field.name).sum()) for field in fields(self)}
 
     def __len__(self) -> int:
@@ -272,7 +272,7 @@ def _align_talkers(
 def _align(
     references: Sequence[str], predictions: Sequence[str], normaliser: str, unit: str, language: str | None
 ) -> Counts:
-    """One text against one text."""
+    """The alignment of one reference with one hypothesis."""
     rules = NORMALISERS[normaliser]
     known = [_reference(text, normaliser, unit, language) for text in references]
     length = np.fromiter((len(units) for _, units in known), dtype=np.int64, count=len(known))

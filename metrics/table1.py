@@ -70,7 +70,7 @@ class Table:
         return len(rivals) > 1 and line.value(index) == min(rivals)
 
     def keep(self, wanted: Iterable[int]) -> Table:
-        """Only some of the columns."""
+        """The same table with only some of its columns."""
         chosen = tuple(wanted)
         lines = (Line(line.language, line.model, tuple(line.cells[i] for i in chosen)) for line in self.lines)
         return Table(tuple(self.columns[i] for i in chosen), tuple(lines), self.notes)
@@ -294,7 +294,7 @@ def to_csv(table: Table) -> str:
 
 
 def to_markdown(table: Table, intervals: bool = False) -> str:
-    """A table for a README."""
+    """Table 1 as a Markdown table, for a README."""
 
     def row(cells: Iterable[str]) -> str:
         return "| " + " | ".join(cells) + " |"

@@ -34,7 +34,7 @@ class ConfigSource(Protocol):
         ...
 
     def config(self, name: str) -> Config:
-        """Open one of them."""
+        """Open the config of that name."""
         ...
 
 

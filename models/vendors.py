@@ -42,7 +42,7 @@ class VendorJob:
 
 @dataclass(frozen=True)
 class Vendor:
-    """A row of the table."""
+    """A company's transcription service: its address, its options and where its answer has the text."""
 
     url: str
     key_env: str

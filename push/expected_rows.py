@@ -113,7 +113,7 @@ def of_suite(benchmark: Mapping[str, Expected], label: str) -> dict[str, Expecte
 
 
 def to_json(configs: Mapping[str, Expected]) -> str:
-    """The file's text."""
+    """The content of `benchmark.json`."""
     return json.dumps({"schema": 1, "configs": {c: _entry(e) for c, e in sorted(configs.items())}}, indent=1) + "\n"
 
 

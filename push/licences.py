@@ -112,7 +112,7 @@ def is_unknown(licence: str) -> bool:
 
 
 def no_derivatives(licence: str) -> bool:
-    """`CC-BY-NC-ND-3.0` and its kind."""
+    """Whether a licence forbids derivatives, as `CC-BY-NC-ND-3.0` does."""
     return _has("ND", licence) or "noderiv" in licence.lower()
 
 

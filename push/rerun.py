@@ -48,7 +48,7 @@ class Rerun:
         return self.difference <= MOST_DIFFERENCE
 
     def to_json(self) -> Json:
-        """For the verified file."""
+        """The outcome as a verified file keeps it."""
         return asdict(self)
 
 

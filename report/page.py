@@ -62,7 +62,7 @@ def page(report: Report, title: str) -> str:
 
 
 def document(body: Html, title: str) -> str:
-    """Any body in the template."""
+    """A whole HTML page around any body."""
     style, script = (_read(name) for name in ("style.css", "script.js"))
     template = _read("page.html")
     digest = b64encode(hashlib.sha256(script.encode()).digest()).decode()

@@ -75,7 +75,7 @@ class _Transform:
         return dict(self.parameters)
 
     def to_dict_private(self) -> dict[str, Any]:
-        """For `repr(Compose)`."""
+        """The settings that audiomentations shows in `repr(Compose)`."""
         return {"__class_fullname__": type(self).__name__, "p": self.p, "seed": self.seed}
 
     def __getstate__(self) -> dict[str, Any]:

@@ -72,7 +72,7 @@ class View:
         return clip_losses.detach(), slope * mask_of(batch.lengths, waves.shape[1])
 
     def values(self, waves: Tensor, batch: AttackBatch) -> Tensor:
-        """The losses alone."""
+        """The loss of each clip, without gradients."""
         with torch.no_grad(), self._mixed():
             return self.losses(waves, batch)
 

@@ -38,7 +38,7 @@ def waveform(extractor: Any, waves: Tensor, lengths: Tensor) -> dict[str, Tensor
 
 
 def power_spectrum(waves: Tensor, n_fft: int, hop: int, window: Tensor, pad_mode: str = "reflect") -> Tensor:
-    """(clip, bin, frame)."""
+    """The power of each frequency bin in each frame, as (clip, bin, frame)."""
     spectrum = torch.stft(waves, n_fft, hop, len(window), window, pad_mode=pad_mode, return_complex=True)
     return (spectrum.real.square() + spectrum.imag.square()).contiguous()
 

@@ -76,7 +76,7 @@ class SpeechBrainView(View):
 
 @dataclass
 class SpeechBrainCtcView(SpeechBrainView):
-    """`EncoderASR`."""
+    """The gradient view of SpeechBrain's CTC models (`EncoderASR`)."""
 
     def losses(self, waves: Tensor, batch: AttackBatch) -> Tensor:
         log_probs = self.encoded(waves)

@@ -54,7 +54,7 @@ def read(root: Path, language: str, split: str = "test") -> Iterator[Utterance |
 
 
 def read_talks(root: Path, language: str) -> Iterator[Utterance | Problem]:
-    """Whole test talks."""
+    """The test talks whole, not cut into utterances."""
     return whole_recordings(read(root, language))
 
 

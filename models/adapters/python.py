@@ -37,7 +37,7 @@ class LiveFunction(Function):
 
 
 def load(target: str, *, batch_size: int = 16) -> Recogniser:
-    """Wrap the function."""
+    """The user's Python function or object as a recogniser."""
     target_object = imported(target)
     function = getattr(target_object, "transcribe", target_object)
     module = sys.modules[target.rpartition(":")[0]]

@@ -29,7 +29,7 @@ KINDS = ("EncoderDecoderASR", "EncoderASR", "WhisperASR", "StreamingASR")
 
 @dataclass
 class SpeechBrainRecogniser(Described):
-    """Batches of one length."""
+    """A SpeechBrain model, given clips of one length at a time."""
 
     model: Any = None
     rate: int = RATE

@@ -21,7 +21,7 @@ LEAST_TOKENS = 2
 
 
 class Generator(TransformersRecogniser):
-    """The shared part."""
+    """What all models that generate their transcript token by token have in common."""
 
     def _texts(self, clips: list[Clip], language: str | None) -> list[str]:
         return [joined(parts) for parts in self._in_pieces(clips, partial(self._generate, language=language))]

@@ -30,7 +30,7 @@ DEFAULT_PROMPT = "Transcribe the speech word for word, and write nothing else."
 
 @dataclass(frozen=True)
 class Wanted:
-    """What goes with the audio."""
+    """What a model is asked for beside the audio: its rate, the language and the prompt."""
 
     rate: int
     language: str | None

@@ -69,7 +69,7 @@ class TimedEvent:
     call: int
 
     def as_row(self) -> list:
-        """As the predictions keep it."""
+        """The timeline as a line of the predictions file keeps it."""
         kind = "endpoint" if self.event.final and self.event.endpoint else "final" if self.event.final else "partial"
         return [round(self.time_s, 4), round(self.sent_s, 6), self.event.text, kind]
 
