@@ -43,6 +43,7 @@ def test_rows_are_read_by_name_short_ones_too():
 
 def test_numbers_are_finite_and_whole_ones_can_be_held():
     assert finite(" 1.5 ", "t") == 1.5
+    assert whole("5", "t") == 5
     assert whole("9007199254740992", "t") == 2**53
     assert whole("-9007199254740992.0", "t") == -(2**53)
     for text in ("", "x", "nan", "inf", "-inf", "1e999", "x" * 60):
