@@ -42,6 +42,8 @@ def test_a_terminated_run_is_one_line_and_goes_on(tones: Path, tmp_path: Path) -
 IMPORTING = """
 import os, signal, sys
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a parent in the background of a shell has it ignored
+
 class Finder:
     def find_spec(self, name, *_):
         if name == {module!r}:

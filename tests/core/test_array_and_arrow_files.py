@@ -1,0 +1,70 @@
+"""Arrays, parquet and Arrow files that an earlier command left: read in parts, and a damaged one is no traceback."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from srb.core.array_files import read_array
+from srb.core.arrow_files import count_rows, damage_named, read_schema, row_groups
+from srb.core.errors import UserError
+
+ROWS = pa.table({"id": ["a", "b", "c"], "n": [1, 2, 3]})
+
+
+@pytest.fixture(params=["parquet", "arrow"])
+def stored(request, tmp_path):
+    """Three rows, two in the first part of the file and one in the second."""
+    path = tmp_path / f"rows.{request.param}"
+    if request.param == "parquet":
+        pq.write_table(ROWS, path, row_group_size=2)
+    else:
+        with pa.ipc.new_stream(str(path), ROWS.schema) as file:
+            file.write_table(ROWS, max_chunksize=2)
+    return path
+
+
+def test_files_are_read_in_parts(stored) -> None:
+    assert [part.to_pydict() for part in row_groups(stored)] == [
+        {"id": ["a", "b"], "n": [1, 2]},
+        {"id": ["c"], "n": [3]},
+    ]
+    assert [part.to_pydict() for part in row_groups(stored, ("n",))] == [{"n": [1, 2]}, {"n": [3]}]
+    assert read_schema(stored).names == ["id", "n"]
+    assert count_rows(stored) == 3
+
+
+@pytest.mark.parametrize("read", [lambda path: list(row_groups(path)), read_schema, count_rows])
+def test_a_torn_file_is_named(stored, read) -> None:
+    stored.write_bytes(stored.read_bytes()[:20])
+    with pytest.raises(UserError) as told, damage_named(stored):
+        read(stored)
+    assert str(told.value).startswith(f"{stored}: is damaged (")
+    assert str(told.value).endswith(f"build or fetch {stored.parent.name} again")
+    assert "\n" not in str(told.value)
+
+
+def test_damage_has_a_way_out_and_a_short_reason(tmp_path) -> None:
+    with pytest.raises(UserError) as told, damage_named(tmp_path / "x", "mend it"):
+        raise OSError("torn\n  " + "a" * 200)
+    assert str(told.value) == f"{tmp_path / 'x'}: is damaged (torn {'a' * 115}); mend it"
+    with pytest.raises(UserError, match=r"^said already$"), damage_named(tmp_path / "x"):
+        raise UserError("said already")
+
+
+def test_an_array_is_floats_or_nothing(tmp_path) -> None:
+    path = tmp_path / "a.npy"
+    assert read_array(path) is None
+    np.save(path, np.array([0.5, -1.0], np.float32))
+    kept = read_array(path)
+    assert kept is not None
+    assert kept.tolist() == [0.5, -1.0]
+    path.write_bytes(path.read_bytes()[:-1])
+    assert read_array(path) is None
+    for other in (np.array([1, 2]), np.array([np.nan, 1.0]), np.array([{}], object)):
+        np.save(path, other)
+        assert read_array(path) is None
+    np.savez(tmp_path / "b.npz", np.zeros(2))
+    assert read_array(tmp_path / "b.npz") is None
