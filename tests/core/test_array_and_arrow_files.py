@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -68,3 +70,24 @@ def test_an_array_is_floats_or_nothing(tmp_path) -> None:
         assert read_array(path) is None
     np.savez(tmp_path / "b.npz", np.zeros(2))
     assert read_array(tmp_path / "b.npz") is None
+    for content in (b"", b"PK\x03\x04 no archive"):
+        path.write_bytes(content)
+        assert read_array(path) is None
+
+
+class Trap:
+    """What a pickle runs as soon as it is read."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self) -> tuple:
+        return Path.touch, (self.path,)
+
+
+def test_a_pickle_in_an_array_is_not_run(tmp_path) -> None:
+    np.save(tmp_path / "a.npy", np.array([Trap(tmp_path / "ran")], object))
+    assert read_array(tmp_path / "a.npy") is None
+    assert not (tmp_path / "ran").exists()
+    np.load(tmp_path / "a.npy", allow_pickle=True)
+    assert (tmp_path / "ran").exists()
