@@ -113,14 +113,17 @@ def _places(given: str | None, to_cache: bool) -> tuple[Path, bool]:
     With --to-cache and no folder, the cache itself is where they go, and `./srb` a link to it: so the names of its
     configs can be listed here.
     """
+    from srb.builders.manifests import CACHE_MARKER
+
     out = Path(given or "srb")
-    if given or not to_cache or (out.is_dir() and not out.is_symlink()):
+    links_to_a_cache = out.is_symlink() and (out / CACHE_MARKER).is_file()
+    if given or not to_cache or (out.is_dir() and not links_to_a_cache):
         return out, to_cache
     from srb.builders.dataset import open_cache_folder
 
     folder = open_cache_folder()
     try:
-        if out.is_symlink():
+        if links_to_a_cache:  # perhaps another one than today's
             out.unlink()
         out.symlink_to(folder.absolute(), target_is_directory=True)
     except OSError:  # no links here

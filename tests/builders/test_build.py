@@ -406,6 +406,18 @@ def test_the_cache_alone_holds_what_is_built_without_a_folder(tmp_path, folder, 
         assert "is in the cache of `datasets` alone, as Arrow" in capsys.readouterr().err
 
 
+def test_a_link_to_a_folder_of_ones_own_stays(tmp_path, folder, monkeypatch):
+    import datasets
+
+    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "home")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "disk").mkdir()
+    (tmp_path / "srb").symlink_to("disk")
+    assert main(["build", "en-mine_clean", "--corpus", f"en-mine={folder}", "--to-cache", "--limit", "2"]) == 0
+    assert (tmp_path / "srb").readlink() == Path("disk")
+    assert list((tmp_path / "disk" / "en-mine_clean").glob("*.parquet"))
+
+
 def test_the_cache_gives_the_edition_that_was_put_in_last(tmp_path, folder, monkeypatch):
     import datasets
     from datasets.packaged_modules.cache.cache import Cache
