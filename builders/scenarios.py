@@ -424,7 +424,7 @@ def choose(names: Iterable[str], table: Mapping[str, Scenario] = SCENARIOS) -> l
     wanted = set(names)
     for name in wanted:
         if name not in table and name not in CATEGORIES:
-            raise UserError(f"no category or scenario '{name}'; {did_you_mean(name, [*CATEGORIES, *table])}")
+            raise UserError(f"no category or scenario '{name}'; {did_you_mean(name, {*CATEGORIES, *table})}")
     return [row for row in table.values() if not wanted or {row.name, row.category} & wanted]
 
 

@@ -123,7 +123,9 @@ def _places(given: str | None, to_cache: bool) -> tuple[Path, bool]:
 
     folder = open_cache_folder()
     try:
-        if links_to_a_cache:  # perhaps another one than today's
+        if links_to_a_cache:
+            if not out.samefile(folder):
+                print(f"srb: is a link to {folder} from now on; before, it was to {out.readlink()}", file=sys.stderr)
             out.unlink()
         out.symlink_to(folder.absolute(), target_is_directory=True)
     except OSError:  # no links here

@@ -404,6 +404,9 @@ def test_the_cache_alone_holds_what_is_built_without_a_folder(tmp_path, folder, 
     for command in (["quality", "srb"], ["export", "croissant", "--data", "srb"]):
         assert main(command) == 2
         assert "is in the cache of `datasets` alone, as Arrow" in capsys.readouterr().err
+    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "other")
+    assert main([*words, "--limit", "1"]) == 0
+    assert f"before, it was to {cache / 'srb'}" in capsys.readouterr().err
 
 
 def test_a_link_to_a_folder_of_ones_own_stays(tmp_path, folder, monkeypatch):
