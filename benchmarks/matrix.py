@@ -4,14 +4,17 @@
     python benchmarks/matrix.py corpus --out matrix --digits DIGITS --ljspeech LJSPEECH
     python benchmarks/matrix.py onnx --ort moonshine_cpp/models/base-en --to models/moonshine-base-en
     python benchmarks/matrix.py run --out matrix --models models.yaml [--clips 10] [--configs 101] [--until 17:30]
-    python benchmarks/matrix.py store --out matrix --to results/matrix-1.parquet
+    python benchmarks/matrix.py store --out matrix --to results/matrix-2.parquet
+    python benchmarks/matrix.py table --to results/matrix-2.parquet
 
 `corpus` makes a plain-folder corpus of 61 short clips by 47 people and builds every config of it; results/README.md
 says where DIGITS and LJSPEECH come from. `run` runs every system of a model file, some configs by all systems before
 the next ones, so that what is finished at any moment is a matrix. `--clips` takes that many clips of each config, the
 next ones in turn, so that every clip is in as many configs as any other; with more of them a second run adds those that
-are missing. It can be interrupted and repeated. `store` writes what there is as one parquet file, without audio.
-`onnx` writes Moonshine's .ort graphs as .onnx (the same texts, base-en 3.6 times as fast).
+are missing. It can be interrupted and repeated. `store` writes what there is as one parquet file, without audio, beside
+what the file has from other machines; `run --stored FILE` leaves out what a file has, to go on elsewhere.
+`table` prints every system's WER and average NWERD. `onnx` writes Moonshine's .ort graphs as .onnx (the same texts,
+base-en 3.6 times as fast).
 """
 
 from __future__ import annotations
@@ -39,6 +42,7 @@ from srb.builders.scenarios import SCENARIOS
 from srb.cli.main import main as srb
 from srb.core.categories import AVERAGED
 from srb.core.names import parse
+from srb.metrics.difficulty import load as load_difficulty
 from srb.metrics.runs import open_run
 from srb.models.config_sources import open_data
 from srb.models.model_file import read_models
@@ -52,6 +56,7 @@ PROMPT_S = (1.5, 2.6)
 READER = ("en-reader-01", "en-reader-04", "en-reader-05", "en-reader-07")
 LJ = ("LJ001-0002", "LJ001-0004", "LJ001-0008")
 NORMALISER = "srb-numbers-1"
+REPLICATES = 2_000
 TURN = 5  # clips by which the next config's begin later
 COLUMNS = ("file", "id", "text", "speaker", "gender", "age", "accent", "native", "licence")
 
@@ -139,14 +144,15 @@ class ClipsInTurn:
 
     clips: int
     order: tuple[str, ...]  # of the configs
+    stored: frozenset[tuple[str, str]] = frozenset()  # level and clip of what need not be run
     label: str = "matrix"
 
     def choose(self, config: str, ids: Sequence[str]) -> set[str]:
         ranked = sorted(ids, key=lambda clip: hashlib.sha256(clip.encode()).digest())
-        if parse(config).scenario == "clean" or self.clips >= len(ranked):
-            return set(ranked)
-        start = self.order.index(config) * TURN
-        return {ranked[place % len(ranked)] for place in range(start, start + self.clips)}
+        if parse(config).scenario != "clean" and self.clips < len(ranked):
+            start = self.order.index(config) * TURN
+            ranked = [ranked[place % len(ranked)] for place in range(start, start + self.clips)]
+        return {clip for clip in ranked if (parse(config).level, clip) not in self.stored}
 
 
 def run_systems(args: argparse.Namespace) -> None:
@@ -154,15 +160,17 @@ def run_systems(args: argparse.Namespace) -> None:
     chosen = [entry for entry in read_models(f"@{args.models}") if not args.system or entry.name in args.system]
     data = open_data(str(args.out / "srb"))
     names = in_order(data.names())
-    suite = ClipsInTurn(args.clips, tuple(names))
+    stored = stored_rows(args.stored) if args.stored else []
     for start in range(0, min(args.configs, len(names)), args.at_a_time):
         configs = [data.config(name) for name in names[start : min(start + args.at_a_time, args.configs)]]
         for entry in chosen:
             if args.until and datetime.now(UTC).strftime("%H:%M") >= args.until:
                 return
             folder = args.out / "runs" / entry.name
+            done = frozenset((row["config"], row["clip"]) for row in stored if row["system"] == entry.name)
+            suite = ClipsInTurn(args.clips, tuple(names), done)
             options = RunOptions(entry.parsed, folder, str(args.out / "srb"), entry.name, suite=suite)
-            run_configs(options, configs)
+            run_configs(options, [config for config in configs if options.rows(config)])
             print(datetime.now(UTC).strftime("%H:%M"), entry.name, start + len(configs), flush=True)
 
 
@@ -191,10 +199,15 @@ def ort_to_onnx(folder: Path, out: Path) -> None:
     (out / "tokenizer.bin").write_bytes((folder / "tokenizer.bin").read_bytes())
 
 
+def stored_rows(path: Path) -> list[dict[str, Any]]:
+    """The rows of a stored matrix, none if there is no such file."""
+    return pq.read_table(path).to_pylist() if path.is_file() else []
+
+
 def store(out: Path, to: Path) -> int:
-    """Every transcript with its error counts, as one parquet file; how many rows it has."""
+    """Every transcript with its error counts, beside what the file has already; how many rows it has then."""
     rows: list[dict[str, Any]] = []
-    for folder in sorted((out / "runs").iterdir()):
+    for folder in sorted(path.parent for path in (out / "runs").glob("*/run.json")):
         run = open_run(folder)
         for name in run.configs:
             predictions = run.read(name)
@@ -217,6 +230,9 @@ def store(out: Path, to: Path) -> int:
                         "compute_s": line["time"],
                     }
                 )
+    known = {(row["system"], row["config"], row["clip"]) for row in rows}
+    rows += [row for row in stored_rows(to) if (row["system"], row["config"], row["clip"]) not in known]
+    rows.sort(key=lambda row: (row["system"], row["config"], row["clip"]))
     about = {"normaliser": NORMALISER, "command": "benchmarks/matrix.py store"}
     table = pa.Table.from_pylist(rows).replace_schema_metadata(about)
     to.parent.mkdir(parents=True, exist_ok=True)
@@ -224,21 +240,60 @@ def store(out: Path, to: Path) -> int:
     return len(rows)
 
 
+def print_table(path: Path) -> None:
+    """WER on clean speech and NWERD of every system that has all configs of the average; those of all systems below.
+
+    Clips are drawn for the intervals, each with all its configs.
+    """
+    clips = {row["clip"]: place for place, row in enumerate({r["clip"]: r for r in stored_rows(path)}.values())}
+    systems: dict[str, dict[str, np.ndarray]] = {}  # system -> config -> errors and words of every clip
+    category = {}
+    for row in stored_rows(path):
+        counts = systems.setdefault(row["system"], {}).setdefault(row["config"], np.zeros((2, len(clips))))
+        counts[:, clips[row["clip"]]] = row["errors"], row["words"]
+        category[row["config"]] = row["category"]
+    columns = [key for key in AVERAGED if key in category.values()]
+    wanted = {config for config, name in category.items() if name in AVERAGED}
+    draws = np.random.default_rng(0).multinomial(len(clips), np.full(len(clips), 1 / len(clips)), REPLICATES)
+    draws = np.vstack([np.ones(len(clips)), draws])  # first of all the clips as they are
+    lines = []
+    for name, configs in systems.items():
+        cells = sum(int(counts[1].astype(bool).sum()) for counts in configs.values())
+        clean = configs["clean"]
+        wer = 100 * (draws @ clean[0]) / (draws @ clean[1])
+        own = [config for config in configs if config in wanted and (configs[config][1] > 0).all()]
+        by_category: dict[str, list[np.ndarray]] = {}
+        for config in own:
+            lost = 100 * (draws @ (configs[config][0] - clean[0])) / (draws @ clean[1])
+            by_category.setdefault(category[config], []).append(100 * lost / load_difficulty().of(f"en_{config}"))
+        means = {key: np.mean(values, axis=0) for key, values in by_category.items()}
+        average = np.mean(list(means.values()), axis=0) if len(own) == len(wanted) else np.full(len(draws), np.nan)
+        low, high = np.quantile(average[1:], [0.025, 0.975])
+        parts = " | ".join(f"{means[key][0]:.1f}" if key in means else "-" for key in columns)
+        told = "-" if np.isnan(low) else f"{average[0]:.1f} ({low:.1f} to {high:.1f})"
+        lines.append((average[0], name, f"{cells:,} | {wer[0]:.1f} | {told} | {parts}"))
+    heads = ("system", "transcripts", "WER, clean", "average NWERD", *columns)
+    print("|", " | ".join(heads), "|\n|" + "---|" * len(heads))
+    for _, name, cells_of in sorted(lines, key=lambda line: (np.isnan(line[0]), line[0], line[1])):
+        print(f"| {name} | {cells_of} |")
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("corpus", "onnx", "run", "store"))
+    parser.add_argument("what", choices=("corpus", "onnx", "run", "store", "table"))
     parser.add_argument("--out", type=Path, default=Path("matrix"), metavar="DIR", help="where everything goes")
     parser.add_argument("--digits", type=Path, metavar="DIR", help="the digit strings")
     parser.add_argument("--ljspeech", type=Path, metavar="DIR", help="some clips of LJ Speech")
     parser.add_argument("--ort", type=Path, metavar="DIR", help="a Moonshine folder, of onnx")
     parser.add_argument("--models", default="models.yaml", metavar="FILE", help="the systems, as srb run --model @FILE")
     parser.add_argument("--system", action="append", default=[], metavar="NAME", help="only these systems")
+    parser.add_argument("--stored", type=Path, metavar="FILE", help="leave out what this matrix has")
     parser.add_argument("--until", default="", metavar="HH:MM", help="begin nothing after this time (UTC)")
     parser.add_argument("--clips", type=int, default=61, metavar="N", help="of each config (default: all)")
     parser.add_argument("--at-a-time", type=int, default=8, metavar="N", help="configs before the next system's turn")
     parser.add_argument("--configs", type=int, default=1_000, metavar="N", help="only the first N, in their order")
     parser.add_argument(
-        "--to", type=Path, default=Path("results/matrix-1.parquet"), metavar="FILE", help="of store and onnx"
+        "--to", type=Path, default=Path("results/matrix-2.parquet"), metavar="FILE", help="of store and onnx"
     )
     args = parser.parse_args()
     if args.what == "corpus":
@@ -249,6 +304,8 @@ def main() -> int:
         ort_to_onnx(args.ort, args.to)
     elif args.what == "store":
         print(store(args.out, args.to), "transcripts")
+    elif args.what == "table":
+        print_table(args.to)
     else:
         run_systems(args)
     return 0

@@ -1,6 +1,6 @@
 """Does stopping when the interval is narrow move the average? `srb run --until` simulated on the matrix, many times.
 
-    python benchmarks/until.py [--matrix results/matrix-1.parquet] [--trials 400] [--widths 8 4 2]
+    python benchmarks/until.py [--matrix results/matrix-2.parquet] [--trials 400] [--widths 8 4 2]
 
 Each system's cells of the matrix are a population: a config's next clip is drawn from the cells measured for it, with
 replacement, and its clean transcript with it. A trial begins with a few clips of every config, adds more where
@@ -85,7 +85,7 @@ def read_cells(path: Path, least: int = 5) -> dict[str, list[Cells]]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--matrix", type=Path, default=ROOT / "results/matrix-1.parquet")
+    parser.add_argument("--matrix", type=Path, default=ROOT / "results/matrix-2.parquet")
     parser.add_argument("--trials", type=int, default=400)
     parser.add_argument("--widths", type=float, nargs="+", default=[8.0, 4.0, 2.0])
     args = parser.parse_args()

@@ -46,6 +46,8 @@ def run(args: argparse.Namespace) -> None:
     runs = [open_run(args.a), open_run(args.b)]
     if args.difference:
         return _show_difference(runs, args)
+    for each in runs:
+        each.refuse_anchors()
     options = {key: getattr(args, key) for key in ("table", "floor", "by_speaker", "replicates", "seed", "by")}
     with progress(quiet=args.json) as bar:
         task = bar.add_task("counting errors", total=sum(len(r.configs) for r in runs))

@@ -74,6 +74,9 @@ def _print_suite(name: str, as_json: bool) -> None:
     if as_json:
         print(json.dumps(suite.about, indent=1))
         return
+    if "cells" in suite.about:
+        print("\n".join(f"{config}  {len(clips)} clips" for config, clips in suite.about["cells"].items()))
+        return
     for category, configs in suite.about["configs"].items():
         print(f"{category:<14}{' '.join(configs)}")
     print()

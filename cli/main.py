@@ -32,6 +32,7 @@ COMMANDS = {
     "fairness": "test whether a scenario hurts one group of speakers more than another, and on which words",
     "diagnose": "a report card of one recogniser: which words, clips and speakers it fails, and what it invents",
     "stability": "say how many configs and clips are enough to rank recognisers",
+    "anchors": "choose the few clips that tell most about the next recogniser, and predict its score from them",
     "difficulty": "compute or show how hard each scenario is, from the quality of its speech",
     "push": "publish data, metrics or results on the Hugging Face Hub",
     "export": "write results for Every Eval Ever, or Croissant metadata of built data",

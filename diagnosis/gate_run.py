@@ -101,6 +101,8 @@ def baseline_counts(
         return baseline.counts(choose_configs(baseline, patterns), normaliser=normaliser)
     if patterns:
         raise UserError("say either configs or a suite")
+    if "cells" in suite.about:
+        raise UserError("the gate chooses clips by itself; anchors are for `srb anchors --predict`")
     names = [name for name in choose_configs(baseline) if parse(name).level in suite.members]
     if not names:
         raise UserError(f"{baseline.folder} has no config of the suite '{suite.name}'; run the baseline on it first")

@@ -161,6 +161,8 @@ def ranked_scores(runs: Sequence[Run], by: str = "wer", table: str | None = None
 
 def _counts_of_all(runs: Sequence[Run]) -> list[list[ConfigCounts]]:
     """For each run its counts on the configs with speech that all have."""
+    for run in runs:
+        run.refuse_anchors()
     common = [c for c in runs[0].configs if all(c in run.configs for run in runs)]
     spoken = [c for c in common if runs[0].about.get("configs", {}).get(c, {}).get("category") != "reject"]
     spoken = [c for c in spoken if all(run.read(c).transcribed.lines for run in runs)]

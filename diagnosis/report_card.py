@@ -61,6 +61,7 @@ class AlignedRun:
 
 def aligned(run: Run, language: str, normaliser: str = "srb-paper-1") -> AlignedRun:
     """Read the configs of a language, each once."""
+    run.refuse_anchors()
     aligned_run = AlignedRun(run, language, Vocabulary.of(language, normaliser), [], [])
     encode = aligned_run.vocabulary.encode
     texts: list[str] = []

@@ -92,6 +92,7 @@ def score_run(folder: str | Path, options: Options = DEFAULTS, *, allow_changed:
 
 def results(run: Run, options: Options = DEFAULTS) -> Json:
     """Everything that is known about a run, as JSON holds it."""
+    run.refuse_anchors()
     read = {config: run.read(config) for config in run.configs}
     with_speech = {c: predictions for c, predictions in read.items() if predictions.entry.get("category") != REJECT}
     speech = {c: own for c, predictions in with_speech.items() if (own := predictions.transcribed).lines}

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 
 GROUPS = ("gender", "accent", "age")  # of speakers, in every run
+ANCHORS = "anchors-"  # how the label of a suite begins whose clips are not to be averaged
 MOST_GROUPS = 50  # a column with more values (a chapter, a time), or hardly two clips to one, has no groups
 
 
@@ -155,6 +156,7 @@ class Run:
 
     def table(self, config: str, columns: Sequence[str]) -> pa.Table:
         """Some columns of text of one config, sorted by id; three times as fast as `read` and a tenth of its memory."""
+        self.refuse_anchors()
         import pyarrow as pa
         from pyarrow import compute, json
 
@@ -194,11 +196,21 @@ class Run:
         path = self.folder / f"{config}.jsonl"
         return UserError(f"{path}: has '{clip}' twice; run the config again with `srb run`")
 
+    def refuse_anchors(self) -> None:
+        """Clips that were chosen where recognisers differ are not to be averaged (`srb anchors`)."""
+        entries = self.about.get("configs", {})
+        if any(str(entries.get(config, {}).get("suite", "")).startswith(ANCHORS) for config in self.configs):
+            raise UserError(
+                f"{self.folder} has anchors, clips that were chosen where recognisers differ, so their mean is no "
+                "score; `srb anchors RUN RUN RUN --suite FILE --predict THIS_RUN` says what all clips would say"
+            )
+
     def counts(self, configs: Iterable[str] | None = None, **how: Any) -> list[ConfigCounts]:
         """The counts of some configs, of all if none is named; `how` goes to `Predictions.count`.
 
         A config without any reference has none.
         """
+        self.refuse_anchors()
         reads = (self.read(config).transcribed for config in (self.configs if configs is None else configs))
         counted = [read.count(**how) for read in reads if read.lines]
         if not counted:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from srb.core.errors import UserError
 from srb.core.names import parse
+from srb.metrics.runs import ANCHORS
 from srb.models.batches import prefetch, read_batches
 from srb.models.config_sources import open_data
 from srb.models.environments import open_in_environment
@@ -161,7 +162,8 @@ class Runner:
             )
             whole = record["rows"] == record["of"]
             record["content_sha256"] = self._content_sha256(config, bool(missing), whole)
-            record |= {"suite": self.options.suite.label} if self.options.suite and not whole else {}
+            label = self._label(config)
+            record |= {"suite": label} if label and not whole else {}
             record["sha256"] = hashlib.sha256(predictions.final.read_bytes()).hexdigest()
         self._note(config.name, record)
         return record
@@ -186,6 +188,13 @@ class Runner:
     def _known(self, config: Config) -> dict[str, Any]:
         """What run.json has of the config from an earlier run."""
         return self.run_file.read().get("configs", {}).get(config.name, {})
+
+    def _label(self, config: Config) -> str | None:
+        """The suite whose clips the file has; one with anchors in it stays one until it is whole."""
+        known = str(self._known(config).get("suite") or "")
+        if known.startswith(ANCHORS):
+            return known
+        return self.options.suite.label if self.options.suite else None
 
     def _word_times(self, config: Config, wanted: set[int]) -> WordTimes:
         """Where the words of the wanted clips lie, from the clean clips that they were made from."""

@@ -2,7 +2,7 @@
 
 A wrong word is one that a perturbed clip's prediction has and its reference has not, nor the prediction of the clean
 clip: names that nobody can spell, and mistakes of the reference, are shared by everybody. Two recognisers have at most
-a fifth of them in common, the same weights behind two front ends up to two thirds (`results/matrix-1.parquet`, eight
+a tenth of them in common, the same weights behind a front end up to two thirds (`results/matrix-2.parquet`, 13
 systems), a copy all but those that were changed. A verified file keeps a sample of them as hashes (the smallest ones,
 a bottom-k sketch: Cohen and Kaplan, 2007), so that submissions are compared without their predictions.
 """

@@ -60,6 +60,7 @@ def choose(run_folder: str | Path, expected: Container[str]) -> tuple[list[str],
 def make(run_folder: str | Path, out: Path, model: Json, configs: Iterable[str] = (), parquet: bool = False) -> Path:
     """Write the submission of a run into a new folder; scores are computed anew with the leaderboard's options."""
     run = open_run(run_folder)
+    run.refuse_anchors()
     # Another model's adversarial configs say nothing about this one.
     chosen = sorted(configs) or [config for config in run.configs if parse(config).model in (None, run.folder.name)]
     about = {**run.about, "configs": {c: run.about.get("configs", {}).get(c) for c in chosen}}

@@ -19,6 +19,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from speech_robust_bench.anchors import choose_anchors, predict_from_anchors
     from speech_robust_bench.augmentation import Perturb, RandomPerturb
     from speech_robust_bench.evaluation import evaluate, read_run, score
     from speech_robust_bench.lazy_dataset import load
@@ -46,6 +47,8 @@ _MODULES = {
     "scenarios": "scenario_table",
     "score": "evaluation",
     "ablate_probes": "probes",
+    "choose_anchors": "anchors",
+    "predict_from_anchors": "anchors",
     "train_probe": "probes",
 }
 __all__ = [
@@ -58,10 +61,12 @@ __all__ = [
     "Score",
     "__version__",
     "ablate_probes",
+    "choose_anchors",
     "evaluate",
     "gate",
     "load",
     "perturb",
+    "predict_from_anchors",
     "read_run",
     "scenarios",
     "score",

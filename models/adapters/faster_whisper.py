@@ -1,10 +1,13 @@
 """Whisper on CTranslate2: `faster-whisper:tiny.en`, an id of the Hub, or a converted folder.
 
 Its own long-form decoding, with the temperature held at 0: by default it falls back to sampling, and runs would differ.
+With `window_s`, a clip that fits is padded to that window instead of 30 s (whisper.cpp's audio context) and decoded
+without timestamps. The encoder's work grows faster than the window: 15 s take a third of the time of 30.
 """
 
 from __future__ import annotations
 
+import math
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +16,12 @@ from typing import Any
 from srb.core.audio import RATE, resample
 from srb.core.errors import UserError
 from srb.models.interface import Clip, Described, Recogniser, folder_revision, need, with_confidences
+
+FRAMES_PER_S = 100
+LONGEST_WINDOW_S = 30
+LONGEST = 448  # tokens, Whisper's own bound
+TOKENS_PER_S = 10  # of English, and a second's more: fast speech has six, and short windows make Whisper repeat itself
+NO_SPEECH, LOW_LOGPROB = 0.6, -1.0  # Whisper's own rule for silence: both must hold
 
 
 @dataclass
@@ -23,6 +32,7 @@ class FasterWhisper(Described):
     beams: int = 5
     forced_language: str | None = None
     confidence: bool = False
+    window_s: float = 0.0  # 0: 30 s, for all clips
     pool: Any = None
 
     def transcribe(self, clips: list[Clip], rate: int, language: str | None) -> list[str]:
@@ -31,9 +41,12 @@ class FasterWhisper(Described):
     def _one(self, clip: Clip, language: str | None) -> str:
         if not len(clip):
             return ""
+        language = self.forced_language or language
+        if language and len(clip) <= self.window_s * RATE:
+            return self._in_one_window(clip, language)
         segments, _ = self.model.transcribe(
             clip,
-            language=self.forced_language or language,
+            language=language,
             task="transcribe",
             beam_size=self.beams,
             temperature=0.0,
@@ -45,6 +58,25 @@ class FasterWhisper(Described):
             return text
         words = (word for segment in spoken for word in segment.words or ())
         return with_confidences(text, ((word.word.strip(), word.probability, word.start, word.end) for word in words))
+
+    def _in_one_window(self, clip: Clip, language: str) -> str:
+        from faster_whisper.audio import pad_or_trim
+        from faster_whisper.tokenizer import Tokenizer
+
+        model, frames = self.model, round(self.window_s * FRAMES_PER_S)
+        features = pad_or_trim(model.feature_extractor(clip)[:, :frames], frames)
+        tokenizer = Tokenizer(model.hf_tokenizer, model.model.is_multilingual, "transcribe", language)
+        prompt = [*tokenizer.sot_sequence, tokenizer.no_timestamps]
+        [result] = model.model.generate(
+            model.encode(features),
+            [prompt],
+            beam_size=self.beams,
+            max_length=len(prompt) + math.ceil((1 + len(clip) / RATE) * TOKENS_PER_S) if language == "en" else LONGEST,
+            return_scores=True,
+            return_no_speech_prob=True,
+        )
+        silent = result.no_speech_prob > NO_SPEECH and result.scores[0] < LOW_LOGPROB
+        return "" if silent else tokenizer.decode(result.sequences_ids[0]).strip()
 
     def close(self) -> None:
         self.pool.shutdown(wait=False, cancel_futures=True)
@@ -59,12 +91,17 @@ def load(
     language: str = "",
     workers: int = 1,
     confidence: bool = False,
+    window_s: float = 0.0,
 ) -> Recogniser:
     """`faster-whisper:<size, id or folder>`; `dtype` is CTranslate2's compute type: float16, int8, ...
 
     `confidence` adds how sure it is of each word; it then looks for their places, which can move the window of a long
-    clip.
+    clip. `window_s` is the window of clips that fit into it.
     """
+    if not 0 <= window_s <= LONGEST_WINDOW_S:
+        raise UserError(f"faster-whisper: window_s is at most {LONGEST_WINDOW_S} s, not {window_s:g}")
+    if window_s and confidence:
+        raise UserError("faster-whisper: confidence needs timestamps, which window_s leaves out; give one of the two")
     package = need("faster_whisper", "faster-whisper", "pip install faster-whisper")
     if not target:
         raise UserError("'faster-whisper' needs a model: faster-whisper:tiny.en, or faster-whisper:<folder>")
@@ -75,11 +112,13 @@ def load(
         options={
             **{"device": device, "dtype": dtype, "beams": beams, "language": language or None, "workers": workers},
             **({"confidence": True} if confidence else {}),
+            **({"window_s": window_s} if window_s else {}),
         },
         batch_size=4 * workers,
         model=package.WhisperModel(target, device=device, compute_type=dtype, num_workers=workers),
         beams=beams,
         forced_language=language or None,
         confidence=confidence,
+        window_s=window_s,
         pool=ThreadPoolExecutor(workers, thread_name_prefix="faster-whisper"),
     )

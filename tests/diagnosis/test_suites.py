@@ -198,3 +198,11 @@ def test_lite_follows_the_rule_of_its_script():
     about = load("lite").about
     assert about["configs"] == {category: script.balanced(category) for category in about["configs"]}
     assert (about["clips"], about["pool"]) == (script.CLIPS, script.POOL)
+
+
+def test_lite_is_not_offered_where_it_was_not_measured():
+    both = load("lite").configs([("en", "x"), ("es", "mls")])
+    assert both == load("lite").configs([("en", "x")])
+    assert both[0] == "en-x_clean"
+    with pytest.raises(UserError, match=r"measured on en alone, not on es; take --until"):
+        load("lite").configs([("es", "mls")])

@@ -35,6 +35,7 @@ COMMANDS = [
     ["fairness", "{runs}/a", "--replicates", "10"],
     ["diagnose", "{runs}/a"],
     ["stability", "{runs}/a", "{runs}/b", "{runs}/c", "--trials", "5"],
+    ["anchors", "{runs}/a", "{runs}/b", "{runs}/c", "--clips", "11", "--suite", "{runs}/anchors.json"],
     ["submit", "{runs}/a", "--owner", "me", "--data", "{data}", "--out", "{runs}/sent", "--dry-run"],
     ["export", "every-eval-ever", "{runs}/a", "--model-id", "me/a", "--organisation", "me", "--out", "{runs}/export"],
     [*RESUME, "--quiet"],
