@@ -26,6 +26,7 @@ DATA = Path(__file__).parent / "data"
 PINNED = json.loads((DATA / "content_later_rows.json").read_text())
 FIRST = json.loads((DATA / "content_version_1.json").read_text())["content_sha256"]
 CLIPS = 2
+PROCESSOR_PROBE = "en-demo_lc3_sev1"
 
 
 @cache
@@ -69,10 +70,16 @@ def test_the_content_is_what_it_was():
 
 
 def test_the_content_of_codecs_is_what_it_was():
+    """LC3 and Opus take square roots by `rsqrtss` and `rsqrtps`, estimates that differ between makers of processors."""
     if libraries() != PINNED["libraries"]:
         pytest.skip(f"pinned with {PINNED['libraries']}, this is {libraries()}")
     pinned = {c: digest for c, digest in PINNED["content_sha256"].items() if of_a_library(c)}
-    assert {c for c, digest in pinned.items() if content(job_named(c)) != digest} == set()
+    contents = {c: content(job_named(c)) for c in pinned}
+    processors = [pinned, *(pinned | changed for changed in PINNED["other_processors"].values())]
+    of_this = [digests for digests in processors if digests[PROCESSOR_PROBE] == contents[PROCESSOR_PROBE]]
+    if not of_this:
+        pytest.skip("the codecs are not pinned for this kind of processor")
+    assert {c for c, digest in of_this[0].items() if contents[c] != digest} == set()
 
 
 def test_a_new_version_of_a_row_leaves_all_others_as_they_are():
