@@ -13,8 +13,8 @@ the next ones, so that what is finished at any moment is a matrix. `--clips` tak
 next ones in turn, so that every clip is in as many configs as any other; with more of them a second run adds those that
 are missing. It can be interrupted and repeated. `store` writes what there is as one parquet file, without audio, beside
 what the file has from other machines; `run --stored FILE` leaves out what a file has, to go on elsewhere.
-`table` prints every system's WER and average NWERD. `onnx` writes Moonshine's .ort graphs as .onnx (the same texts,
-base-en 3.6 times as fast).
+`table` prints every system's WER, average NWERD and WERD beyond the average. `onnx` writes Moonshine's .ort graphs as
+.onnx (the same texts, base-en 3.6 times as fast).
 """
 
 from __future__ import annotations
@@ -35,6 +35,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import soundfile
+
+sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from benchmarks.human import SOUNDS, prompts
 from srb.builders.corpora.demo import FOLDER as DEMO
@@ -240,42 +242,86 @@ def store(out: Path, to: Path) -> int:
     return len(rows)
 
 
-def print_table(path: Path) -> None:
-    """WER on clean speech and NWERD of every system that has all configs of the average; those of all systems below.
+@dataclass(frozen=True)
+class SystemErrors:
+    """Errors and words of a system on every clip, by config; a clip that was not run has no words."""
+
+    counts: dict[str, np.ndarray]  # config -> (2, clips)
+
+    def lost(self, config: str, draws: np.ndarray) -> np.ndarray:
+        """WERD of a config in some draws of clips, each a row of how often every clip is taken."""
+        clean = self.counts["clean"]
+        return 100 * (draws @ (self.counts[config][0] - clean[0])) / (draws @ clean[1])
+
+    def whole(self, config: str) -> bool:
+        """Whether all clips of a config were run."""
+        return config in self.counts and bool((self.counts[config][1] > 0).all())
+
+
+def print_tables(path: Path) -> None:
+    """Every system's WER on clean speech and NWERD of the average with intervals, then WERD of the other categories.
 
     Clips are drawn for the intervals, each with all its configs.
     """
-    clips = {row["clip"]: place for place, row in enumerate({r["clip"]: r for r in stored_rows(path)}.values())}
-    systems: dict[str, dict[str, np.ndarray]] = {}  # system -> config -> errors and words of every clip
-    category = {}
-    for row in stored_rows(path):
-        counts = systems.setdefault(row["system"], {}).setdefault(row["config"], np.zeros((2, len(clips))))
+    rows = stored_rows(path)
+    clips = {clip: place for place, clip in enumerate(dict.fromkeys(row["clip"] for row in rows))}
+    category = {row["config"]: row["category"] for row in rows}
+    systems: dict[str, SystemErrors] = {}
+    for row in rows:
+        system = systems.setdefault(row["system"], SystemErrors({}))
+        counts = system.counts.setdefault(row["config"], np.zeros((2, len(clips))))
         counts[:, clips[row["clip"]]] = row["errors"], row["words"]
-        category[row["config"]] = row["category"]
-    columns = [key for key in AVERAGED if key in category.values()]
-    wanted = {config for config, name in category.items() if name in AVERAGED}
     draws = np.random.default_rng(0).multinomial(len(clips), np.full(len(clips), 1 / len(clips)), REPLICATES)
     draws = np.vstack([np.ones(len(clips)), draws])  # first of all the clips as they are
+    scores = {name: _average(system, category, draws) for name, system in systems.items()}
+    order = sorted(systems, key=lambda name: (np.isnan(scores[name][0]), scores[name][0], name))
+    columns = [key for key in AVERAGED if key in category.values()]
     lines = []
-    for name, configs in systems.items():
-        cells = sum(int(counts[1].astype(bool).sum()) for counts in configs.values())
-        clean = configs["clean"]
-        wer = 100 * (draws @ clean[0]) / (draws @ clean[1])
-        own = [config for config in configs if config in wanted and (configs[config][1] > 0).all()]
-        by_category: dict[str, list[np.ndarray]] = {}
-        for config in own:
-            lost = 100 * (draws @ (configs[config][0] - clean[0])) / (draws @ clean[1])
-            by_category.setdefault(category[config], []).append(100 * lost / load_difficulty().of(f"en_{config}"))
-        means = {key: np.mean(values, axis=0) for key, values in by_category.items()}
-        average = np.mean(list(means.values()), axis=0) if len(own) == len(wanted) else np.full(len(draws), np.nan)
-        low, high = np.quantile(average[1:], [0.025, 0.975])
-        parts = " | ".join(f"{means[key][0]:.1f}" if key in means else "-" for key in columns)
-        told = "-" if np.isnan(low) else f"{average[0]:.1f} ({low:.1f} to {high:.1f})"
-        lines.append((average[0], name, f"{cells:,} | {wer[0]:.1f} | {told} | {parts}"))
-    heads = ("system", "transcripts", "WER, clean", "average NWERD", *columns)
+    for name in order:
+        told, low, high, by_category = scores[name]
+        average = "-" if np.isnan(told) else f"{told:.1f} ({low:.1f} to {high:.1f})"
+        errors, words = systems[name].counts["clean"]
+        cells = sum(int((counts[1] > 0).sum()) for counts in systems[name].counts.values())
+        means = [f"{by_category[key]:.1f}" if key in by_category else "-" for key in columns]
+        lines.append([name, f"{cells:,}", f"{100 * errors.sum() / words.sum():.1f}", average, *means])
+    _print_markdown(("system", "transcripts", "WER, clean", "average NWERD", *columns), lines)
+    others = [key for key in dict.fromkeys(category.values()) if key not in (*AVERAGED, "clean", "reject")]
+    print("\nWERD of the categories beyond the average:\n")
+    lines = []
+    for name in order:
+        cells_of = []
+        for key in others:
+            members = [config for config, own in category.items() if own == key]
+            ran = all(systems[name].whole(config) for config in members)
+            mean = np.mean([systems[name].lost(config, draws[:1])[0] for config in members]) if ran else np.nan
+            cells_of.append("-" if np.isnan(mean) else f"{mean:.1f}")
+        lines.append([name, *cells_of])
+    _print_markdown(("system", *others), lines)
+
+
+def _average(
+    system: SystemErrors, category: dict[str, str], draws: np.ndarray
+) -> tuple[float, float, float, dict[str, float]]:
+    """NWERD on all configs of the average with its interval, not a number where one is missing; and by category."""
+    table, by_category = load_difficulty(), {}
+    for key in AVERAGED:
+        ran = [config for config, own in category.items() if own == key and system.whole(config)]
+        if ran:
+            by_category[key] = np.mean(
+                [100 * system.lost(config, draws) / table.of(f"en_{config}") for config in ran], axis=0
+            )
+    first = {key: float(values[0]) for key, values in by_category.items()}
+    if not all(system.whole(config) for config, own in category.items() if own in AVERAGED):
+        return np.nan, np.nan, np.nan, first
+    average = np.mean(list(by_category.values()), axis=0)
+    low, high = np.quantile(average[1:], [0.025, 0.975])
+    return float(average[0]), float(low), float(high), first
+
+
+def _print_markdown(heads: Sequence[str], lines: Sequence[Sequence[str]]) -> None:
     print("|", " | ".join(heads), "|\n|" + "---|" * len(heads))
-    for _, name, cells_of in sorted(lines, key=lambda line: (np.isnan(line[0]), line[0], line[1])):
-        print(f"| {name} | {cells_of} |")
+    for line in lines:
+        print("|", " | ".join(line), "|")
 
 
 def main() -> int:
@@ -305,7 +351,7 @@ def main() -> int:
     elif args.what == "store":
         print(store(args.out, args.to), "transcripts")
     elif args.what == "table":
-        print_table(args.to)
+        print_tables(args.to)
     else:
         run_systems(args)
     return 0

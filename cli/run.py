@@ -35,7 +35,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "configs", nargs="*", metavar="CONFIG", help="configs or patterns (en_noise_sev*); all, if none"
     )
-    parser.add_argument("--suite", metavar="NAME", help="instead: a part of the benchmark; `srb ls --suite` lists them")
+    parser.add_argument(
+        "--suite",
+        metavar="NAME",
+        help="instead: a part of the benchmark (`srb ls --suite` lists them), or a file of `srb anchors`",
+    )
     parser.add_argument(
         "--model",
         required=True,

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -25,14 +25,17 @@ from srb.core.categories import AVERAGED
 from srb.core.errors import UserError
 from srb.core.files import write_atomically
 from srb.core.names import parse
+from srb.metrics.aggregate import ConfigCounts
 from srb.metrics.difficulty import load
 from srb.metrics.runs import Run
 from srb.metrics.scenario_facts import RECORDINGS
+from srb.models.run_file import same_data
 
 SPREAD = 1.0  # errors that are added to the spread of a cell, so that every cell can be drawn
 RIDGE = 0.1
 Z = 1.96
 LEAST_RUNS = 3
+DRAWS = 20  # by which the error is told
 CELLS_A_REGRESSOR = 10  # with fewer, the regression fits chance, and the intervals are too narrow
 
 
@@ -57,7 +60,14 @@ class CellErrors:
     @cached_property
     def points(self) -> np.ndarray:
         """NWERD of a config where every word is lost."""
-        return np.array([1e4 / load().of(config) for config in self.configs])
+        table = load()
+        return np.array([1e4 / table.of(config) for config in self.configs])
+
+    @property
+    def clips_sha256(self) -> str:
+        """A hash of the clips' ids and numbers of words, to know them again by."""
+        pairs = list(zip(self.clips, self.words.tolist(), strict=True))
+        return hashlib.sha256(json.dumps(pairs).encode()).hexdigest()
 
     @cached_property
     def averaged(self) -> tuple[str, ...]:
@@ -112,10 +122,17 @@ class Estimate:
         return dict(zip(cells.averaged, pairs, strict=True)) | {"average": (self.average, self.error)}
 
 
-def cell_errors(runs: Sequence[Run], normaliser: str = "srb-paper-1", clean: str | None = None) -> CellErrors:
+def cell_errors(
+    runs: Sequence[Run],
+    normaliser: str = "srb-paper-1",
+    clean: str | None = None,
+    configs: Sequence[str] | None = None,
+    advance: Callable[[], None] = lambda: None,
+) -> CellErrors:
     """The errors of some runs on the configs of the average that are made from the clips of one clean config.
 
-    All runs must have all clips of each. `clean` says which clean config, where there are several.
+    All runs must have all clips of each. `clean` says which clean config, where there are several; `configs` names the
+    perturbed ones, where it is not all that the first run has. `advance` is called for every run read.
     """
     if len(runs) < LEAST_RUNS:
         raise UserError(f"anchors need {LEAST_RUNS} runs of recognisers or more that were run on everything")
@@ -123,24 +140,18 @@ def cell_errors(runs: Sequence[Run], normaliser: str = "srb-paper-1", clean: str
     for place in range(len(runs)):
         if folders[place] in folders[:place] or models[place] in models[:place]:
             raise UserError(f"{runs[place].folder}: {models[place]} is given twice; anchors need different recognisers")
-    sources = {config: _entry(runs[0], config).get("source") for config in _perturbed(runs[0])}
-    cleans = sorted({str(source) for source in sources.values()})
-    if not cleans:
-        raise UserError(f"{runs[0].folder} has no config of the average that is made from clean clips")
-    if clean is None and len(cleans) > 1:
-        raise UserError(f"{runs[0].folder} has configs made from {' and '.join(cleans)}; choose one with --clean")
-    clean = clean or cleans[0]
-    names = [config for config, source in sources.items() if source == clean]
-    if not names:
-        raise UserError(f"{runs[0].folder} has no config that is made from {clean}; there are {', '.join(cleans)}")
+    clean, there = _made_from_one_corpus(runs[0], clean)
+    configs = there if configs is None else configs
+    if missing := sorted(set(configs) - set(there)):
+        raise UserError(f"{runs[0].folder} has no {missing[0]}; give the runs that the anchors were chosen from")
     clips: tuple[str, ...] | None = None
     words, tables = np.zeros(0), []
     for run in runs:
         run.refuse_anchors()
-        if missing := sorted({clean, *names} - set(run.configs)):
+        if missing := sorted({clean, *configs} - set(run.configs)):
             raise UserError(f"{run.folder} has no {missing[0]}; anchors need runs of the same configs")
         rows = []
-        for config in (clean, *names):
+        for config in (clean, *configs):
             counted = run.read(config).count(normaliser)
             if clips is None:
                 clips, words = tuple(counted.ids), counted.counts.lengths.astype(float)
@@ -148,25 +159,34 @@ def cell_errors(runs: Sequence[Run], normaliser: str = "srb-paper-1", clean: str
                 raise UserError(
                     f"{run.folder / config}.jsonl has other clips or references than {runs[0].folder / clean}.jsonl"
                 )
-            hashes = {_entry(known, config).get("content_sha256") for known in (runs[0], run)} - {None}
-            if len(hashes) > 1:
-                raise UserError(f"{run.folder / config}.jsonl was made from other data than that of {runs[0].folder}")
+            _refuse_other_data(runs[0], run, config)
             rows.append(counted.counts.errors)
         tables.append(rows)
+        advance()
     if not words.sum():
         raise UserError(f"{runs[0].folder / clean}.jsonl has no word in its references")
     errors = np.array(tables, float)
-    categories = tuple(str(_entry(runs[0], config).get("category")) for config in names)
-    return CellErrors(
-        tuple(run.model for run in runs),
-        clean,
-        tuple(names),
-        categories,
-        clips or (),
-        errors[:, 1:],
-        errors[:, 0],
-        words,
-    )
+    categories = tuple(str(_entry(runs[0], config).get("category")) for config in configs)
+    return CellErrors(tuple(models), clean, tuple(configs), categories, clips or (), errors[:, 1:], errors[:, 0], words)
+
+
+def _made_from_one_corpus(run: Run, clean: str | None) -> tuple[str, list[str]]:
+    """The clean config of a run, and its perturbed configs that count."""
+    sources = {config: str(_entry(run, config).get("source")) for config in _perturbed(run)}
+    cleans = sorted(set(sources.values()))
+    if not cleans:
+        raise UserError(f"{run.folder} has no config of the average that is made from clean clips")
+    if clean is None and len(cleans) > 1:
+        raise UserError(f"{run.folder} has configs made from {' and '.join(cleans)}; choose one with --clean")
+    clean = clean or cleans[0]
+    if clean not in cleans:
+        raise UserError(f"{run.folder} has no config that is made from {clean}; there are {', '.join(cleans)}")
+    return clean, [config for config, source in sources.items() if source == clean]
+
+
+def _refuse_other_data(known: Run, run: Run, config: str) -> None:
+    if not same_data(_entry(known, config), _entry(run, config)):
+        raise UserError(f"{run.folder / config}.jsonl was made from other data than that of {known.folder}")
 
 
 def _entry(run: Run, config: str) -> dict[str, Any]:
@@ -196,11 +216,16 @@ def _in_average(cells: CellErrors) -> np.ndarray:
 
 
 def draw(cells: CellErrors, count: int, rng: np.random.Generator) -> Drawn:
-    """That many cells; a systematic sample, so that they are spread over the configs."""
+    """That many cells; a systematic sample config by config, so that they are spread over the configs.
+
+    The clips of each config are in an order of its own, or the same clips would be drawn together again and again.
+    """
     spread = cells.errors.std(axis=0).ravel() + SPREAD
     chances = _chances(_in_average(cells) * spread, count)
-    edges = np.floor(np.concatenate([[0.0], np.cumsum(chances)]) + rng.uniform())
-    drawn = np.flatnonzero(np.diff(edges) > 0)
+    clips = len(cells.clips)
+    order = np.concatenate([config * clips + rng.permutation(clips) for config in range(len(cells.configs))])
+    edges = np.floor(np.concatenate([[0.0], np.cumsum(chances[order])]) + rng.uniform())
+    drawn = np.sort(order[np.diff(edges) > 0])
     return Drawn(drawn, chances[drawn])
 
 
@@ -241,8 +266,13 @@ def estimate(cells: CellErrors, drawn: Drawn, errors: np.ndarray, clean: np.ndar
     return Estimate(by_category, np.sqrt(variance), float(by_category.mean()), float(np.sqrt(variance.sum())) / count)
 
 
-def left_out(cells: CellErrors, count: int, draws: int = 20, seed: int = 0) -> list[list[Estimate]]:
-    """What would be said of each recogniser from the others, in some draws: [draw][model]."""
+def left_out(
+    cells: CellErrors, count: int, draws: int = DRAWS, seed: int = 0, advance: Callable[[], None] = lambda: None
+) -> list[list[Estimate]]:
+    """What would be said of each recogniser from the others, in some draws: [draw][model].
+
+    `advance` is called for every draw.
+    """
     rng = np.random.default_rng(seed)
     estimates = []
     for _ in range(draws):
@@ -253,6 +283,7 @@ def left_out(cells: CellErrors, count: int, draws: int = 20, seed: int = 0) -> l
             own = cells.errors[model].ravel()[drawn.cells]
             of_draw.append(estimate(others, drawn, own, cells.clean[model]))
         estimates.append(of_draw)
+        advance()
     return estimates
 
 
@@ -265,42 +296,71 @@ def check_count(cells: CellErrors, count: int) -> None:
         )
 
 
-def mean_errors(cells: CellErrors, count: int, seed: int = 0) -> dict[str, float]:
-    """By how many points the average of each recogniser is off, where it is said from the others and its anchors."""
-    said = np.array([[one.average for one in row] for row in left_out(cells, count, seed=seed)])
+def mean_errors(
+    cells: CellErrors, count: int, seed: int = 0, advance: Callable[[], None] = lambda: None
+) -> dict[str, float]:
+    """By how many points the average of each recogniser is off, where it is predicted from the others."""
+    said = np.array([[one.average for one in row] for row in left_out(cells, count, seed=seed, advance=advance)])
     off = np.abs(said - cells.by_category.mean(axis=1)).mean(axis=0)
     return dict(zip(cells.models, off.tolist(), strict=True))
 
 
 def choose(
-    runs: Sequence[Run], path: Path, clips: int, *, normaliser: str, seed: int, clean: str | None
+    runs: Sequence[Run],
+    path: Path,
+    clips: int,
+    *,
+    normaliser: str,
+    seed: int,
+    clean: str | None,
+    advance: Callable[[], None] = lambda: None,
 ) -> dict[str, float]:
-    """Write the anchors as a suite file, for `srb run --suite FILE`; what `mean_errors` says of them."""
+    """Write the anchors as a suite file, for `srb run --suite FILE`; what `mean_errors` says of them.
+
+    `advance` is called `len(runs) + DRAWS` times.
+    """
     if seed < 0:
         raise UserError(f"a seed is 0 or more, not {seed}")
     if path.suffix != ".json":
         raise UserError(f"{path}: the name of a file of anchors ends in .json")
-    cells = cell_errors(runs, normaliser, clean)
+    cells = cell_errors(runs, normaliser, clean, advance=advance)
     check_count(cells, clips)
-    errors = mean_errors(cells, clips, seed)
     drawn = draw(cells, clips, np.random.default_rng(seed))
-    write_atomically(path, json.dumps(as_suite(cells, drawn, normaliser), indent=1) + "\n")
+    content = json.dumps(as_suite(cells, drawn, normaliser), indent=1) + "\n"
+    if path.exists() and path.read_bytes() != content.encode():
+        raise UserError(f"{path} is there already and has other anchors, which runs may depend on; choose another name")
+    errors = mean_errors(cells, clips, seed, advance)
+    write_atomically(path, content)
     return errors
 
 
-def predict(run: Run, runs: Sequence[Run], about: dict[str, Any]) -> dict[str, tuple[float, float]]:
-    """NWERD of the whole benchmark, and its standard error, by category and in the average, from a run on anchors."""
+def predict(
+    run: Run, runs: Sequence[Run], about: dict[str, Any], advance: Callable[[], None] = lambda: None
+) -> dict[str, tuple[float, float]]:
+    """NWERD of all clips of the configs that the anchors stand for, and its standard error, from a run on anchors.
+
+    By category and in the average of these categories. `advance` is called for every run read.
+    """
     if "cells" not in about:
         raise UserError("--predict needs a file of anchors, as `srb anchors RUN RUN RUN --suite FILE.json` writes it")
-    cells = cell_errors(runs, about["normaliser"], about["clean"])
-    return of_run(run, about, cells).rows(cells)
+    if run.model in about["models"] or run.model in {known.model for known in runs}:
+        raise UserError(
+            f"{run.folder}: {run.model} is one of the runs that it would be predicted from; its own score is known"
+        )
+    cells = cell_errors(runs, about["normaliser"], about["clean"], about["configs"], advance)
+    if cells.clips_sha256 != about["clips_sha256"]:
+        raise UserError("the runs have other clips or references than those that the anchors were chosen from")
+    for config in (about["clean"], *about["cells"]):
+        _refuse_other_data(runs[0], run, config)
+    estimate = of_run(run, about, cells)
+    advance()
+    return estimate.rows(cells)
 
 
 def as_suite(cells: CellErrors, drawn: Drawn, normaliser: str) -> dict[str, Any]:
     """The content of the file: the drawn clips of each config, with the chance of each."""
     chances: dict[str, dict[str, float]] = {}
-    for cell, chance in zip(drawn.cells.tolist(), drawn.chances.tolist(), strict=True):
-        config, clip = divmod(cell, len(cells.clips))
+    for (config, clip), chance in zip(_pairs(drawn, cells), drawn.chances.tolist(), strict=True):
         chances.setdefault(cells.configs[config], {})[cells.clips[clip]] = chance
     content = json.dumps(chances, sort_keys=True).encode()
     return {
@@ -309,6 +369,8 @@ def as_suite(cells: CellErrors, drawn: Drawn, normaliser: str) -> dict[str, Any]
         "models": list(cells.models),
         "normaliser": normaliser,
         "clean": cells.clean_config,
+        "configs": list(cells.configs),
+        "clips_sha256": cells.clips_sha256,
         "cells": chances,
     }
 
@@ -335,19 +397,32 @@ def from_suite(about: dict[str, Any], cells: CellErrors) -> Drawn:
 def of_run(run: Run, about: dict[str, Any], cells: CellErrors) -> Estimate:
     """What the whole benchmark would say of a run on the anchors."""
     drawn = from_suite(about, cells)
-    clean = _errors_of(run, cells.clean_config, about["normaliser"])
-    configs = {config: _errors_of(run, config, about["normaliser"]) for config in about["cells"]}
+    clips = {clip: place for place, clip in enumerate(cells.clips)}
+
+    def errors_on(config: str) -> dict[int, int]:
+        counted = _counted(run, config, about["normaliser"])
+        known = [(clips[clip], place) for place, clip in enumerate(counted.ids) if clip in clips]
+        if any(counted.counts.lengths[place] != cells.words[clip] for clip, place in known):
+            raise UserError(f"{run.folder / config}.jsonl has other references than the runs of the anchors")
+        return {clip: int(counted.counts.errors[place]) for clip, place in known}
+
+    clean = errors_on(cells.clean_config)
+    perturbed = {config: errors_on(config) for config in about["cells"]}
     try:
-        errors = [
-            configs[cells.configs[c]][cells.clips[i]] for c, i in (divmod(n, len(cells.clips)) for n in drawn.cells)
-        ]
-        on_clean = [clean[clip] for clip in cells.clips]
+        errors = [perturbed[cells.configs[config]][clip] for config, clip in _pairs(drawn, cells)]
+        on_clean = [clean[clip] for clip in range(len(cells.clips))]
     except KeyError as missing:
-        raise UserError(f"{run.folder} lacks the clip {missing} of the anchors; run it with --suite again") from None
+        lacking = cells.clips[missing.args[0]]
+        raise UserError(f"{run.folder} lacks the clip {lacking} of the anchors; run it with --suite again") from None
     return estimate(cells, drawn, np.array(errors, float), np.array(on_clean, float))
 
 
-def _errors_of(run: Run, config: str, normaliser: str) -> dict[str, int]:
+def _pairs(drawn: Drawn, cells: CellErrors) -> list[tuple[int, int]]:
+    """The numbers of config and clip of every drawn cell."""
+    return [divmod(cell, len(cells.clips)) for cell in drawn.cells.tolist()]
+
+
+def _counted(run: Run, config: str, normaliser: str) -> ConfigCounts:
     if config not in run.configs:
         raise UserError(f"{run.folder} has no {config}; run it on the anchors first: srb run --suite FILE")
     predictions = run.read(config)
@@ -355,5 +430,4 @@ def _errors_of(run: Run, config: str, normaliser: str) -> dict[str, int]:
         raise UserError(
             f"{run.folder / config}.jsonl: {predictions.failed} clips failed; run it again with --retry-failed"
         )
-    counted = predictions.count(normaliser)
-    return dict(zip(counted.ids, counted.counts.errors.tolist(), strict=True))
+    return predictions.count(normaliser)

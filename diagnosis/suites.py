@@ -29,7 +29,9 @@ SUITES = {
 
 LEAST_CHANCE = 1e-9  # of a clip to be drawn
 _CELLS = object_of(
-    **dict.fromkeys(("version", "normaliser", "clean"), text), models=list_of(text), cells=dict_of(dict_of(number))
+    **dict.fromkeys(("version", "normaliser", "clean", "clips_sha256"), text),
+    **dict.fromkeys(("models", "configs"), list_of(text)),
+    cells=dict_of(dict_of(number)),
 )
 
 
@@ -134,12 +136,16 @@ def load(name: str) -> Suite:
 
 def _checked_cells(about: dict[str, Any], where: str) -> dict[str, Any]:
     """What a file of anchors says, and nothing else that it may hold."""
-    about = {key: about[key] for key in ("version", "normaliser", "clean", "models", "cells")}
+    about = {
+        key: about[key] for key in ("version", "normaliser", "clean", "models", "configs", "clips_sha256", "cells")
+    }
     if parse(about["clean"]).scenario != "clean":
         raise UserError(f"{where}: 'clean' is {about['clean']}, which is not a clean config")
     for config, clips in about["cells"].items():
         if str(parse(config)) != config or str(parse(config).clean) != about["clean"] or config == about["clean"]:
             raise UserError(f"{where}: {config} is not made from {about['clean']}")
+        if config not in about["configs"]:
+            raise UserError(f"{where}: {config} is not one of its configs")
         if not clips:
             raise UserError(f"{where}: {config} has no clips")
         if bad := [str(chance)[:20] for chance in clips.values() if not LEAST_CHANCE <= chance <= 1]:

@@ -20,14 +20,14 @@ def choose_anchors(
 
     Args:
         runs: three or more run folders, each on all clips of the same configs.
-        suite: the JSON file that is written.
+        suite: the JSON file that is written; one that is there with other anchors is not replaced.
         clips: how many clips of perturbed speech, beside all of clean speech.
         clean: which corpus, by its clean config, where the runs have several.
         normaliser: of the transcripts, as in `srb.score`.
-        seed: of the draw.
+        seed: another seed draws other clips.
 
     Returns:
-        By how many points the average NWERD of each run is off, where it is said from the others and its own anchors.
+        By how many points the average NWERD of each run is off, where it is predicted from the others.
     """
     from srb.diagnosis import anchors
     from srb.metrics.runs import open_run
@@ -40,7 +40,7 @@ def choose_anchors(
 def predict_from_anchors(
     run: str | Path, runs: Sequence[str | Path], suite: str | Path
 ) -> dict[str, tuple[float, float]]:
-    """What the whole benchmark would say of a run on the anchors: NWERD and its standard error.
+    """What all clips would say of a run that has only the anchors: NWERD and its standard error.
 
     Args:
         run: the run folder of the new recogniser, made with `srb run --suite FILE`.
@@ -48,7 +48,7 @@ def predict_from_anchors(
         suite: the file of `choose_anchors`.
 
     Returns:
-        Score and standard error of each category, and of the `average`.
+        Score and standard error of each category that the anchors stand for, and of the `average` of these.
     """
     from srb.diagnosis import anchors
     from srb.diagnosis.suites import load
