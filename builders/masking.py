@@ -5,6 +5,7 @@ Words are replaced by silence or by white noise of the same length; whatever is 
 Which words is drawn from the transcript alone: every few words a run of one, two, four or eight, which begins with a
 content word. Runs of eight leave a short sentence without any context. Where they lie comes from a forced alignment,
 widened a little, because neighbouring sounds tell of a word too. The row's parameters keep the places and the words.
+A clip that the aligner cannot align with its transcript stays as it is: no word of it is masked, and its row says so.
 """
 
 from __future__ import annotations
@@ -55,16 +56,22 @@ class MaskedAudio:
     @property
     def parameters(self) -> dict[str, Any]:
         """What was drawn, for the row: the places of the words in the transcript, the words, and where they lie."""
-        words = self.text.split()
-        spans = [[round(start, 3), round(end, 3)] for start, end in spans_of(self) or ()]
-        masked = [words[place] for place in self.masked]
-        return {"fill": self.fill, "masked": list(self.masked), "words": masked, "spans_s": spans}
-
-    def load(self) -> Samples:
         spans = spans_of(self)
         if spans is None:
-            raise UserError(f"{self.clip.name}: the transcript does not fit the audio, so no word can be masked")
-        return replace_spans(self.clip.load(), spans, self.fill, np.random.default_rng(self.seed))
+            return {"fill": self.fill, "masked": [], "words": [], "spans_s": [], "aligned": False}
+        words = self.text.split()
+        return {
+            "fill": self.fill,
+            "masked": list(self.masked),
+            "words": [words[place] for place in self.masked],
+            "spans_s": [[round(start, 3), round(end, 3)] for start, end in spans],
+        }
+
+    def load(self) -> Samples:
+        clip, spans = self.clip.load(), spans_of(self)
+        if spans is None:
+            return clip
+        return replace_spans(clip, spans, self.fill, np.random.default_rng(self.seed))
 
 
 @lru_cache(maxsize=256)

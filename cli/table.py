@@ -161,7 +161,8 @@ def _print_rows(title: str, heads: Sequence[str], rows: Iterable[Sequence[str]])
             heads[place],
             justify="left" if first else "right",
             overflow="fold",
-            min_width=min(names, 24) if first else 0,
+            no_wrap=not first,  # a name may fold, a number may not
+            min_width=min(names, 12) if first else 0,
         )
     for row in lines:
         table.add_row(*(row[place] for place in shown))

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from srb.metrics.aggregate import MEASURES, measure_of
+from srb.push.model_results import part_of_benchmark
 
 SCHEMA_VERSION = "0.2.1"
 BENCHMARK = "speech-robust-bench"
@@ -85,16 +86,23 @@ def _means(result: Json, source: Source) -> Iterator[Json]:
         named |= {name: (measure_of(name), row) for name, row in rows["categories"].items()}
         for name, (measure, row) in named.items():
             if row[measure]:
-                details = {"language": language, "members": ", ".join(row["members"])}
+                details = {"language": language, "members": ", ".join(row["members"]), **_part(result)}
                 yield _entry(f"{language} {name}", measure, row[measure], result, source, details)
 
 
 def _configs(result: Json, source: Source) -> Iterator[Json]:
     for config, entry in result["configs"].items():
-        details = {"config": config, "content_sha256": entry["content_sha256"]}
+        clips = f"{entry['rows']} of {entry['of']}" if entry["of"] else entry["rows"]
+        details = {"config": config, "content_sha256": entry["content_sha256"], "clips": clips, **_part(result)}
         for measure in MEASURES:
             if entry[measure]:
                 yield _entry(config, measure, entry[measure], result, source, details, entry["utterances"])
+
+
+def _part(result: Json) -> Json:
+    """What is said of every score of a part of the benchmark."""
+    part = result["suite"] or part_of_benchmark(result)
+    return {"part": part} if part else {}
 
 
 def _entry(

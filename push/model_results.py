@@ -7,6 +7,7 @@ card (modelcard.md there). Both are written by `huggingface_hub`. What the card 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,15 @@ def scores(result: Json) -> dict[str, float]:
         if rows["overall"]["nwerd"]
     }
     return means | {config: entry["wer"]["value"] for config, entry in result["configs"].items() if entry["wer"]}
+
+
+def part_of_benchmark(result: Json) -> str | None:
+    """What says that a result is of some clips alone: a suite, `--until` or `--limit`. None if it is of all."""
+    for config, entry in results.all_entries(result).items():
+        if entry["of"] and entry["rows"] < entry["of"]:
+            return f"{config} has {entry['rows']} of {entry['of']} clips"
+    limited = re.search(r"--limit \d+", str(result["run"].get("data") or ""))
+    return f"it was made with {limited[0]}" if limited else None
 
 
 def eval_results(result: Json, dataset: str) -> str:
@@ -80,6 +90,8 @@ def files(hub: Hub, run: str | Path, model_id: str, dataset: str) -> dict[str, s
     result = results.results(results.open_run(run))
     if not scores(result):
         raise UserError(f"{run}: has no score to publish, for none of its clips with speech has a transcript")
+    if part := part_of_benchmark(result):
+        raise UserError(f"{run}: {part}; what the Hub shows is of whole configs, so run it on all clips")
     there = hub.info(model_id, "model")
     names = {item.rfilename for item in there.siblings} if there else set()
     card = hub.read(model_id, "model", CARD, there.sha).decode() if there and CARD in names else ""

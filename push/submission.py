@@ -87,7 +87,8 @@ def make(run_folder: str | Path, out: Path, model: Json, configs: Iterable[str] 
             entry["sha256"] = file_facts(copy)["sha256"]
     about["model"], about["run_name"] = name, run.folder.name
     _write(out / "run.json", about)
-    _write(out / results.NAME, results.results(open_run(out)))
+    scored = results.results(open_run(out))
+    _write(out / results.NAME, scored)
     if parquet:
         for config in chosen:
             parquet_predictions.pack(out / f"{config}.jsonl")
@@ -99,7 +100,7 @@ def make(run_folder: str | Path, out: Path, model: Json, configs: Iterable[str] 
             "model": {**dict.fromkeys(MODEL_KEYS), **model, "owner": owner, "name": name},
             "benchmark_version": BENCHMARK_VERSION,
             "software": {"speech-robust-bench": metadata.version("speech-robust-bench")},
-            "reproduce": reproduce_command(about, chosen, name),
+            "reproduce": reproduce_command(about, chosen, name, scored["suite"]),
             "files": files,
         },
     )
@@ -116,13 +117,14 @@ def _copy_without_columns(predictions: Path, to: Path) -> None:
             out.write(line)
 
 
-def reproduce_command(about: Json, configs: Iterable[str], name: str) -> str:
+def reproduce_command(about: Json, configs: Iterable[str], name: str, suite: str | None) -> str:
     """The command that makes the predictions again, with the data that they were made from."""
     languages = sorted({parse(config).language for config in configs})
-    patterns = " ".join(f"'{language}*_*'" for language in languages)
-    spec, data = shlex.quote(str(about.get("spec"))), shlex.quote(str(about.get("data")))
+    what = f"--suite {suite.rpartition('-')[0]}" if suite else " ".join(f"'{language}*_*'" for language in languages)
+    spec, data = shlex.quote(str(about.get("spec"))), str(about.get("data"))
+    source = data if data.startswith("--") else f"--data {shlex.quote(data)}"  # perturbed as it ran: --corpus ...
     stream = _stream_options(about.get("options"))
-    return f"srb run --model {spec} {patterns} --data {data} --name {name}{stream} && srb score runs/{name}"
+    return f"srb run --model {spec} {what} {source} --name {name}{stream} && srb score runs/{name}"
 
 
 def _stream_options(options: Any) -> str:

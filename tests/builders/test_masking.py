@@ -5,10 +5,12 @@ import json
 
 import numpy as np
 import pytest
+import soundfile
 
 import speech_robust_bench as srb
+from srb.builders.forced_alignment import align
 from srb.builders.masking import APART, draw_masks, is_content_word, replace_spans
-from srb.builders.plan import plan
+from srb.builders.plan import DEMO, clips, plan
 from srb.cli.main import main
 from srb.core.audio import RATE
 from srb.core.errors import UserError
@@ -83,6 +85,28 @@ def test_rows_keep_the_words_and_their_places_and_predictions_know_them(tmp_path
     masked = results.json["configs"][config]["masked"]
     assert masked["words"] == sum(len(text.split()) for text in places.values())
     assert masked["written"] == 0
+
+
+def test_every_clip_of_the_demo_corpus_is_aligned():
+    """One of them ends with its last word, which PocketSphinx leaves out unless something follows."""
+    pytest.importorskip("pocketsphinx")
+    _, utterances = clips(("en", "demo", None), DEMO, None)
+    for item in utterances:
+        samples = item.load()
+        words = align(samples, item.text)
+        assert words is not None, item.id
+        assert all(0 <= start < end <= len(samples) / RATE for _, start, end in words)
+
+
+def test_a_clip_that_does_not_fit_its_transcript_stays_as_it_is(tmp_path):
+    pytest.importorskip("pocketsphinx")
+    clip = np.zeros(RATE // 2, np.float32)
+    soundfile.write(tmp_path / "short.wav", clip, RATE)
+    (tmp_path / "short.txt").write_text("far more words than anybody could say in half a second of silence")
+    [row] = srb.load("en-mine_masked_sev1", corpus={"en-mine": tmp_path})
+    assert json.loads(row["parameters"])["masked"] == []
+    assert json.loads(row["parameters"])["aligned"] is False
+    assert np.array_equal(row["audio"]["array"], clip)
 
 
 def test_another_language_is_refused_in_one_line():

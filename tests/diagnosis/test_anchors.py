@@ -287,7 +287,7 @@ def test_runs_with_fewer_clips_than_the_anchors_were_drawn_from_are_refused(pred
 
 
 def test_a_known_run_is_not_predicted_and_a_file_is_not_replaced(predicted):
-    known, file, new = predicted
+    known, file, _ = predicted
     with pytest.raises(UserError, match="one of the runs"):
         srb.predict_from_anchors(known[0], known[1:], file)
     content = file.read_bytes()

@@ -6,7 +6,7 @@ import pytest
 from run_folders import write_run
 
 from srb.cli.main import main
-from srb.diagnosis.remembered_words import guess
+from srb.diagnosis.remembered_words import HEADS, guess
 from srb.metrics.masked_words import of_lines, written
 from srb.push.untrusted_json import LINE
 
@@ -21,6 +21,42 @@ def test_a_word_counts_only_at_its_place():
     assert written(line("a", said, "", "1")) == [False]
     assert written(line("a", "Well -- seven, or eight!", "well SEVEN or nine", "2 4")) == [True, False]
     assert written(line("a", "seven or eight", "7 or 9", "0 2"), "srb-numbers-1") == [True, False]
+
+
+@pytest.mark.parametrize("normaliser", ["srb-paper-1", "srb-numbers-1", "open-asr-1", "whisper-en"])
+@pytest.mark.parametrize(
+    ("text", "masked"),
+    [
+        ("in nineteen forty five it ended", "1 2 3"),
+        ("he was twenty one", "2 3"),
+        ("the seventy-five men", "1"),
+        ("the dog's well-known name", "1 2"),
+        ("Dr. Smith can't pay $5.50 -- not now", "0 2 4"),
+    ],
+)
+def test_of_a_perfect_transcript_every_masked_word_is_written(text, masked, normaliser):
+    hits = written(line("a", text, text, masked), normaliser)
+    assert len(hits) == len(masked.split())
+    assert all(hits)
+    assert not any(written(line("a", text, "", masked), normaliser))
+
+
+def test_words_that_are_one_token_are_written_together_or_not_at_all():
+    said = line("a", "he was twenty one or so", "he was twenty two or so", "2 3")
+    assert written(said, "whisper-en") == [False, False]  # 21 and 22
+    assert written(said, "srb-numbers-1") == [True, False]  # 2 1 and 2 2
+
+
+def test_a_word_that_normalises_to_nothing_does_not_count():
+    assert written(line("a", "so -- be it", "so be it", "1 2")) == [True]
+
+
+def test_with_few_words_written_the_interval_is_not_too_narrow():
+    """One of six clips has one of its four words: Wilson for 1/24 of six clips by hand, 0.2 to 43.9 %."""
+    lines = [line(f"c{n}", "one two three four", "one" if n == 0 else "", "0 1 2 3") for n in range(6)]
+    low, high = of_lines(lines, "srb-paper-1", 1000, 0.95, 0)["rate"]["interval"]
+    assert low == 0
+    assert high == pytest.approx(43.87, abs=0.01)
 
 
 def test_the_share_is_over_words_and_its_interval_over_clips():
@@ -71,3 +107,12 @@ def test_the_table_sets_it_beside_the_language_model_and_clean_speech(tmp_path, 
 @pytest.mark.parametrize(("value", "fine"), [("", True), ("3 14", True), ("3,14", False), ("3 ", False), ([3], False)])
 def test_a_submission_can_only_hold_places(value, fine):
     assert (LINE["masked"](value) is None) is fine
+
+
+def test_no_number_is_cut_at_80_columns(monkeypatch, capsys):
+    from srb.cli.table import _print_rows
+
+    monkeypatch.setenv("COLUMNS", "80")
+    _print_rows("m", HEADS, [["en-demo_masked_noise_sev1", "128", "100.0", "10.0 to 100.0", "99.0", "98.0", "140.0"]])
+    row = next(text for text in capsys.readouterr().out.splitlines() if "128" in text).split()
+    assert row[1:] == ["128", "100.0", "10.0", "to", "100.0", "99.0", "98.0", "140.0"]

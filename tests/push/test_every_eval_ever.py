@@ -60,6 +60,15 @@ def test_it_has_what_the_schema_requires(export):
         assert metric["min_score"] <= entry["score_details"]["score"] <= metric["max_score"]
 
 
+def test_a_part_of_the_benchmark_says_so(export, tmp_path):
+    about = json.loads((tmp_path / "run" / "run.json").read_text())
+    about["configs"]["en-tiny_noise_sev3"] |= {"rows": 4, "of": 40}
+    (tmp_path / "run" / "run.json").write_text(json.dumps(about))
+    details = [entry["source_data"]["additional_details"] for entry in export()["evaluation_results"]]
+    assert {each["part"] for each in details} == {"en-tiny_noise_sev3 has 4 of 40 clips"}
+    assert {each["clips"] for each in details if each.get("config") == "en-tiny_noise_sev3"} == {"4 of 40"}
+
+
 def test_its_scores_are_those_of_the_results(export, tmp_path):
     record = export()
     scores = {entry["evaluation_name"]: entry["score_details"] for entry in record["evaluation_results"]}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 import yaml
 from loopback_hub import File
@@ -56,6 +58,20 @@ def test_a_pull_request_with_both_forms(hub, push):
     assert by_dataset["other/bench"]["metrics"][0]["value"] == 7.5
     ours = {r["dataset"].get("config"): r["metrics"][0]["value"] for r in results if r["dataset"]["type"] == "acme/srb"}
     assert ours["en-tiny_noise_sev3"] == values["en-tiny_noise_sev3"]
+
+
+@pytest.mark.parametrize("how", ["fewer clips", "limit"])
+def test_a_part_of_the_benchmark_is_not_published_as_the_whole(how, hub, push, tmp_path):
+    path = tmp_path / "runs" / "hears" / "run.json"
+    about = json.loads(path.read_text())
+    if how == "limit":
+        about["data"] = "--corpus en=LibriSpeech --limit 4"
+    else:
+        about["configs"]["en-tiny_noise_sev3"] |= {"rows": 4, "of": 40}
+    path.write_text(json.dumps(about))
+    said = push(code=2).stderr
+    assert ("--limit 4" if how == "limit" else "en-tiny_noise_sev3 has 4 of 40 clips") in said
+    assert len(said.splitlines()) == 1
 
 
 def test_a_second_push_brings_the_open_request_up_to_date(hub, push):

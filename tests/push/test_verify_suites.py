@@ -43,7 +43,9 @@ def test_it_is_accepted_marked_and_not_ranked_beside_the_whole(sent, data, tmp_p
     out = tmp_path / "verified"
     outcome = check(sent, known, out=out)
     assert outcome.reasons == []
-    assert json.loads((out / "acme--few.json").read_text())["suite"] == "small-2"
+    verified = json.loads((out / "acme--few.json").read_text())
+    assert verified["suite"] == "small-2"
+    assert verified["reproduce"].startswith("srb run --model 'cmd:echo the cat sat {}' --suite small --data srb ")
     alone = board.load(out).rows("en")
     assert [row.place for row in alone] == [None] or alone[0].why  # it gets every word wrong, which is the reason then
     whole = make_run(tmp_path / "whole", data, "whole", 0.1, 0)
@@ -54,6 +56,14 @@ def test_it_is_accepted_marked_and_not_ranked_beside_the_whole(sent, data, tmp_p
     assert rows["acme/few"].place is None
     assert rows["acme/few"].why == "suite small-2: a part of the configs and clips"
     assert '<small class="suite"' in str(pages.ranking(list(rows.values())))
+
+
+def test_a_run_that_was_perturbed_as_it_ran_is_reproduced_from_its_corpus():
+    about = {"spec": "moonshine", "data": "--corpus en=LibriSpeech --noise-dir noises"}
+    command = submission.reproduce_command(about, ["en_clean"], "m", None)
+    assert command == (
+        "srb run --model moonshine 'en*_*' --corpus en=LibriSpeech --noise-dir noises --name m && srb score runs/m"
+    )
 
 
 def test_other_clips_than_those_of_the_suite_are_refused(sent, data):
