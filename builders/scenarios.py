@@ -406,8 +406,16 @@ def find(name: str, table: Mapping[str, Scenario] | None = None) -> Scenario:
     """The scenario of that name; an unknown one is answered with the nearest."""
     table = SCENARIOS if table is None else table
     if name not in table:
-        raise UserError(f"unknown scenario '{name}'; {did_you_mean(name, table)} `srb ls` lists them all")
+        begun = max((known for known in table if name.startswith(f"{known}_")), key=len, default=None)
+        ways = f"; '{begun}' is asked for as {_ways(table[begun])}" if begun else ""
+        raise UserError(f"unknown scenario '{name}'; {did_you_mean(name, table)} `srb ls` lists them all{ways}")
     return table[name]
+
+
+def _ways(row: Scenario) -> str:
+    """How a scenario is written in a config's name: `noise_sev1 to 4 or noise_snr<N>`."""
+    plain = f"{row.name}_sev1 to {len(row.severities)}" if row.graded else row.name
+    return f"{plain} or {row.name}_{parameter_word(str(row.parameter))}<N>" if row.takes_values else plain
 
 
 def _whole_table() -> dict[str, Scenario]:

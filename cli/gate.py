@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from srb.cli.options import add_corpus_options, add_normaliser_option, perturbed_configs, positive
 from srb.core.errors import UserError
@@ -20,7 +20,10 @@ EPILOG = """examples:
   srb gate --baseline runs/main --model cmd:./transcribe.sh --worst 0.02 --junit gate.xml --markdown gate.md
   srb gate --baseline runs/main --run runs/new 'en_noise_*'
 The clips are those of the baseline, from where it was run on them, unless --data or --corpus says otherwise.
-Exit code 1: significantly less robust; 0: not; 2: a mistake. docs/gate.md tells how it is tested."""
+Exit code 1: significantly less robust; 0: not; 2: a mistake, or clips that failed.
+docs/gate.md tells how it is tested."""
+
+NARROWEST = 80  # columns of the table; a terminal that has fewer breaks the lines itself
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -134,10 +137,12 @@ def _show(result: GateResult) -> None:
     from srb.core.escape import for_terminal
 
     console = Console()
+    console.width = max(console.width, NARROWEST)
     title = f"{for_terminal(result.model)} against {for_terminal(result.baseline)}, noisy WER"
     table = Table(title=Text(title), title_justify="left", box=None, pad_edge=False)
     for place, cell in enumerate(result.head()):
-        table.add_column(cell, justify="right" if 0 < place < 6 else "left")
+        how: dict[str, Any] = {"no_wrap": True} if place else {"overflow": "fold"}
+        table.add_column(cell.replace(" WER", "\nWER"), justify="right" if 0 < place < 6 else "left", **how)
     for line in result.rows():
         table.add_row(*line)
     console.print(table)

@@ -7,6 +7,7 @@ import contextlib
 import io
 import os
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -59,7 +60,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--limit", type=positive, metavar="N", help="only the first N clips of each config")
     parser.add_argument(
         "--until",
-        type=_width,
+        type=_points,
         metavar="POINTS",
         help="go on, where it helps most, until the interval of the average NWERD is narrower than that",
     )
@@ -100,9 +101,16 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     perturbing.add_argument("--perturb-workers", type=positive, metavar="N", help="processes that perturb")
 
 
-def _width(text: str) -> float:
-    if not (value := float(text)) > 0:
-        raise argparse.ArgumentTypeError("must be more than 0")
+def _points(text: str) -> float:
+    from srb.models.adaptive_run import check_width
+
+    value: Any = text
+    with contextlib.suppress(ValueError):
+        value = float(text)
+    try:
+        check_width(value)
+    except UserError as wrong:
+        raise argparse.ArgumentTypeError(str(wrong)) from None
     return value
 
 
@@ -172,6 +180,8 @@ def _run_one(args: argparse.Namespace) -> int:
         names, where = perturbed.select(wanted), perturbed.where
     else:
         data, names, where = _stored(args, suite)
+    if args.until is not None:
+        names = _with_clean(names, None if perturbed else data.names(), args.quiet)
     suffix = "-live" if args.stream and spec.adapter != "live" else ""
     options = RunOptions(
         spec=spec,
@@ -192,10 +202,11 @@ def _run_one(args: argparse.Namespace) -> int:
         configs = _opened(perturbed, names, args.quiet) if perturbed else [data.config(name) for name in names]
         cost = estimated_cost(options, configs)
         check_cost(cost, args.yes)
-        if args.until:
+        if args.until is not None:
             from srb.models.adaptive_run import run_until
 
-            records = run_until(options, configs, args.until, lambda line: None if args.quiet else print(line))
+            say, warn = (lambda line: None) if args.quiet else print, partial(print, file=sys.stderr)
+            records = run_until(options, configs, args.until, say, warn)
         elif args.engine == "ray":
             from srb.models.ray_run import run_on_ray
 
@@ -218,8 +229,10 @@ def _suite(args: argparse.Namespace) -> Suite | None:
 
     if args.suite and args.configs:
         raise UserError("say either configs or --suite")
-    if args.until and (args.suite or args.engine == "ray" or args.stream):
-        raise UserError("--until chooses the clips itself, on one machine: not with --suite, --engine ray or --stream")
+    if args.until is not None:
+        from srb.models.adaptive_run import check_until
+
+        check_until(args.until, suite=bool(args.suite), stream=args.stream, ray=args.engine == "ray")
     return load(args.suite) if args.suite else None
 
 
@@ -229,6 +242,16 @@ def _stored(args: argparse.Namespace, suite: Suite | None) -> tuple[ConfigSource
     where = args.data or "srb"
     data = open_data(where)
     return data, select(data, suite.on_data(data.names()) if suite else args.configs, where), where
+
+
+def _with_clean(names: list[str], there: list[str] | None, quiet: bool) -> list[str]:
+    """The configs and the clean ones that --until compares them with; those that were not asked for are named."""
+    from srb.core.names import with_clean
+
+    chosen = with_clean(names, there)
+    if (added := [name for name in chosen if name not in names]) and not quiet:
+        print(f"added {', '.join(added)}, which the others are compared with")
+    return chosen
 
 
 def _opened(perturbed: PerturbedConfigs, names: list[str], quiet: bool) -> list[PerturbedConfig]:

@@ -8,6 +8,7 @@ for every other language. An adversarial config belongs to one model, whose name
 from __future__ import annotations
 
 import re
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from srb.core.errors import UserError
@@ -94,6 +95,16 @@ def parse(name: str) -> ConfigName:
         parameter=parts["parameter"],
         value=None if parts["value"] is None else number(parts["value"]),
     )
+
+
+def with_clean(names: Sequence[str], there: Collection[str] | None = None) -> list[str]:
+    """The configs with their clean ones first, of those that are there: what was lost is said by comparing with them.
+
+    >>> with_clean(["en_noise_sev1", "en_clean", "es_gsm"])
+    ['en_clean', 'es_clean', 'en_noise_sev1', 'es_gsm']
+    """
+    clean = dict.fromkeys(str(parse(name).clean) for name in names)
+    return list(dict.fromkeys([*(name for name in clean if there is None or name in there), *names]))
 
 
 def number(text: str) -> float:

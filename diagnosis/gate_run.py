@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -14,7 +15,7 @@ from srb.core.errors import UserError
 from srb.core.files import write_atomically
 from srb.core.names import parse
 from srb.core.progress import progress
-from srb.diagnosis.gate import Pair, choose_configs, decide
+from srb.diagnosis.gate import Pair, choose_configs, decide, plan
 from srb.diagnosis.gate_result import GateOptions, GateResult
 from srb.diagnosis.suites import Suite
 from srb.metrics.aggregate import ConfigCounts
@@ -42,23 +43,28 @@ def gate_model(
     """Run a new model on clips of a baseline until it is clear whether it is less robust; gate.json keeps the result.
 
     Its predictions go to a run folder like any other. One that was interrupted is gone on with, and one that came to
-    its end is begun anew, because a model of the same name may be another one by now.
+    its end is begun anew, because a model of the same name may be another one by now. Clips that fail leave it without
+    a verdict, and are tried again by the next gate.
     """
+    chosen = plan(counts, how.clips, how.seed)
+    _refuse_failed(baseline, [pair for unit in chosen.units for pair in unit])
     configs = {each.config: _same(data.config(each.config), baseline, options.where) for each in counts}
     seconds = [row.duration for config in configs.values() for row in config.rows]
     price = cost_per_minute(options.spec)
-    check_cost(price * how.clips * sum(seconds) / max(len(seconds), 1) / 60, pay, "--clips")
+    check_cost(price * chosen.clips * sum(seconds) / max(len(seconds), 1) / 60, pay, "--clips")
     _begin(options.folder)
-    runner = Runner(options)
+    runner = Runner(replace(options, retry_failed=True))
     try:
         with progress(quiet) as bar:
-            task = bar.add_task("clips", total=how.clips)
+            task = bar.add_task("clips", total=chosen.clips)
 
             def transcribe(pairs: Sequence[Pair]) -> Mapping[Pair, int]:
                 for name, ids in _by_config(pairs).items():
                     runner.run(configs[name], only=ids)
                     bar.advance(task, len(ids))
-                return errors_of(open_run(options.folder), pairs, how.normaliser)
+                run = open_run(options.folder)
+                _refuse_failed(run, pairs, run.model, "gate it again, which tries them again")
+                return errors_of(run, pairs, how.normaliser)
 
             result = decide(options.name or options.spec.folder, baseline.model, counts, how, transcribe)
     finally:
@@ -75,6 +81,9 @@ def gate_run(run: Run, baseline: Run, counts: Sequence[ConfigCounts], how: GateO
         known, about = (each.about.get("configs", {}).get(name, {}) for each in (baseline, run))
         if not same_data(known, about):
             raise _other_data(name, baseline, str(run.folder))
+    pairs = [pair for unit in plan(counts, how.clips, how.seed).units for pair in unit]
+    for each in (baseline, run):
+        _refuse_failed(each, pairs)
     return decide(run.model, baseline.model, counts, how, lambda pairs: errors_of(run, pairs, how.normaliser))
 
 
@@ -91,6 +100,25 @@ def errors_of(run: Run, pairs: Sequence[Pair], normaliser: str) -> dict[Pair, in
                 )
             errors[name, clip] = int(known[clip])
     return errors
+
+
+def _refuse_failed(
+    run: Run,
+    pairs: Sequence[Pair],
+    name: str | None = None,
+    way_out: str = "try them again with `srb run --retry-failed`",
+) -> None:
+    """A clip that failed, say because an endpoint was down, has no errors to compare: all its words would be lost."""
+    failed: list[dict[str, Any]] = []
+    for config, ids in _by_config(pairs).items():
+        compared = set(ids)
+        lines = run.read(config).lines
+        failed += [line for line in lines if line.get("pred_text") is None and line["id"] in compared]
+    if failed:
+        raise UserError(
+            f"{name or run.folder}: {len(failed)} of the {len(pairs)} clips to compare failed, the first with: "
+            f"{failed[0].get('error') or 'no reason given'}; {way_out}"
+        )
 
 
 def baseline_counts(

@@ -14,10 +14,12 @@ from __future__ import annotations
 
 import hashlib
 import heapq
+import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from numbers import Real
 from typing import Any
 
 from srb.core.categories import AVERAGED
@@ -56,15 +58,42 @@ class ClipsSoFar:
         return {ranked[(start + place) % len(ranked)] for place in range(min(self.sizes[config], len(ranked)))}
 
 
+def check_width(width: Any) -> None:
+    """Refuse what is no width of an interval."""
+    if not isinstance(width, Real) or not 0 < float(width) < math.inf:
+        raise UserError(f"until is a width in points, a number above 0, not {width!r}")
+
+
+def check_until(width: float | None, *, suite: bool, stream: bool, ray: bool = False) -> None:
+    """Refuse a width that is none, and what does not go together with one."""
+    if width is None:
+        return
+    check_width(width)
+    if suite or stream or ray:
+        raise UserError("until chooses the clips itself, on one machine: not with a suite, a stream or the engine ray")
+
+
 def run_until(
-    options: RunOptions, configs: Sequence[Config], width: float, say: Callable[[str], None] = lambda line: None
+    options: RunOptions,
+    configs: Sequence[Config],
+    width: float,
+    say: Callable[[str], None] = lambda line: None,
+    warn: Callable[[str], None] = lambda line: None,
 ) -> dict[str, dict[str, Any]]:
-    """Transcribe until the interval of the average is narrower than `width` points; the entries of run.json."""
+    """Transcribe until the interval of the average is narrower than `width` points; the entries of run.json.
+
+    `say` is told how far it is, and `warn` that all clips are used and the interval is wider.
+    """
     perturbed = {config.name: config.about["category"] for config in configs if config.about["source"]}
     share = shares(perturbed)
     if not share:
         raise UserError("--until narrows the average, and these configs are not in it; `srb ls` has the categories")
     there = {config.name: len(config.rows[: options.limit]) for config in configs}
+    sources = {config.about["source"] for config in configs if config.name in share}
+    if absent := sorted(sources - there.keys()):
+        raise UserError(
+            f"--until compares with clean speech, and {options.where} has no {', '.join(absent)}; build it there"
+        )
     so_far = ClipsSoFar(f"until-{width:g}", {name: min(FIRST, there[name]) for name in perturbed})
     runner = Runner(replace(options, suite=so_far))
     records: dict[str, dict[str, Any]] = {}
@@ -75,8 +104,13 @@ def run_until(
                     records[config.name] = runner.run(config)
             so_far.sizes.update({name: records[name]["rows"] for name in perturbed})  # more, if it was interrupted
             reached = widest(aggregate.score(open_run(options.folder).counts(there), replicates=REPLICATES))
-            say(f"{sum(record['rows'] for record in records.values())} clips: the average to {reached:.2f} points")
-            if reached < width or not grow(so_far.sizes, share, there):
+            clips = sum(record["rows"] for record in records.values())
+            say(f"{clips} clips: the average to {reached:.2f} points")
+            if reached < width:
+                return records
+            if not grow(so_far.sizes, share, there):
+                known = f"it is known to {reached:.2f} points, not to the {width:g} asked for"
+                warn(f"all clips of the average are used: {known}")
                 return records
     finally:
         runner.close()

@@ -7,12 +7,14 @@ import tempfile
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from speech_robust_bench.one_clip import Folder
 from speech_robust_bench.run_results import Results, Score
 from srb.core.errors import UserError
+from srb.core.names import with_clean
 
 if TYPE_CHECKING:
     from srb.diagnosis.suites import Suite
@@ -70,15 +72,14 @@ def evaluate(
     from srb.builders.plan import check_limit
     from srb.diagnosis.suites import load as load_suite
     from srb.models.adapters.live import as_live
-    from srb.models.adaptive_run import run_until
+    from srb.models.adaptive_run import check_until, run_until
     from srb.models.predictions import error_of_all
     from srb.models.runner import RunOptions, run_with_progress
 
     check_limit(limit)
-    if suite and until:
-        raise UserError("say either a suite or until, which chooses the clips itself")
-    spec, recogniser = recogniser_of(model, name, batch_size)
     pace = _pace(stream)
+    check_until(until, suite=bool(suite), stream=pace is not None)
+    spec, recogniser = recogniser_of(model, name, batch_size)
     if pace and recogniser is not None:
         recogniser = as_live(recogniser)
     chosen = load_suite(suite) if suite else None
@@ -100,8 +101,9 @@ def evaluate(
             pace=pace,
             source=source.perturbed,
         )
-        if until:
-            records = run_until(options, opened, until, print if progress else lambda line: None)
+        if until is not None:
+            warn = partial(warnings.warn, stacklevel=3)
+            records = run_until(options, opened, until, print if progress else lambda line: None, warn)
         else:
             records = run_with_progress(options, opened, quiet=not progress)
     if error := error_of_all(folder, records):
@@ -258,11 +260,3 @@ class EvaluationData:
     def __exit__(self, *_: Any) -> None:
         if self.perturbed is not None:
             self.perturbed.close()
-
-
-def with_clean(names: Sequence[str], there: set[str] | None = None) -> list[str]:
-    """The configs with their clean ones first: without them nothing can be said about what was lost."""
-    from srb.core.names import parse
-
-    clean = dict.fromkeys(str(parse(name).clean) for name in names)
-    return list(dict.fromkeys([*(name for name in clean if there is None or name in there), *names]))

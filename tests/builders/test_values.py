@@ -70,6 +70,11 @@ def test_every_scenario_works_at_both_ends_of_its_values(row):
         ("en_mulaw_snr3", r"'mulaw' cannot be asked for at a value"),
         ("en_pgd_snr35-tiny", r"adversarial and belongs to one model"),
         ("en_chorus_delay95", r"delay_ms 95 is not in 20 to 90"),
+        ("en_noise_foo5", r"unknown scenario 'noise_foo5'.*; 'noise' is asked for as noise_sev1 to 4 or noise_snr<N>"),
+        ("en_noise_musan_snr_db5", r"; 'noise_musan' is asked for as noise_musan_sev1 to 4 or noise_musan_snr<N>"),
+        ("en_masked_words3", r"unknown scenario 'masked_words3'.*; 'masked' is asked for as masked_sev1 to 4$"),
+        ("en_mulaw_foo5", r"unknown scenario 'mulaw_foo5'.*; 'mulaw' is asked for as mulaw$"),
+        ("en_nose_snrr5", r"unknown scenario 'nose_snrr5'.*lists them all$"),
     ],
 )
 def test_a_value_that_cannot_be_is_one_clear_error(name, complaint):

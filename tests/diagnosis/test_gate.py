@@ -237,6 +237,55 @@ def test_a_run_on_other_data_or_with_clips_missing_is_refused(runs, tmp_path):
         srb.gate(srb.read_run(new), runs / "main")
 
 
+def fail(folder: Path, config: str, clips: int) -> None:
+    """Make the first clips of a config failed ones, as an endpoint that is down leaves them."""
+    path = folder / f"{config}.jsonl"
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    for line in lines[:clips]:
+        line |= {"pred_text": None, "error": "503 Service Unavailable"}
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+
+@pytest.mark.parametrize("which", ["main", "new"])
+def test_clips_that_failed_are_no_errors_of_the_recogniser(which, tmp_path, capsys):
+    for name in ("main", "new"):
+        write_run(tmp_path / name, {}, clips=100)
+    fail(tmp_path / which, "en-tiny_rir_sev2", 20)
+    command = ["gate", "--baseline", str(tmp_path / "main"), "--run", str(tmp_path / "new"), "--clips", "300"]
+    assert main(command) == 2
+    assert capsys.readouterr().err == (
+        f"srb gate: {tmp_path / which}: 20 of the 300 clips to compare failed, the first with: "
+        "503 Service Unavailable; try them again with `srb run --retry-failed`\n"
+    )
+    assert main([*command, "en-tiny_noise_*"]) == 0  # clips that are not compared may have failed
+
+
+def test_a_failed_clip_without_a_reason_is_told_too(tmp_path, runs):
+    write_run(tmp_path / "new", {})
+    path = tmp_path / "new" / "en-tiny_rir_sev2.jsonl"
+    path.write_text(path.read_text().replace('"pred_text": "word', '"pred_text": null, "was": "word'))
+    with pytest.raises(ValueError, match=r"clips to compare failed, the first with: no reason given; try them again"):
+        srb.gate(srb.read_run(tmp_path / "new"), runs / "main")
+
+
+def test_the_table_shows_names_and_numbers_whole(tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    for name, seed in (("main", 0), ("new", 1)):
+        folder = write_run(tmp_path / name, {} if name == "main" else dict.fromkeys(CONFIGS, 0.9), seed=seed)
+        for path in folder.iterdir():
+            path.write_text(path.read_text().replace("en-tiny_", "en-commonvoicespontaneous_"))
+            path.rename(path.with_name(path.name.replace("en-tiny_", "en-commonvoicespontaneous_")))
+    assert main(["gate", "--baseline", str(tmp_path / "main"), "--run", str(tmp_path / "new")]) == 1
+    table = capsys.readouterr().out.split("FAILED")[0]
+    assert "…" not in table
+    assert max(map(len, table.splitlines())) <= 80
+    result = srb.gate(srb.read_run(tmp_path / "new"), tmp_path / "main")
+    names = "".join(line.split("  ")[0].strip() for line in table.splitlines())
+    for name, *cells in result.rows():
+        assert name in names
+        assert any(" ".join(line.split()).endswith(" ".join(cells).strip()) for line in table.splitlines())
+
+
 def lossy(share: float, seed: int, heard: list[int]):
     """A recogniser that knows the demo clips by their length and loses a share of the words, as the samples decide."""
     texts = {len(row["audio"]["array"]): row["text"] for row in srb.load("en-demo_clean")}
@@ -289,6 +338,37 @@ def test_an_interrupted_gate_goes_on_and_a_finished_one_begins_anew(demo_baselin
     assert sum(heard) == result.looks[-1].clips
     assert srb.gate(whole, demo_baseline, **how) == result
     assert sum(heard) == 2 * result.looks[-1].clips
+
+
+def test_a_live_model_that_fails_is_no_verdict_and_the_next_gate_tries_those_clips_again(demo_baseline, tmp_path):
+    heard: list[int] = []
+    whole, calls = lossy(0.25, 1, heard), []
+
+    def fails_at_times(clips, rate, language):
+        calls.append(len(clips))
+        if len(calls) in (2, 3):
+            raise ConnectionError("connection refused")
+        return whole(clips, rate, language)
+
+    how = {"out": tmp_path / "new", "name": "new", "clips": 40, "batch_size": 1, "progress": False}
+    told = (
+        r"^new: 2 of the \d+ clips to compare failed, the first with: .*connection refused; gate it again, which tries"
+    )
+    with pytest.raises(ValueError, match=told):
+        srb.gate(fails_at_times, demo_baseline, **how)
+    assert json.loads((tmp_path / "new" / "gate.json").read_text())["verdict"] is None
+    before = sum(heard)
+    result = srb.gate(whole, demo_baseline, **how)
+    assert before > 0
+    assert sum(heard) == result.looks[-1].clips
+
+
+def test_progress_counts_the_clips_that_there_are(demo_baseline, tmp_path, monkeypatch):
+    totals = []
+    monkeypatch.setattr("rich.progress.Progress.add_task", lambda bar, label, total: totals.append(total) or 0)
+    monkeypatch.setattr("rich.progress.Progress.advance", lambda *_: None)
+    result = srb.gate(lossy(0.7, 1, []), demo_baseline, name="new")
+    assert totals[-1] == result.planned < 1500
 
 
 def test_a_folder_with_a_run_is_left_alone(demo_baseline):

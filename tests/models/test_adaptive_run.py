@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import re
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -79,12 +81,70 @@ def test_what_is_wrong_is_said(tmp_path, monkeypatch, capsys):
     command = ["run", "--model", "cmd:echo {}", "--corpus", "en-demo", "--limit", "2", "--quiet"]
     assert main([*command, "en-demo_mulaw", "en-demo_clean", "--until", "1"]) == 2
     assert "not in it" in capsys.readouterr().err
-    assert main([*command, "--suite", "fast", "--until", "1"]) == 2
-    assert "chooses the clips itself" in capsys.readouterr().err
-    with pytest.raises(SystemExit):
-        main([*command, "--until", "0"])
-    with pytest.raises(ValueError, match="either a suite or until"):
-        srb.evaluate(uneven, suite="fast", until=1)
+    for wrong in (["--suite", "fast"], ["--stream"], ["--engine", "ray"]):
+        assert main([*command, *wrong, "--until", "1"]) == 2
+        assert "until chooses the clips itself" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("wrong", [{"suite": "fast"}, {"stream": True}, {"stream": {}}])
+def test_until_chooses_the_clips_in_python_too(wrong):
+    configs = () if "suite" in wrong else "en-demo_gain_sev1"
+    with pytest.raises(ValueError, match="until chooses the clips itself"):
+        srb.evaluate(uneven, configs, until=1, **wrong)
+
+
+@pytest.mark.parametrize("width", ["0", "-1", "nan", "inf", "abc"])
+def test_a_width_is_a_number_above_0(width, capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(["run", "--model", "cmd:echo {}", "--corpus", "en-demo", "--until", width])
+    assert ended.value.code == 2
+    assert "argument --until: until is a width in points, a number above 0, not" in capsys.readouterr().err
+    for value in (width, *([] if width == "abc" else [float(width)])):
+        with pytest.raises(ValueError, match="until is a width in points, a number above 0, not"):
+            srb.evaluate(uneven, "en-demo_gain_sev1", until=value)
+
+
+def babbling(clips, rate, language):
+    """Too many words, another number for every clip."""
+    return ["x " * (100 + int(abs(clip).sum() * 1e3) % 97) for clip in clips]
+
+
+def test_the_clean_config_is_added_and_clips_that_run_out_are_told(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setitem(sys.modules, "babbling_model", SimpleNamespace(babbling=babbling))
+    command = ["run", "--model", "python:babbling_model:babbling", "--name", "x", "--corpus", "en-demo", "--limit", "2"]
+    assert main([*command, "en-demo_gaussian_*", "--until", "0.001"]) == 0
+    told = capsys.readouterr()
+    assert told.out.splitlines()[0] == "added en-demo_clean, which the others are compared with"
+    assert {path.stem for path in Path("runs/x").glob("*.jsonl")} == {
+        "en-demo_clean",
+        *(f"en-demo_gaussian_sev{severity}" for severity in (1, 2, 3, 4)),
+    }
+    reached = re.search(r"10 clips: the average to ([0-9.]+) points", told.out)[1]
+    ended = f"all clips of the average are used: it is known to {reached} points, not to the 0.001 asked for\n"
+    assert told.err.endswith(ended)
+    assert main([*command, "en-demo_gaussian_*", "en-demo_clean", "--until", "0.001", "--quiet"]) == 0
+    told = capsys.readouterr()
+    assert "added" not in told.out
+    assert told.err == ended
+    assert main([*command, "en-demo_gaussian_*", "--until", "10000"]) == 0
+    assert "are used" not in capsys.readouterr().err
+
+
+def test_python_warns_when_the_clips_run_out():
+    with pytest.warns(UserWarning, match="all clips of the average are used: it is known to .* not to the 0.001 "):
+        srb.evaluate(babbling, "en-demo_gaussian_sev1", until=0.001, limit=2, progress=False)
+
+
+def test_built_data_without_clean_speech_is_refused_before_anything_is_transcribed(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert main(["build", "en-demo_gaussian_sev1", "--limit", "2", "--out", "built"]) == 0
+    capsys.readouterr()
+    assert main(["run", "--model", "cmd:echo {}", "--data", "built", "--until", "5"]) == 2
+    assert capsys.readouterr().err == (
+        "srb run: --until compares with clean speech, and built has no en-demo_clean; build it there\n"
+    )
+    assert not Path("runs").exists()
 
 
 def test_stopping_does_not_move_the_average(monkeypatch):
