@@ -20,7 +20,6 @@ corpus.
 
 `floor` is what nobody has: anchors with the regression fitted to all cells of the system itself, each cell drawn in
 proportion to what that regression misses there. No choice of single clips with a linear prediction is nearer.
-`longer_clips` says how much less a cell of a longer clip varies, on six systems and 26 clips (`matrix.py --long`).
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ sys.path.insert(0, str(ROOT))
 from benchmarks.matrix import stored_rows  # noqa: E402
 from srb.builders.scenarios import SCENARIOS  # noqa: E402
 from srb.core.categories import AVERAGED  # noqa: E402
-from srb.diagnosis.anchors import SPREAD, CellErrors, Estimate, Z, draw, estimate  # noqa: E402
+from srb.diagnosis.anchors import CellErrors, Estimate, Z, draw, estimate  # noqa: E402
 from srb.diagnosis.rank_stability import spearman  # noqa: E402
 from srb.diagnosis.suites import Suite  # noqa: E402
 
@@ -80,14 +79,12 @@ def about() -> dict:
     }
 
 
-def read_cells(path: Path, severity: int | None = None, only: Sequence[str] = ()) -> CellErrors:
-    """The systems, all or some, that have every config of the average, or of one severity of it, on all clips."""
-    rows = [row for row in stored_rows(path) if not only or row["system"] in only]
+def read_cells(path: Path) -> CellErrors:
+    """The systems of a matrix that have all configs of the average on all clips."""
+    rows = stored_rows(path)
     found = {(row["system"], row["config"], row["clip"]): row["errors"] for row in rows}
     words = {row["clip"]: row["words"] for row in rows if row["config"] == "clean"}
     configs = {name: category for category in CONFIGS for name in names_of(category)}
-    if severity:
-        configs = {name: category for name, category in configs.items() if name.endswith(f"_sev{severity}")}
     systems = [
         system
         for system in sorted({row["system"] for row in rows})
@@ -225,30 +222,6 @@ def floor(cells: CellErrors, clips: int) -> float:
     return round(float(np.sqrt(2 / np.pi) * np.mean(sums) / np.sqrt(clips - len(cells.clips))), 1)
 
 
-def of_one_cell(cells: CellErrors) -> float:
-    """The standard deviation of the average NWERD said from one cell, by anchors in an endless corpus of such clips."""
-    deviations = []
-    for system in range(len(cells.models)):
-        others = cells.of(without(cells, system))
-        cost = np.repeat(cells.points * cells.members.mean(axis=0) / cells.words.sum(), len(cells.clips))
-        sizes = cost * (others.errors.std(axis=0).ravel() + SPREAD)
-        deviations.append(np.sqrt((missed(cells, system) ** 2 * sizes.sum() / sizes).sum()))
-    return float(np.mean(deviations))
-
-
-def longer_clips(short: Path, long: Path) -> dict:
-    """How much less the cells of longer clips vary, on the configs and systems that both matrices have."""
-    of_long = read_cells(long, 3)
-    of_short = read_cells(short, 3, of_long.models)
-    assert of_short.models == of_long.models
-    return {
-        "systems": list(of_long.models),
-        "words_a_clip": [round(float(cells.words.mean()), 1) for cells in (of_short, of_long)],
-        "deviation_of_one_cell": [round(of_one_cell(cells), 1) for cells in (of_short, of_long)],
-        "ratio": round(of_one_cell(of_long) / of_one_cell(of_short), 2),
-    }
-
-
 WAYS: dict[str, Way] = {
     "stratified": stratified,
     "lite": lite,
@@ -289,7 +262,7 @@ def held(cells: CellErrors, clips: int, draws: int) -> dict:
     return {"all": round(100 * float(hits.mean())), "of_the_worst_system": round(100 * float(hits.min()))}
 
 
-def make(path: Path, long: Path, draws: int) -> dict:
+def make(path: Path, draws: int) -> dict:
     """The suite, with what was measured for it."""
     cells = read_cells(path)
     measured = {name: judge(cells, way, BUDGET, draws) for name, way in WAYS.items()}
@@ -311,7 +284,6 @@ def make(path: Path, long: Path, draws: int) -> dict:
             "anchors_held": {str(clips): held(cells, clips, draws) for clips in (300, 600, 1_200)},
             "floor": {str(clips): floor(cells, clips) for clips in (300, 600, 1_200)},
             "draws": draws,
-            "longer_clips": longer_clips(path, long),
         },
         "summary": [
             f"{POOL} clean and {BUDGET - POOL} perturbed clips, {sum(CONFIGS.values())} configs: all scenarios of the "
@@ -329,7 +301,6 @@ def print_table(measured: dict) -> None:
     """The ways side by side, as Markdown."""
     print(f"{len(measured['systems'])} systems: {measured['systems']}")
     print("95 % intervals of anchors that hold, by clips:", measured["anchors_held"])
-    print("longer clips:", measured["longer_clips"])
     print("nearer than this no such way can be, by clips:", measured["floor"])
     rows = {**measured["ways"], **measured["more_clips"]}
     heads = list(next(iter(rows.values())))
@@ -341,11 +312,10 @@ def print_table(measured: dict) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--matrix", type=Path, default=ROOT / "results/matrix-2.parquet")
-    parser.add_argument("--long", type=Path, default=ROOT / "results/long-clips-1.parquet")
     parser.add_argument("--out", type=Path, default=ROOT / "diagnosis/data/lite.json")
     parser.add_argument("--draws", type=int, default=40)
     args = parser.parse_args()
-    suite = make(args.matrix, args.long, args.draws)
+    suite = make(args.matrix, args.draws)
     args.out.write_text(json.dumps(suite, indent=1) + "\n", encoding="utf-8")
     print_table(suite["measured"])
     print(*suite["summary"], sep="\n")

@@ -8,13 +8,13 @@
     python benchmarks/matrix.py table --to results/matrix-2.parquet
 
 `corpus` makes a plain-folder corpus of 61 short clips by 47 people and builds every config of it; results/README.md
-says where DIGITS and LJSPEECH come from; with `--long` it is 26 longer clips, at severity 3 of the average. `run` runs
-every system of a model file, some configs by all systems before the next ones, so that what is finished at any moment
-is a matrix. `--clips` takes that many clips of each config, the next ones in turn, so that every clip is in as many
-configs as any other; with more of them a second run adds those that are missing. It can be interrupted and repeated.
-`store` writes what there is as one parquet file, without audio, beside what the file has from other machines; `run
---stored FILE` leaves out what a file has, to go on elsewhere. `table` prints every system's WER, average NWERD and WERD
-beyond the average. `onnx` writes Moonshine's .ort graphs as .onnx (the same texts, base-en 3.6 times as fast).
+says where DIGITS and LJSPEECH come from. `run` runs every system of a model file, some configs by all systems before
+the next ones, so that what is finished at any moment is a matrix. `--clips` takes that many clips of each config, the
+next ones in turn, so that every clip is in as many configs as any other; with more of them a second run adds those that
+are missing. It can be interrupted and repeated. `store` writes what there is as one parquet file, without audio, beside
+what the file has from other machines; `run --stored FILE` leaves out what a file has, to go on elsewhere. `table`
+prints every system's WER, average NWERD and WERD beyond the average. `onnx` writes Moonshine's .ort graphs as .onnx
+(the same texts, base-en 3.6 times as fast).
 """
 
 from __future__ import annotations
@@ -42,7 +42,6 @@ from benchmarks.human import SOUNDS, prompts
 from srb.builders.corpora.demo import FOLDER as DEMO
 from srb.builders.scenarios import SCENARIOS
 from srb.cli.main import main as srb
-from srb.core.audio import RATE
 from srb.core.categories import AVERAGED
 from srb.core.names import parse
 from srb.metrics.difficulty import load as load_difficulty
@@ -58,16 +57,8 @@ PROMPTS = 10
 PROMPT_S = (1.5, 2.6)
 READER = ("en-reader-01", "en-reader-04", "en-reader-05", "en-reader-07")
 LJ = ("LJ001-0002", "LJ001-0004", "LJ001-0008")
-LONG_SPEAKERS, LONG_PROMPTS = 12, 16  # clips of three strings of digits, and prompts in pairs
-LONG_READER = ("en-reader-08",)
-LONG_LJ = ("LJ001-0001", "LJ001-0003", "LJ001-0005", "LJ001-0006", "LJ001-0007")
 NORMALISER = "srb-numbers-1"
 REPLICATES = 2_000
-LONG_CONFIGS = [
-    f"en-matrix_{row.name}_sev3"
-    for row in SCENARIOS.values()
-    if row.category in AVERAGED and row.maker == "perturbation"
-]
 TURN = 5  # clips by which the next config's begin later
 COLUMNS = ("file", "id", "text", "speaker", "gender", "age", "accent", "native", "licence")
 
@@ -93,13 +84,13 @@ def digit_clips(folder: Path, out: Path) -> list[dict[str, str]]:
     return rows
 
 
-def prompt_clips(out: Path, count: int) -> list[dict[str, str]]:
+def prompt_clips(out: Path) -> list[dict[str, str]]:
     """Asterisk prompts of 4 to 12 words and 1.5 to 2.6 s, spread evenly over the list."""
     texts = prompts(1_000)
     seconds = {name: (SOUNDS / f"{name}.g722").stat().st_size / 8_000 for name in texts}
     short = [name for name in sorted(texts) if PROMPT_S[0] <= seconds[name] <= PROMPT_S[1]]
     rows = []
-    for name in short[:: len(short) // count][:count]:
+    for name in short[:: len(short) // PROMPTS][:PROMPTS]:
         clip = name.replace("/", "-")
         source = ["-f", "g722", "-i", str(SOUNDS / f"{name}.g722")]
         target = ["-ar", "16000", "-ac", "1", "-sample_fmt", "s16", str(out / f"prompt-{clip}.flac")]
@@ -120,44 +111,11 @@ def copied_clips(folder: Path, out: Path, names: tuple[str, ...]) -> list[dict[s
     return [{**rows[name], "id": name} for name in names]
 
 
-def joined_clips(rows: list[dict[str, str]], out: Path, count: int) -> list[dict[str, str]]:
-    """Clips of one speaker one after the other, `count` at a time, with 0.12 s of zeros between them."""
-    longer = []
-    for place in range(0, len(rows) - count + 1, count):
-        parts = rows[place : place + count]
-        samples = [soundfile.read(out / row["file"], dtype="int16")[0] for row in parts]
-        pause = np.zeros(GAP, np.int16)
-        joined = np.concatenate([part for clip in samples for part in (clip, pause)][:-1])
-        soundfile.write(out / f"long-{parts[0]['file']}", joined, RATE, subtype="PCM_16")
-        text = " ".join(row["text"] for row in parts)
-        longer.append({**parts[0], "file": f"long-{parts[0]['file']}", "id": f"long-{parts[0]['id']}", "text": text})
-    for row in rows:
-        (out / row["file"]).unlink()
-    return longer
-
-
-def long_clips(out: Path, digits: Path, ljspeech: Path) -> list[dict[str, str]]:
-    """26 clips of 8 to 27 words by 15 people: 18 digits of a speaker, two prompts, read sentences."""
-    with open(digits / "manifest.csv", encoding="utf-8", newline="") as file:
-        strings = sorted(csv.DictReader(file), key=lambda row: row["id"])
-    speakers = {row["speaker"]: row["gender"] for row in strings}
-    rows = []
-    for gender in ("female", "male"):
-        for speaker in [name for name in sorted(speakers) if speakers[name] == gender][: LONG_SPEAKERS // 2]:
-            names = tuple(row["id"] for row in strings if row["speaker"] == speaker)[:3]
-            rows += joined_clips(copied_clips(digits, out, names), out, 3)
-    rows += joined_clips(prompt_clips(out, LONG_PROMPTS), out, 2)
-    return [*rows, *copied_clips(DEMO, out, LONG_READER), *copied_clips(ljspeech, out, LONG_LJ)]
-
-
-def make_corpus(out: Path, digits: Path, ljspeech: Path, *, long: bool) -> int:
+def make_corpus(out: Path, digits: Path, ljspeech: Path) -> int:
     """All clips with one manifest, as `--corpus en-matrix=FOLDER` reads them."""
     out.mkdir(parents=True, exist_ok=True)
-    if long:
-        rows = long_clips(out, digits, ljspeech)
-    else:
-        rows = [*digit_clips(digits, out), *prompt_clips(out, PROMPTS), *copied_clips(DEMO, out, READER)]
-        rows += copied_clips(ljspeech, out, LJ)
+    rows = [*digit_clips(digits, out), *prompt_clips(out), *copied_clips(DEMO, out, READER)]
+    rows += copied_clips(ljspeech, out, LJ)
     with open(out / "manifest.csv", "w", encoding="utf-8", newline="") as file:
         table = csv.DictWriter(file, COLUMNS, extrasaction="ignore")
         table.writeheader()
@@ -372,7 +330,6 @@ def main() -> int:
     parser.add_argument("--out", type=Path, default=Path("matrix"), metavar="DIR", help="where everything goes")
     parser.add_argument("--digits", type=Path, metavar="DIR", help="the digit strings")
     parser.add_argument("--ljspeech", type=Path, metavar="DIR", help="some clips of LJ Speech")
-    parser.add_argument("--long", action="store_true", help="26 clips of 16 words, at severity 3 of the average")
     parser.add_argument("--ort", type=Path, metavar="DIR", help="a Moonshine folder, of onnx")
     parser.add_argument("--models", default="models.yaml", metavar="FILE", help="the systems, as srb run --model @FILE")
     parser.add_argument("--system", action="append", default=[], metavar="NAME", help="only these systems")
@@ -386,10 +343,9 @@ def main() -> int:
     )
     args = parser.parse_args()
     if args.what == "corpus":
-        print(make_corpus(args.out / "corpus", args.digits, args.ljspeech, long=args.long), "clips")
+        print(make_corpus(args.out / "corpus", args.digits, args.ljspeech), "clips")
         corpus = ["--corpus", f"en-matrix={args.out / 'corpus'}"]
-        configs = ["en-matrix_clean", *LONG_CONFIGS] if args.long else ["en-matrix_*"]
-        return srb(["build", *configs, *corpus, "--out", str(args.out / "srb")])
+        return srb(["build", "en-matrix_*", *corpus, "--out", str(args.out / "srb")])
     if args.what == "onnx":
         ort_to_onnx(args.ort, args.to)
     elif args.what == "store":
