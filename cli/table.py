@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 
 from srb.cli.score import add_allow_changed
@@ -153,20 +154,21 @@ def _print_rows(title: str, heads: Sequence[str], rows: Iterable[Sequence[str]])
 
     lines = [list(row) for row in rows]
     shown = [place for place in range(len(heads)) if any(row[place] for row in lines)]  # no empty columns
-    names = max((len(row[0]) for row in lines), default=0)
-    table = Table(box=None, pad_edge=False, title=title, title_justify="left")
+    widths = {place: max(map(len, (*heads[place].split(), *(row[place] for row in lines)))) for place in shown}
+    console, table = Console(), Table(box=None, pad_edge=False, title=title, title_justify="left")
+    left = console.width - sum(
+        width + 2 for place, width in widths.items() if place
+    )  # numbers are never cut; names fold
     for place in shown:
-        first = place == 0
         table.add_column(
-            heads[place],
-            justify="left" if first else "right",
+            "\n".join(textwrap.fill(line, widths[place]) for line in heads[place].split("\n")),
+            justify="right" if place else "left",
             overflow="fold",
-            no_wrap=not first,  # a name may fold, a number may not
-            min_width=min(names, 12) if first else 0,
+            min_width=widths[place] if place else min(widths[place], max(left, 12)),
         )
     for row in lines:
         table.add_row(*(row[place] for place in shown))
-    Console().print(table)
+    console.print(table)
 
 
 def print_blocks(tables: list, intervals: bool = False) -> None:
