@@ -12,35 +12,50 @@ import signal
 import sys
 from collections.abc import Sequence
 
-# name -> what `srb --help` says about it, in the order of the workflow
-COMMANDS = {
-    "demo": "run two recognisers, score and report on the built-in clips, offline",
-    "ls": "list the scenarios, by category",
-    "build": "materialise scenarios as dataset configs",
-    "check": "hash built configs again: are they still what they were built as?",
-    "perturb": "apply a scenario to one audio file, or all scenarios with a page to look at and listen to",
-    "quality": "add DNSMOS and PESQ columns to built configs, or say what front ends do to their sound",
-    "probe": "train a small head above a frozen encoder, and see which layers and encoders matter",
-    "run": "run a recogniser over dataset configs and keep its transcripts",
-    "attack": "make the adversarial configs of one model",
-    "certify": "the radius in which a smoothed recogniser provably keeps its transcript",
-    "score": "score the transcripts of a run: WER, WERD, NWERD with intervals, per config, category and overall",
-    "table": "print the paper's Table 1 for any number of runs",
-    "report": "write one page about any number of runs, to look at and to listen to",
-    "compare": "say whether one recogniser is more robust than another, from two run folders",
-    "gate": "fail if a new recogniser is less robust than the one of a run folder; for continuous integration",
-    "fairness": "test whether a scenario hurts one group of speakers more than another, and on which words",
-    "diagnose": "a report card of one recogniser: which words, clips and speakers it fails, and what it invents",
-    "stability": "say how many configs and clips are enough to rank recognisers",
-    "anchors": "choose the few clips that tell most about the next recogniser, and predict its score from them",
-    "difficulty": "compute or show how hard each scenario is, from the quality of its speech",
-    "push": "publish data, metrics or results on the Hugging Face Hub",
-    "export": "write results for Every Eval Ever, or Croissant metadata of built data",
-    "submit": "send a run to the leaderboard: predictions, results and hashes, by pull request",
-    "verify": "check a submission: compute every score again from its predictions",
-    "leaderboard": "show verified results, as a page in the browser",
-    "metrics": "install the metrics for evaluate.load by name, or export one as a Space",
+from srb.cli.help import GroupedParser
+
+# group -> command -> its line in `srb --help`, in the order of the workflow
+GROUPS = {
+    "start here": {
+        "demo": "run, score and report on the built-in clips, offline",
+        "ls": "list the scenarios by category, or the suites",
+    },
+    "data": {
+        "build": "materialise scenarios as dataset configs",
+        "check": "verify the hashes of built configs",
+        "perturb": "apply one scenario, or all of them, to an audio file",
+        "quality": "add DNSMOS and PESQ columns, or measure front ends",
+        "difficulty": "compute or show how hard each scenario is",
+    },
+    "run and score": {
+        "run": "run a recogniser over configs and store its transcripts",
+        "score": "score a run: WER, WERD and NWERD with intervals",
+        "table": "print the paper's Table 1 for any number of runs",
+        "report": "write an HTML page about any number of runs",
+        "metrics": "install the metrics for evaluate.load, or export one",
+    },
+    "compare and diagnose": {
+        "compare": "test whether one recogniser is more robust than another",
+        "gate": "fail if a model is less robust than a baseline (for CI)",
+        "fairness": "test whether a scenario hurts some speakers more",
+        "diagnose": "show which words, clips and speakers a model fails on",
+        "stability": "show how many configs and clips a ranking needs",
+        "anchors": "choose a few clips that predict the score of all",
+        "probe": "train a small head on a frozen encoder; rank encoders",
+    },
+    "attack": {
+        "attack": "make the adversarial configs of one model",
+        "certify": "certify the radius of a smoothed recogniser",
+    },
+    "publish": {
+        "push": "publish data, metrics or results on the Hugging Face Hub",
+        "export": "export results (Every Eval Ever) or metadata (Croissant)",
+        "submit": "send a run to the leaderboard by pull request",
+        "verify": "recompute the scores of a submission",
+        "leaderboard": "serve the verified results as a page in the browser",
+    },
 }
+COMMANDS = {name: summary for group in GROUPS.values() for name, summary in group.items()}
 # The commands that take up what an earlier, interrupted one has finished; the others are done in seconds.
 RESUMING = {"demo", "build", "quality", "probe", "run", "gate", "attack", "certify", "push"}
 
@@ -108,14 +123,15 @@ def _run(argv: list[str], command: str | None) -> int:
 
 def parser_of(command: str | None) -> argparse.ArgumentParser:
     """The parser of the whole command; of its subcommands, only the one that is asked for knows its arguments."""
-    parser = argparse.ArgumentParser(
+    parser = GroupedParser(
         prog="srb",
         description="Speech Robust Bench: build scenarios, run a recogniser over them, score its transcripts.",
+        epilog="`srb COMMAND --help` shows the options of a command.",
+        groups=GROUPS,
     )
     parser.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands")
     for name, summary in COMMANDS.items():
-        sub = commands.add_parser(name, help=summary, description=summary[0].upper() + summary[1:] + ".")
+        sub = parser.commands.add_parser(name, help=summary, description=summary[0].upper() + summary[1:] + ".")
         if name == command:
             module = importlib.import_module(f"srb.cli.{name}")
             module.arguments(sub)

@@ -1,0 +1,60 @@
+"""The help of `srb` and of its commands: groups, lengths, and how fast it comes."""
+
+import argparse
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from srb.cli.main import COMMANDS, GROUPS, parser_of
+
+CLI = Path(__file__).parents[2] / "cli"
+NOT_COMMANDS = {"__init__", "help", "main", "options", "program"}
+
+
+def test_every_command_is_in_one_group():
+    grouped = [name for group in GROUPS.values() for name in group]
+    assert len(grouped) == len(set(grouped)) == len(COMMANDS)
+    assert set(grouped) == {path.stem for path in CLI.glob("*.py")} - NOT_COMMANDS
+
+
+def test_help_lists_the_groups_and_fits_a_screen(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    lines = parser_of(None).format_help().splitlines()
+    assert [line[:-1] for line in lines if line.endswith(":") and line[:-1] in GROUPS] == list(GROUPS)
+    listed = [line.split(maxsplit=1) for line in lines if line.startswith("  ") and not line.startswith("  -")]
+    assert listed == [[name, summary] for name, summary in COMMANDS.items()]
+    assert len(lines) <= 50
+    assert max(map(len, lines)) <= 80
+
+
+def seconds(*words: str) -> float:
+    """The median time of five starts of Python."""
+    times = []
+    for _ in range(5):
+        start = time.perf_counter()
+        subprocess.run([sys.executable, *words], capture_output=True, check=True)
+        times.append(time.perf_counter() - start)
+    return statistics.median(times)
+
+
+def test_help_starts_within_8_times_of_python():
+    assert seconds("-m", "srb.cli.main", "--help") < 8 * seconds("-c", "pass")
+
+
+def leaves(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
+    """The parsers below a parser that have no subcommands, by their program name."""
+    below = [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
+    if not below:
+        return {parser.prog: parser}
+    return {name: leaf for action in below for child in action.choices.values() for name, leaf in leaves(child).items()}
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_argument_has_a_help_text(command):
+    (parser,) = [sub for name, sub in parser_of(command).commands.choices.items() if name == command]
+    for name, leaf in leaves(parser).items():
+        assert [action.dest for action in leaf._actions if not action.help] == [], name
