@@ -34,6 +34,7 @@ from srb.core.audio import RATE, Samples, read, resample
 from srb.core.errors import UserError
 from srb.core.files import write_atomically
 from srb.core.install_hint import install_hint
+from srb.core.remote_code import closed_stdin
 from srb.core.seeding import clip_rng
 
 MAX_CHARACTERS = 250
@@ -364,7 +365,9 @@ def _from_hub(kind: str, name: str, revision: str = "") -> Any:
     except ImportError:
         raise UserError(f"{name} needs transformers and torch: {install_hint('models')}") from None
     try:
-        return getattr(transformers, kind).from_pretrained(name, **({"revision": revision} if revision else {}))
+        where = {"revision": revision} if revision else {}
+        with closed_stdin():
+            return getattr(transformers, kind).from_pretrained(name, trust_remote_code=False, **where)
     except Exception as error:  # transformers raises what it likes: no network, a wrong name, a damaged model
         reason = " ".join(str(error).split())[:200]
         raise UserError(f"the model {name} cannot be loaded: {reason}") from None

@@ -19,6 +19,7 @@ import numpy as np
 
 from srb.core.errors import UserError
 from srb.core.install_hint import install_hint
+from srb.core.remote_code import closed_stdin
 from srb.metrics.scoring import check_texts, normalise
 
 Embed = Callable[[list[str]], np.ndarray]  # texts to one vector each
@@ -94,8 +95,10 @@ def open_embedder(folder: str) -> Embedder:
     try:
         settings = json.loads(pooling.read_text("utf-8")) if pooling.is_file() else {}
         by_first_token = bool(settings.get("pooling_mode_cls_token"))
-        tokenizer = AutoTokenizer.from_pretrained(path, local_files_only=True)
-        model = AutoModel.from_pretrained(path, local_files_only=True, use_safetensors=True).eval()
+        where = {"local_files_only": True, "trust_remote_code": False}
+        with closed_stdin():
+            tokenizer = AutoTokenizer.from_pretrained(path, **where)
+            model = AutoModel.from_pretrained(path, use_safetensors=True, **where).eval()
     except Exception as error:  # transformers raises what it likes for a damaged folder
         raise UserError(f"--embeddings {folder}: cannot be loaded ({' '.join(str(error).split())[:200]})") from None
     return Embedder(path, tokenizer, model, by_first_token)

@@ -90,7 +90,7 @@ def load(
     if threads:
         torch.set_num_threads(threads)
     where: dict[str, Any] = {"revision": revision} if revision else {}
-    where |= {"trust_remote_code": True} if trust_remote_code else {}
+    where["trust_remote_code"] = trust_remote_code  # left out, transformers asks on stdin
     with loading(f"hf:{target}"):
         config = transformers.AutoConfig.from_pretrained(target, **where)
         kind, auto = kind_of(transformers, config, target)

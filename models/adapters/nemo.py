@@ -12,6 +12,7 @@ from typing import Any
 
 from srb.core.audio import RATE, resample
 from srb.core.errors import UserError
+from srb.core.remote_code import closed_stdin
 from srb.models.interface import Clip, Described, Recogniser, need
 from srb.models.unwrap import unwrap, with_raw
 
@@ -74,7 +75,8 @@ def load(target: str, *, device: str = "", batch_size: int = 16, prompt: str = P
     if is_salm(target):
         return _load_salm(target, device, batch_size, prompt)
     local = Path(target).is_file()
-    model = asr.models.ASRModel.restore_from(target) if local else asr.models.ASRModel.from_pretrained(target)
+    with closed_stdin():  # NeMo loads tokenizers and language models by transformers
+        model = asr.models.ASRModel.restore_from(target) if local else asr.models.ASRModel.from_pretrained(target)
     model = model.to(device) if device else model
     model.eval()
     return Nemo(
@@ -96,7 +98,8 @@ def is_salm(target: str) -> bool:
 
 def _load_salm(target: str, device: str, batch_size: int, prompt: str) -> Recogniser:
     speechlm = need("nemo.collections.speechlm2.models", "nemo", 'pip install "nemo_toolkit[asr,tts]"')
-    model = speechlm.SALM.from_pretrained(target)
+    with closed_stdin():
+        model = speechlm.SALM.from_pretrained(target)
     model = model.to(device) if device else model
     model.eval()
     return Salm(

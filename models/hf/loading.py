@@ -10,6 +10,7 @@ from typing import Any
 
 from srb.core.errors import UserError
 from srb.core.install_hint import install_hint
+from srb.core.remote_code import closed_stdin
 from srb.models.interface import folder_revision, need, out_of_memory
 
 INSTALL = install_hint("models")
@@ -28,7 +29,8 @@ def quiet_transformers(adapter: str) -> Any:
 def loading(spec: str) -> Iterator[None]:
     """A model that is not there, is damaged, or is of another kind: transformers raises what it likes."""
     try:
-        yield
+        with closed_stdin():
+            yield
     except UserError:
         raise
     except (OSError, ValueError, ImportError) as error:

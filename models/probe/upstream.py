@@ -97,7 +97,8 @@ def open_upstream(spec: str, device: str = "cpu", revision: str = "", seed: int 
     if kind not in ("hf", "random") or not target:
         raise UserError(f"no upstream '{spec}'; write {EXAMPLES}")
     transformers = quiet_transformers("probe")
-    where = {"revision": revision} if revision else {}
+    where: dict[str, Any] = {"revision": revision} if revision else {}
+    where["trust_remote_code"] = False  # left out, transformers asks on stdin
     with loading(spec):
         config = transformers.AutoConfig.from_pretrained(target, **where)
         extractor = transformers.AutoFeatureExtractor.from_pretrained(target, **where)
@@ -106,7 +107,7 @@ def open_upstream(spec: str, device: str = "cpu", revision: str = "", seed: int 
         else:
             with torch.random.fork_rng(devices=[]):
                 torch.manual_seed(seed)
-                model = transformers.AutoModel.from_config(config)
+                model = transformers.AutoModel.from_config(config, trust_remote_code=False)
     if getattr(extractor, "sampling_rate", None) != RATE:
         raise UserError(f"{spec}: is not an encoder of speech at {RATE} Hz")
     encoder = model.get_encoder() if config.is_encoder_decoder else model
