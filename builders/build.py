@@ -7,7 +7,6 @@ only what a build has made; where something else is in its way, it says so and s
 
 from __future__ import annotations
 
-import hashlib
 import itertools
 import json
 import os
@@ -15,8 +14,7 @@ import re
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cache, cached_property
-from importlib import metadata
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
@@ -24,12 +22,11 @@ from srb.builders.banks import Banks
 from srb.builders.build_size import BuildSize, estimate_size
 from srb.builders.corpora import Corpus, Problem, Utterance
 from srb.builders.dataset_card import check_card_place, write_card
+from srb.builders.fingerprints import LIBRARIES, Listing, config_inputs, fingerprint, library_version
 from srb.builders.manifests import CACHE_MARKER, MANIFEST, read_manifest, shard_paths
 from srb.builders.plan import Job, Sources, clips
 from srb.builders.rows import SCHEMA, own_columns
-from srb.builders.scenarios import SCENARIOS, Scenario
 from srb.builders.shards import CheckedClip, Shard, check, digest_path, is_whole, shard_name, split, write_shard
-from srb.builders.tts import material_of
 from srb.core.arrow_files import damage_named
 from srb.core.engines import Engine
 from srb.core.errors import UserError
@@ -41,7 +38,6 @@ from srb.core.seeding import BENCHMARK_VERSION, later_version, secret_seed
 
 OnError = Literal["stop", "skip"]
 Progress = Callable[[str, int], Callable[[int], None]]  # (what, how many) -> advance by n
-LIBRARIES = ("speech-robust-bench", "numpy", "scipy", "numba", "soundfile", "soxr", "pyarrow")
 CLIPS_PER_CHECK = 50
 MOST_OPEN_FILES = 200
 TASKS_PER_WORKER = 6
@@ -173,11 +169,6 @@ def _build_group(group: Sequence[Job], sources: Sources, run: _Run, built: Built
         built.made.append(str(config.job.name))
 
 
-@cache
-def _version(library: str) -> str:
-    return metadata.version(library)  # parses a file each time
-
-
 def _partial(out: Path) -> Path:
     return out / ".partial"
 
@@ -237,51 +228,6 @@ def report_untranscribed(corpus: Corpus, usable: Sequence[CheckedClip], report: 
     """Say how many clips have no transcript: a column that was not recognised looks the same."""
     if count := sum(clip.utterance.text is None for clip in usable):
         report(Problem(corpus.source, f"{count} of {len(usable)} clips have no transcript (text): no WER of them"))
-
-
-@dataclass(frozen=True)
-class Listing:
-    """The clips of a group of configs: the hash of all that is known about them and of their samples, and whose voices
-    they are, where they were synthesised."""
-
-    digest: str
-    count: int
-    voices: str | None
-
-    @classmethod
-    def of(cls, usable: Sequence[CheckedClip]) -> Listing:
-        digest = hashlib.sha256()
-        for clip in usable:
-            digest.update(f"{clip.utterance!r}{clip.utterance.columns or ''}{clip.samples_digest}\n".encode())
-        return cls(digest.hexdigest(), len(usable), material_of([clip.utterance for clip in usable[:1]]))
-
-
-def config_inputs(job: Job, corpus: Corpus, listing: Listing, banks: Banks, seed: str) -> dict[str, Any]:
-    """Everything that a config's content depends on, as far as it can change between two runs."""
-    scenario = job.scenario
-    inputs = {
-        "benchmark_version": BENCHMARK_VERSION,
-        "software": _version("speech-robust-bench"),
-        "config": str(job.name),
-        "value": scenario.value(job.severity),
-        "transform": _own_transforms(scenario),
-        "bank": banks.describe(*scenario.banks) or listing.voices,
-        "recordings": banks.fingerprint(*scenario.banks),
-        "corpus": corpus.name,
-        "clips": [listing.digest, listing.count],
-    }
-    return {**inputs, **later_version(scenario.edition), **({"seed": seed} if seed else {})}
-
-
-def _own_transforms(scenario: Scenario) -> str | None:
-    """The functions of a scenario that are the user's own; those of the table are known by its name and version."""
-    own = (row for row in (scenario, *scenario.parts) if row.name not in SCENARIOS and row.function)
-    return " + ".join(repr(row.function) for row in own) or None
-
-
-def fingerprint(inputs: dict[str, Any]) -> str:
-    """One hash over everything that goes into a config."""
-    return hashlib.sha256(json.dumps(inputs, sort_keys=True, default=str).encode()).hexdigest()
 
 
 def _is_done(config: _Config, overwrite: bool) -> bool:
@@ -366,7 +312,7 @@ def finish(partial: Path, place: Path, shards: int, about: dict[str, Any], libra
         "seconds": sum(row["duration"] for row in rows),
         "clipped": sum(row["clipped"] for row in rows),
         "files": names,
-        "versions": {name: _version(name) for name in (*LIBRARIES, *libraries)},
+        "versions": {name: library_version(name) for name in (*LIBRARIES, *libraries)},
     }
     stored = pq.read_schema(partial / names[0]).names
     if stored != SCHEMA.names:  # the corpus has columns of its own

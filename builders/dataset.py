@@ -1,6 +1,6 @@
 """The `datasets` builder: one config per name, made on the spot.
 
-    SpeechRobustBench(config_name="en-demo_noise_sev3").download_and_prepare("out", file_format="parquet", num_proc=2)
+    SpeechRobustBench(config_name="en_noise_sev3", data_dir="LibriSpeech").download_and_prepare(num_proc=2)
 
 `to_cache` puts what `srb build` made into the standard cache, so that `load_dataset("srb", ...)` works from any folder.
 `keep_in_cache` does it for configs that were built in the cache's own folder, and keeps no parquet. The cache finds a
@@ -9,17 +9,22 @@ config by its folder alone, and no names of configs: those are in the card of th
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+import hashlib
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass
+from functools import cache, cached_property
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import datasets
 import pyarrow as pa
 
 from srb.builders.banks import Banks
-from srb.builders.corpora import Utterance
+from srb.builders.corpora import Corpus, Utterance, as_sources
+from srb.builders.custom import load_table
 from srb.builders.dataset_card import make_card
+from srb.builders.fingerprints import LIBRARIES, Listing, config_inputs, fingerprint, library_version
 from srb.builders.manifests import (
     CACHE_MARKER,
     MANIFEST,
@@ -29,55 +34,176 @@ from srb.builders.manifests import (
     read_manifest,
     shard_paths,
 )
-from srb.builders.plan import DEMO, available, clips, job_named
+from srb.builders.plan import DEMO, Job, clips, config_names, job_named
 from srb.builders.rows import ROWS_PER_GROUP, make_tables, own_columns, schema_with
+from srb.builders.shards import batches
+from srb.builders.tts import material_of
 from srb.core.arrow_files import read_schema, row_groups
-from srb.core.files import replacing, write_atomically
+from srb.core.errors import UserError, did_you_mean
+from srb.core.files import file_state, replacing, write_atomically
+from srb.core.names import ConfigName, parse
 from srb.core.seeding import BENCHMARK_VERSION
 
 VERSION = datasets.Version(f"{BENCHMARK_VERSION}.0.0")
+SMALLEST_SPLIT = 16  # parts that a small corpus is divided into, so that `num_proc` has something to share out
 
 
 @dataclass
 class SrbConfig(datasets.BuilderConfig):
-    """Where a config's clips, noises and rooms come from."""
+    """Where the clips, noises and rooms of a config come from.
+
+    `corpora` maps corpora to their folders, as in {"en": "LibriSpeech", "en-mine": FOLDER}; `data_dir` is the folder of
+    the config's own corpus. Both also take "hf:..." datasets. The demo corpus is built in.
+    """
 
     version: datasets.Version = VERSION
-    corpora: dict[tuple[str, str], str | None] = field(default_factory=lambda: dict(DEMO))
-    noise_dir: str | None = None
-    rir_dir: str | None = None
-    limit: int | None = None
-    tts: str | None = None
+    corpora: Mapping[str, str | os.PathLike | None] | None = None
+    noise_dir: str | os.PathLike | None = None  # noises to draw from; the built-in ones otherwise
+    rir_dir: str | os.PathLike | None = None  # room impulse responses; the built-in ones otherwise
+    limit: int | None = None  # only the first clips
+    tts: str | None = None  # the engine of `*_tts` configs
+    file: str | os.PathLike | None = None  # a YAML file with scenarios of your own
+
+    @cached_property
+    def job(self) -> Job:
+        """The config's scenario and severity; an unknown name raises an error with the nearest ones."""
+        table = load_table(self.file)
+        try:
+            return job_named(self.name, table)
+        except UserError as error:
+            if "did you mean" in str(error) or _is_config_name(self.name):
+                raise
+            raise UserError(f"{error}; {did_you_mean(self.name, config_names())}") from None
+
+    @cached_property
+    def banks(self) -> Banks:
+        return Banks(_absolute(self.noise_dir), _absolute(self.rir_dir))
+
+    def list_clips(self) -> tuple[Corpus, list[Utterance]]:
+        """The corpus and its clips; a missing corpus raises an error that says how to get it."""
+        own = self.job.selection[:2]
+        sources = {**DEMO, **as_sources(self.corpora), **as_sources(self.data_dir, own)}
+        try:
+            return clips(self.job.selection, sources, self.limit, self.tts)
+        except UserError as error:
+            if sources.get(own) or own in DEMO:
+                raise
+            key = str(ConfigName(own[0], "", corpus=own[1])).removesuffix("_")
+            raise UserError(f'{error}; in Python data_dir=PATH or corpora={{"{key}": PATH}}') from None
+
+
+def _absolute(folder: str | os.PathLike | None) -> str | None:
+    return os.path.abspath(os.path.expanduser(folder)) if folder else None  # a worker may run elsewhere
+
+
+def _is_config_name(name: str) -> bool:
+    try:
+        return bool(parse(name))
+    except UserError:
+        return False
 
 
 class SpeechRobustBench(datasets.ArrowBasedBuilder):
-    """Makes a config's rows from its corpus, shard by shard."""
+    """The `datasets` builder of every config: `download_and_prepare`, `as_dataset` and `as_streaming_dataset`.
+
+        SpeechRobustBench(config_name="en_noise_sev3", data_dir="LibriSpeech").download_and_prepare(num_proc=4)
+
+    Args:
+        config_name: any config name, such as "en_noise_sev3", "en_noise_snr-5" or "en-mine_rir_sev2".
+        data_dir: the folder (or "hf:..." dataset) of the config's corpus; the demo corpus is built in.
+        corpora: in place of `data_dir`, a dict such as {"en": "LibriSpeech", "en-mine": FOLDER}.
+        noise_dir, rir_dir, limit, tts, file: as in `srb.load`.
+
+    The hash in the cache's path covers the clips, their transcripts, the banks, the scenario and the versions of the
+    software, so that a change of any of them makes the config anew.
+    """
 
     BUILDER_CONFIG_CLASS = SrbConfig
-    BUILDER_CONFIGS: ClassVar = [SrbConfig(name=str(job.name)) for job in available(DEMO)]
+    config: SrbConfig
 
-    def __init__(self, cache_dir: str | None = None, config_name: str | None = None, **options):
-        options.setdefault("dataset_name", "srb")
-        super().__init__(cache_dir, config_name=config_name, **options)
+    def __init__(self, cache_dir: str | None = None, config_name: str | None = None, **options: Any) -> None:
+        if not config_name:
+            raise UserError('config_name is missing; for example SpeechRobustBench(config_name="en-demo_noise_sev3")')
+        options = {"dataset_name": "srb", **options}
+        source = {name: options[name] for name in _SOURCE_OPTIONS if name in options}
+        config = SrbConfig(name=config_name, **source)
+        self._listed = config.list_clips()
+        refuse_problems(self._listed[0])
+        options.setdefault("hash", content_hash(config, *self._listed))
+        # The hash tells editions apart; the plain name is what `load_dataset("srb", ...)` looks for.
+        super().__init__(cache_dir, config_name=config_name, **{"config_id": config_name, **options})
+
+    @classmethod
+    def config_names(cls, language: str | None = None) -> list[str]:
+        """The names of all configs of the known corpora, of one language or of all."""
+        return [name for name in config_names() if language in (None, parse(name).language)]
 
     def _info(self) -> datasets.DatasetInfo:
         return datasets.DatasetInfo(description="Speech Robust Bench")  # the columns are known with the clips
 
-    def _split_generators(self, dl_manager) -> list[datasets.SplitGenerator]:
-        selection = job_named(self.config.name).selection
-        _, chosen = clips(selection, self.config.corpora, self.config.limit, self.config.tts)
-        groups = [chosen[i : i + ROWS_PER_GROUP] for i in range(0, len(chosen), ROWS_PER_GROUP)]
+    def download_and_prepare(self, *args: Any, **options: Any) -> None:
+        """Prepare the config in the cache, or in a folder of your own, as `datasets` does it."""
+        try:
+            super().download_and_prepare(*args, **options)
+        except datasets.exceptions.DatasetGenerationError as error:
+            if isinstance(error.__cause__, UserError):
+                raise error.__cause__ from None
+            raise
+        if (place := Path(self.cache_dir)).is_dir():
+            place.touch()  # of several editions `load_dataset` takes the youngest
+
+    def _split_generators(self, dl_manager: Any) -> list[datasets.SplitGenerator]:
+        _, chosen = self._listed
+        size = min(ROWS_PER_GROUP, max(1, -(-len(chosen) // SMALLEST_SPLIT)))
+        groups = [chosen[i : i + size] for i in range(0, len(chosen), size)]
         columns = own_columns(chosen)
         self.info.features = datasets.Features.from_arrow_schema(schema_with(columns))
         return [datasets.SplitGenerator(datasets.Split.TEST, gen_kwargs={"groups": groups, "columns": columns})]
 
     def _generate_tables(
         self, groups: Sequence[Sequence[Utterance]], columns: tuple[str, ...] = ()
-    ) -> Iterator[tuple[int, pa.Table]]:
-        job = job_named(self.config.name)
-        banks = Banks(self.config.noise_dir, self.config.rir_dir)
+    ) -> Iterator[tuple[tuple[int, int], pa.Table]]:
         for index, group in enumerate(groups):
-            yield index, make_tables([job], [(item, item.load()) for item in group], banks, columns=columns)[0]
+            for part, loaded in enumerate(batches(group)):
+                [table] = make_tables([self.config.job], loaded, self.config.banks, columns=columns)
+                yield (index, part), table
+
+
+_SOURCE_OPTIONS = ("data_dir", "corpora", "noise_dir", "rir_dir", "limit", "tts", "file")
+
+
+def refuse_problems(corpus: Corpus) -> None:
+    """Raise an error that names the first clips that cannot be used, if there are any."""
+    if corpus.problems:
+        named = "; ".join(map(str, corpus.problems[:3]))
+        raise UserError(f"{corpus.source}: {len(corpus.problems)} of the clips cannot be used ({named}); repair them")
+
+
+def content_hash(config: SrbConfig, corpus: Corpus, listed: Sequence[Utterance]) -> str:
+    """The hash of all that the rows depend on: clips, transcripts, banks, scenario and versions; nothing is decoded."""
+    if not listed:
+        raise UserError(f"{corpus.source}: holds no clips that can be used")
+    state = cache(file_state)  # a long recording holds many clips
+    digest = hashlib.sha256()
+    for item in listed:
+        digest.update(f"{item!r}{item.columns}{_audio_state(item.audio, state)}\n".encode())
+    listing = Listing(digest.hexdigest(), len(listed), material_of(listed[:1]))
+    inputs = config_inputs(config.job, corpus, listing, config.banks, seed="")
+    return fingerprint({**inputs, "libraries": {name: library_version(name) for name in LIBRARIES}})[:32]
+
+
+def _audio_state(audio: Any, state: Callable[[str], str]) -> str:
+    """What can be told of the files (or the bytes) behind a clip, also where it is mixed from two or masked."""
+    parts = []
+    for each in fields(audio) if is_dataclass(audio) else ():
+        value = getattr(audio, each.name)
+        if is_dataclass(value):
+            parts.append(_audio_state(value, state))
+        elif isinstance(value, bytes):
+            parts.append(hashlib.sha256(value).hexdigest())
+        elif each.name == "path":
+            parts.append(state(str(value)))
+    return " ".join(parts)
 
 
 class _Built(datasets.ArrowBasedBuilder):

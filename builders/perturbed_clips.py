@@ -9,16 +9,14 @@ import numpy as np
 
 from srb.builders.banks import Banks
 from srb.builders.build import (
-    Listing,
     OnError,
     Progress,
     check_clips,
-    config_inputs,
-    fingerprint,
     refuse_unusable,
     report_untranscribed,
 )
 from srb.builders.corpora import Corpus, Problem
+from srb.builders.fingerprints import Listing, config_inputs, fingerprint
 from srb.builders.plan import Job, Sources, clips
 from srb.builders.rows import unencoded_row
 from srb.builders.shards import CheckedClip

@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 from numbers import Integral
 from pathlib import Path
 
-from srb.builders.corpora import RECORDED, Corpus, Utterance, open_corpus
+from srb.builders.corpora import CORPORA, RECORDED, Corpus, Utterance, open_corpus
 from srb.builders.forced_alignment import LANGUAGE
 from srb.builders.masking import mask_all
 from srb.builders.overlap import overlap_all
@@ -98,6 +98,15 @@ def available(sources: Sources, table: Mapping[str, Scenario] = SCENARIOS) -> li
             named = None if recorded else corpus
             jobs += [Job(ConfigName(language, scenario.name, level, named), scenario) for level in scenario.levels]
     return jobs
+
+
+def config_names() -> list[str]:
+    """The names of all configs of the known corpora: in their languages, those of other corpora in the benchmark's."""
+    languages = sorted({language for entry in CORPORA.values() for language in entry.languages})
+    sources = {(language, name): None for name, entry in CORPORA.items() for language in entry.languages or languages}
+    jobs = [*available(sources), *own_clips_jobs(sources)]
+    spoken = [str(ConfigName(language, "tts", 0, corpus)) for language, corpus in sources]
+    return sorted({*(str(job.name) for job in jobs), *spoken})
 
 
 def own_clips_jobs(

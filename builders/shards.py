@@ -101,7 +101,7 @@ def write_shard(shard: Shard, tick: Callable[[int], None]) -> None:
         write_atomically(digest_path(path), file_digest(path))
 
 
-def batches(clips: Iterable[CheckedClip]) -> Iterator[list[tuple[Utterance, Samples]]]:
+def batches(clips: Iterable[CheckedClip | Utterance]) -> Iterator[list[tuple[Utterance, Samples]]]:
     """The clips with their samples, as many at a time as go into a row group: fewer where they are long."""
     batch: list[tuple[Utterance, Samples]] = []
     size = 0
@@ -110,7 +110,7 @@ def batches(clips: Iterable[CheckedClip]) -> Iterator[list[tuple[Utterance, Samp
         if batch and (len(batch) == ROWS_PER_GROUP or size + len(samples) > SAMPLES_PER_GROUP):
             yield batch
             batch, size = [], 0
-        batch.append((clip.utterance, samples))
+        batch.append((clip.utterance if isinstance(clip, CheckedClip) else clip, samples))
         size += len(samples)
     if batch:
         yield batch

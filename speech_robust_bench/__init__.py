@@ -6,6 +6,7 @@
     srb.perturb(samples, 16_000, "noise", severity=3)            # one clip under one scenario
     srb.RandomPerturb(["noise", "rir"], p=0.5)                   # the same as training-time augmentation
     srb.load("en-demo_noise_sev3")                               # a dataset config, made as it is read
+    srb.SpeechRobustBench(config_name="en-demo_noise_sev3")      # the same as a `datasets` builder
     srb.evaluate("moonshine", "en-demo_*")                       # a recogniser over configs, scored
     srb.gate(new_model, "runs/main")                             # is it less robust than the one in use?
 
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from speech_robust_bench.robustness_gate import GateResult, gate
     from speech_robust_bench.run_results import Results, Score
     from speech_robust_bench.scenario_table import ScenarioTable, scenarios
+    from srb.builders.dataset import SpeechRobustBench
 
     __version__: str
 
@@ -39,6 +41,7 @@ _MODULES = {
     "Results": "run_results",
     "Score": "run_results",
     "ScenarioTable": "scenario_table",
+    "SpeechRobustBench": "srb.builders.dataset",
     "evaluate": "evaluation",
     "gate": "robustness_gate",
     "load": "lazy_dataset",
@@ -59,6 +62,7 @@ __all__ = [
     "Results",
     "ScenarioTable",
     "Score",
+    "SpeechRobustBench",
     "__version__",
     "ablate_probes",
     "choose_anchors",
@@ -81,7 +85,8 @@ def __getattr__(name: str) -> Any:
         return version("speech-robust-bench")
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}; it has {', '.join(__all__)}")
-    value = getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
+    module = _MODULES[name]
+    value = getattr(import_module(module if "." in module else f"{__name__}.{module}"), name)
     globals()[name] = value
     return value
 

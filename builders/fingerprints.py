@@ -1,0 +1,71 @@
+"""What the content of a config depends on, and the hash of it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib import metadata
+from typing import Any
+
+from srb.builders.banks import Banks
+from srb.builders.corpora import Corpus
+from srb.builders.plan import Job
+from srb.builders.scenarios import SCENARIOS, Scenario
+from srb.builders.shards import CheckedClip
+from srb.builders.tts import material_of
+from srb.core.seeding import BENCHMARK_VERSION, later_version
+
+LIBRARIES = ("speech-robust-bench", "numpy", "scipy", "numba", "soundfile", "soxr", "pyarrow")
+
+
+@cache
+def library_version(library: str) -> str:
+    return metadata.version(library)  # parses a file each time
+
+
+@dataclass(frozen=True)
+class Listing:
+    """The clips of a group of configs: the hash of all that is known about them and of their samples, and whose voices
+    they are, where they were synthesised."""
+
+    digest: str
+    count: int
+    voices: str | None
+
+    @classmethod
+    def of(cls, usable: Sequence[CheckedClip]) -> Listing:
+        digest = hashlib.sha256()
+        for clip in usable:
+            digest.update(f"{clip.utterance!r}{clip.utterance.columns or ''}{clip.samples_digest}\n".encode())
+        return cls(digest.hexdigest(), len(usable), material_of([clip.utterance for clip in usable[:1]]))
+
+
+def config_inputs(job: Job, corpus: Corpus, listing: Listing, banks: Banks, seed: str) -> dict[str, Any]:
+    """Everything that a config's content depends on, as far as it can change between two runs."""
+    scenario = job.scenario
+    inputs = {
+        "benchmark_version": BENCHMARK_VERSION,
+        "software": library_version("speech-robust-bench"),
+        "config": str(job.name),
+        "value": scenario.value(job.severity),
+        "transform": _own_transforms(scenario),
+        "bank": banks.describe(*scenario.banks) or listing.voices,
+        "recordings": banks.fingerprint(*scenario.banks),
+        "corpus": corpus.name,
+        "clips": [listing.digest, listing.count],
+    }
+    return {**inputs, **later_version(scenario.edition), **({"seed": seed} if seed else {})}
+
+
+def _own_transforms(scenario: Scenario) -> str | None:
+    """The functions of a scenario that are the user's own; those of the table are known by its name and version."""
+    own = (row for row in (scenario, *scenario.parts) if row.name not in SCENARIOS and row.function)
+    return " + ".join(repr(row.function) for row in own) or None
+
+
+def fingerprint(inputs: dict[str, Any]) -> str:
+    """One hash over everything that goes into a config."""
+    return hashlib.sha256(json.dumps(inputs, sort_keys=True, default=str).encode()).hexdigest()
