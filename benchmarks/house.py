@@ -1,0 +1,117 @@
+"""Figures of the code itself: how many modules, how long, how typed, and how many options a command shows.
+
+    python benchmarks/house.py
+
+Counted with `ast`, tests and benchmarks left out: modules with code and their lines; functions over 50 lines; imports
+inside functions per 1,000 lines; annotations that say `dict[str, Any]` or `Json`; modules that exactly one other
+imports; and the options that each command's help lists.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = "speech_robust_bench"
+NAMESPACE = "srb"
+ROOMS = ("core", "builders", "metrics", "models", "attacks", "diagnosis", "report", "push", "cli", PACKAGE)
+LONG_FUNCTION = 50  # lines
+
+
+def modules() -> dict[str, Path]:
+    """Every module of the product by its import name, without empty `__init__` files and the pages of Spaces."""
+    found = {}
+    for room in ROOMS:
+        for path in sorted((ROOT / room).rglob("*.py")):
+            parts = path.relative_to(ROOT).with_suffix("").parts
+            name = ".".join(parts if room == PACKAGE else (NAMESPACE, *parts)).removesuffix(".__init__")
+            if path.name != "app.py" and len(path.read_text("utf-8").splitlines()) > 1:
+                found[name] = path
+    return found
+
+
+def functions(tree: ast.Module) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+    return (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
+
+
+def inner_imports(tree: ast.Module) -> int:
+    """Imports inside functions, each counted once however deep it is nested."""
+    inside = {
+        id(node)
+        for function in functions(tree)
+        for node in ast.walk(function)
+        if isinstance(node, ast.Import | ast.ImportFrom)
+    }
+    return len(inside)
+
+
+def untyped(tree: ast.Module) -> int:
+    """Annotations that mention `dict[str, Any]` or `Json`."""
+    notes: list[ast.expr] = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            arguments = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
+            notes += [note for note in (*(argument.annotation for argument in arguments), node.returns) if note]
+        elif isinstance(node, ast.AnnAssign):
+            notes.append(node.annotation)
+    texts = [ast.unparse(note) for note in notes]
+    return sum("dict[str, Any]" in text or "Json" in text for text in texts)
+
+
+def imported(tree: ast.Module, known: dict[str, Path]) -> set[str]:
+    names: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+    return names & known.keys()
+
+
+def options_per_command() -> Counter[str]:
+    """How many options the help of each command lists, subcommands by themselves."""
+    from srb.cli.main import COMMANDS, parser_of
+
+    counts: Counter[str] = Counter()
+
+    def count(name: str, parser: argparse.ArgumentParser) -> None:
+        groups = [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
+        counts[name] = len(parser._actions) - len(groups)
+        for group in groups:
+            for inner, subparser in group.choices.items():
+                count(f"{name} {inner}", subparser)
+
+    for command in COMMANDS:
+        parsers = next(a for a in parser_of(command)._actions if isinstance(a, argparse._SubParsersAction))
+        count(command, parsers.choices[command])
+    return counts
+
+
+def main() -> int:
+    known = modules()
+    trees = {name: ast.parse(path.read_text("utf-8")) for name, path in known.items()}
+    lines = {name: len(path.read_text("utf-8").splitlines()) for name, path in known.items()}
+    importers = Counter(other for name, tree in trees.items() for other in imported(tree, known) - {name})
+    every = [function for tree in trees.values() for function in functions(tree)]
+    long = sum((function.end_lineno or 0) - function.lineno >= LONG_FUNCTION for function in every)
+    total = sum(lines.values())
+    inner = sum(map(inner_imports, trees.values()))
+    print(f"modules                          {len(known)}")
+    print(f"lines                            {total:,}")
+    print(f"lines per module                 {total / len(known):.0f} (longest {max(lines.values())})")
+    print(f"functions over {LONG_FUNCTION} lines          {100 * long / len(every):.1f} % of {len(every):,}")
+    print(f"imports inside functions         {1000 * inner / total:.1f} per 1,000 lines")
+    print(f"untyped annotations              {sum(map(untyped, trees.values()))}")
+    print(f"modules that one other imports   {sum(number == 1 for number in importers.values())}")
+    most = options_per_command().most_common(5)
+    print("options, most of any command     " + ", ".join(f"{name} {number}" for name, number in most))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
