@@ -153,7 +153,6 @@ def test_bad_clips_get_one_line_before_anything_is_done(tmp_path, case, capsys) 
         (["universal", "--model", "python:small:Ctc"], "--dev CONFIG, or --perturbation FILE"),
         (["universal", "--model", "python:small:Ctc", "--dev", "en-tones_clean"], "is in the test config too"),
         (["language", "--model", "python:small:Ctc"], "multilingual Whisper"),
-        (["cw", "--model", "python:small:Ctc", "--severity", "1"], "no severity 1"),
         (["pgd", "--model", "python:small:Ctc", "--eps", "0.1"], "--norm linf"),
         (["transfer", "--model", "python:small:Ctc"], "--proxy"),
     ],
@@ -165,6 +164,13 @@ def test_other_mistakes_get_one_line(tone_data, words, line, capsys) -> None:  #
     said = capsys.readouterr().err.strip()
     assert len(said.splitlines()) == 1
     assert re.search(line, said)
+
+
+def test_an_option_of_another_attack_is_refused(tone_data, capsys) -> None:  # noqa: F811
+    with pytest.raises(SystemExit) as ended:
+        attack(tone_data, "cw", "--model", "python:small:Ctc", "--severity", "1")
+    assert ended.value.code == 2
+    assert "unrecognized arguments: --severity" in capsys.readouterr().err
 
 
 def test_pocketsphinx_has_no_gradients(tone_data, capsys) -> None:  # noqa: F811

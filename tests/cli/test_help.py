@@ -58,3 +58,30 @@ def test_every_argument_has_a_help_text(command):
     (parser,) = [sub for name, sub in parser_of(command).commands.choices.items() if name == command]
     for name, leaf in leaves(parser).items():
         assert [action.dest for action in leaf._actions if not action.help] == [], name
+
+
+def shown(parser: argparse.ArgumentParser) -> list[str]:
+    """The options that a parser's help lists, the one for help among them."""
+    lines = parser.format_help().splitlines()
+    return [line.split()[0] for line in lines if line.startswith("  -")]
+
+
+def attack_parsers() -> dict[str, argparse.ArgumentParser]:
+    return leaves(parser_of("attack").commands.choices["attack"])
+
+
+def test_every_attack_is_a_subcommand():
+    from srb.builders.scenarios import attacks
+
+    assert set(attack_parsers()) == {f"srb attack {scenario.name}" for scenario in attacks()}
+
+
+def test_an_attack_shows_at_most_15_options_and_all_on_demand(capsys):
+    for name, parser in attack_parsers().items():
+        assert len(shown(parser)) <= 15, name
+        with pytest.raises(SystemExit):
+            parser.parse_args(["--help-all"])
+        listed = {word for word in capsys.readouterr().out.split() if word.startswith("--")}
+        assert {flag for action in parser._actions for flag in action.option_strings if flag != "-h"} <= {
+            flag.rstrip(",]") for flag in listed
+        }, name
