@@ -15,9 +15,9 @@ import pyarrow.compute as pc
 
 from srb.core.errors import UserError
 from srb.metrics.scoring import NORMALISERS, Counts, default_unit, versions
+from srb.metrics.word_alignment import align_numbers
 
 VOCABULARY_UNITS = ("word", "char-nospace")
-MOST_PAIRS = 2_000_000_000  # of words that are compared for one clip, a byte each: 44,000 by 44,000
 BY_WORD = {"srb-paper-1", "none"}  # the normalisers that treat every word of a text alone
 
 
@@ -125,21 +125,13 @@ class Vocabulary:
 
 def align(reference: Coded, hypothesis: Coded) -> Alignment:
     """Align each transcript with its reference; the counts are those of `srb.metrics.scoring.align`."""
-    from srb.diagnosis import word_alignment_kernel
-
-    if len(reference) != len(hypothesis):  # compiled code would read and write beyond the shorter one
-        raise ValueError(f"{len(reference)} references and {len(hypothesis)} transcripts cannot be aligned")
-    counts = np.zeros((len(reference), 4), dtype=np.int64)
-    partner = np.full(len(reference.words), -1, dtype=np.int64)
-    inserted = np.zeros(len(hypothesis.words), dtype=bool)
-    pairs = reference.lengths * hypothesis.lengths
-    if pairs.max(initial=0) > MOST_PAIRS:
-        clip = int(pairs.argmax())
-        raise UserError(
-            f"transcript {clip} has {hypothesis.lengths[clip]} words and its reference {reference.lengths[clip]}: too "
-            "long to be aligned word by word"
-        )
-    word_alignment_kernel.align(
-        reference.words, reference.starts, hypothesis.words, hypothesis.starts, counts, partner, inserted
+    partner, inserted = align_numbers(reference.words, reference.starts, hypothesis.words, hypothesis.starts)
+    paired = partner >= 0
+    wrong = np.zeros(len(partner), dtype=bool)
+    wrong[paired] = reference.words[paired] != hypothesis.words[partner[paired]]
+    substitutions, deletions = (
+        np.bincount(reference.owner[kind], minlength=len(reference)) for kind in (wrong, ~paired)
     )
-    return Alignment(reference, hypothesis, Counts(*counts.T), partner, inserted)
+    insertions = np.bincount(hypothesis.owner[inserted], minlength=len(hypothesis))
+    counts = Counts(reference.lengths - substitutions - deletions, substitutions, deletions, insertions)
+    return Alignment(reference, hypothesis, counts, partner, inserted)

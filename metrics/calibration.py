@@ -12,10 +12,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from rapidfuzz.distance import Levenshtein
 
 from srb.core.errors import UserError
 from srb.metrics.scoring import normalise
+from srb.metrics.word_alignment import HIT, operations
 
 BINS = 10
 KEY = "word_confidences"  # in a line of predictions: lists of word, confidence, start and end
@@ -29,15 +29,28 @@ def judged(
     >>> judged("the cat sat", [("The", 0.9), ("cap", 0.3), ("sat.", 0.8)])
     [(0.9, True), (0.3, False), (0.8, True)]
     """
-    parts = [(part, sure) for word, sure in words for part in normalise(word, normaliser, language).split()]
-    wrong = {
-        position
-        for kind, _, position in Levenshtein.editops(
-            normalise(reference, normaliser, language).split(), [part for part, _ in parts]
-        )
-        if kind in ("replace", "insert")
-    }
-    return [(sure, position not in wrong) for position, (_, sure) in enumerate(parts)]
+    return judged_clips([reference], [words], normaliser, language)
+
+
+def judged_clips(
+    references: Sequence[str],
+    words: Sequence[Sequence[tuple[str, float]]],
+    normaliser: str = "srb-paper-1",
+    language: str | None = None,
+) -> list[tuple[float, bool]]:
+    """`judged` of many clips, one after the other."""
+    parts = [
+        [(part, sure) for word, sure in clip for part in normalise(word, normaliser, language).split()]
+        for clip in words
+    ]
+    said = [normalise(reference, normaliser, language).split() for reference in references]
+    steps = operations(said, [[part for part, _ in clip] for clip in parts])
+    return [
+        (clip[step.hypothesis][1], step.kind == HIT)
+        for clip, alignment in zip(parts, steps, strict=True)
+        for step in alignment
+        if step.hypothesis is not None
+    ]
 
 
 def calibration(pairs: Iterable[tuple[float, bool]]) -> dict[str, Any]:
@@ -84,8 +97,8 @@ def of_lines(lines: Iterable[Mapping[str, Any]], language: str | None = None) ->
     known = [line for line in lines if line.get(KEY)]
     if not known:
         return None
-    words = ((line.get("text") or "", [(word, sure) for word, sure, *_ in line[KEY]]) for line in known)
-    return calibration(pair for text, said in words for pair in judged(text, said, language=language))
+    words = [[(word, sure) for word, sure, *_ in line[KEY]] for line in known]
+    return calibration(judged_clips([line.get("text") or "" for line in known], words, language=language))
 
 
 HEADS = ("config", "words", "wrong", "confidence", "right %", "ECE", "AUC")

@@ -11,10 +11,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from rapidfuzz.distance import Levenshtein
 
 from srb.metrics.bootstrap import interval, weights
 from srb.metrics.scoring import normalise
+from srb.metrics.word_alignment import HIT, align_words
 
 Json = dict[str, Any]
 FEW = 5  # words, below which the bootstrap's interval is too narrow
@@ -70,10 +70,7 @@ def written(line: Mapping[str, Any], normaliser: str = "srb-paper-1") -> list[bo
     language, words = line.get("language"), str(line["text"]).split()
     reference = normalise(" ".join(words), normaliser, language).split()
     transcript = normalise(str(line.get("pred_text") or ""), normaliser, language).split()
-    hits: set[int] = set()
-    for step in Levenshtein.opcodes(reference, transcript):
-        if step.tag == "equal":
-            hits.update(range(step.src_start, step.src_end))
+    hits = {step.reference for step in align_words(reference, transcript) if step.kind == HIT}
     tokens = _tokens_of_words([normalise(word, normaliser, language).split() for word in words], reference)
     return [hits.issuperset(tokens[place]) for place in places(line) if tokens[place]]
 
@@ -89,18 +86,17 @@ def _tokens_of_words(alone: Sequence[Sequence[str]], together: Sequence[str]) ->
     owners = [word for word, tokens in enumerate(alone) for _ in tokens]
     found: list[set[int]] = [set() for _ in alone]
     changed: tuple[set[int], set[int]] = set(), set()  # words and tokens since the last that were the same
-    for step in Levenshtein.opcodes([token for tokens in alone for token in tokens], together):
-        if step.tag != "equal":
-            changed[0].update(owners[step.src_start : step.src_end])
-            changed[1].update(range(step.dest_start, step.dest_end))
-            continue
-        for word in changed[0]:
-            found[word] |= changed[1]
-        changed = set(), set()
-        for source, place in zip(
-            range(step.src_start, step.src_end), range(step.dest_start, step.dest_end), strict=True
-        ):
+    for kind, source, place in align_words([token for tokens in alone for token in tokens], together):
+        if kind == HIT and source is not None and place is not None:
+            for word in changed[0]:
+                found[word] |= changed[1]
+            changed = set(), set()
             found[owners[source]].add(place)
+            continue
+        if source is not None:
+            changed[0].add(owners[source])
+        if place is not None:
+            changed[1].add(place)
     for word in changed[0]:
         found[word] |= changed[1]
     return found

@@ -4,7 +4,8 @@ WER is the paper's Eq. 4: the edit operations of all utterances over the referen
 (per cent), never clipped at 100. It equals jiwer's `wer` times 100 on the same normalised text, empty text included: an
 utterance with an empty reference adds its insertions to the numerator and nothing to the denominator, and where no
 reference has a word the denominator is one. jiwer itself takes 14 times as long on a benchmark's worth of transcripts
-(benchmarks/metrics.py), so the edits are counted by rapidfuzz, as jiwer does too; a test holds that both are equal.
+(benchmarks/metrics.py), so the edits are counted by rapidfuzz (`srb.metrics.word_alignment`), as jiwer does
+too; a test holds that both are equal.
 
 A reference of two talkers (`good morning <sc> is it you`) is scored permutation-invariantly (Yu et al. 2017): each
 talker's words are aligned with one of the two texts of the prediction, whichever way has fewer errors, and a prediction
@@ -17,19 +18,19 @@ import re
 import string
 import unicodedata
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib import metadata
 
 import numpy as np
-from rapidfuzz import process
-from rapidfuzz.distance import Levenshtein
 
 from srb.core.errors import UserError
 from srb.core.row_text import TALKER_CHANGE, one_talker, talkers
 from srb.metrics.open_asr import PACKAGES as OPEN_ASR_PACKAGES
 from srb.metrics.open_asr import count_errors, open_asr
 from srb.metrics.spoken_numbers import spoken_numbers
+from srb.metrics.word_alignment import Operation, count_edits
+from srb.metrics.word_alignment import operations as operations_of
 
 UNITS = ("word", "char", "char-nospace")
 
@@ -177,6 +178,9 @@ class Counts:
     substitutions: np.ndarray
     deletions: np.ndarray
     insertions: np.ndarray
+    operations: list[list[Operation]] | None = field(
+        default=None, kw_only=True
+    )  # of every utterance, where they were asked for
 
     @property
     def errors(self) -> np.ndarray:
@@ -200,7 +204,7 @@ class Counts:
 
     def as_arrays(self) -> tuple[np.ndarray, ...]:
         """Hits, substitutions, deletions and insertions."""
-        return tuple(getattr(self, field.name) for field in fields(self))
+        return self.hits, self.substitutions, self.deletions, self.insertions
 
     def take(self, index: np.ndarray) -> Counts:
         """The counts of some utterances, by position or by mask."""
@@ -208,7 +212,8 @@ class Counts:
 
     def totals(self) -> dict[str, int]:
         """Hits, substitutions, deletions and insertions of all utterances together."""
-        return {field.name: int(getattr(self, field.name).sum()) for field in fields(self)}
+        names = ("hits", "substitutions", "deletions", "insertions")
+        return {name: int(array.sum()) for name, array in zip(names, self.as_arrays(), strict=True)}
 
     def __len__(self) -> int:
         return len(self.hits)
@@ -230,24 +235,35 @@ def align(
     normaliser: str = "srb-paper-1",
     unit: str | None = None,
     language: str | None = None,
+    operations: bool = False,
 ) -> Counts:
     """Normalise and align each prediction with its reference, once; the unit is the language's unless it is given.
+
+    With `operations` the counts also have the steps of every alignment: which word is hit, substituted by which,
+    deleted or inserted, by their places in the normalised texts (those of two talkers one after the other).
 
     >>> align(["The cat sat."], ["the cat sat on it"]).totals()
     {'hits': 3, 'substitutions': 0, 'deletions': 0, 'insertions': 2}
     >>> align(["good morning <sc> is it you"], ["it is <sc> good morning"]).totals()
     {'hits': 3, 'substitutions': 1, 'deletions': 1, 'insertions': 0}
+    >>> [tuple(step) for step in align(["The cat sat."], ["a cat sat on"], operations=True).operations[0]]
+    [('substitution', 0, 0), ('hit', 1, 1), ('hit', 2, 2), ('insertion', None, 3)]
     """
     check_texts(references=references, predictions=predictions)
     _known(normaliser)
     unit = _unit(unit, language)
     if any(TALKER_CHANGE in text for texts in (references, predictions) for text in texts):
-        return _align_talkers(references, predictions, normaliser, unit, language)
-    return _align(references, predictions, normaliser, unit, language)
+        return _align_talkers(references, predictions, normaliser, unit, language, operations)
+    return _align(references, predictions, normaliser, unit, language, operations)
 
 
 def _align_talkers(
-    references: Sequence[str], predictions: Sequence[str], normaliser: str, unit: str, language: str | None
+    references: Sequence[str],
+    predictions: Sequence[str],
+    normaliser: str,
+    unit: str,
+    language: str | None,
+    operations: bool,
 ) -> Counts:
     """The counts where some texts are of two talkers; against a reference of one talker a prediction is one text."""
     two = np.array([TALKER_CHANGE in text for text in references])
@@ -257,20 +273,48 @@ def _align_talkers(
 
     def both(first: int, second: int) -> Counts:
         """Both talkers' counts, with these texts of the prediction."""
-        parts = (
-            _align([texts[talker] for texts in said], [texts[text] for texts in written], normaliser, unit, language)
-            for talker, text in enumerate((first, second))
+        columns = (
+            ([t[talker] for t in said], [t[text] for t in written]) for talker, text in enumerate((first, second))
         )
-        return Counts(*(a + b for a, b in zip(*(c.as_arrays() for c in parts), strict=True)))
+        parts = [_align(*texts, normaliser, unit, language, operations) for texts in columns]
+        arrays = zip(*(c.as_arrays() for c in parts), strict=True)
+        steps = _one_after_the_other(parts[0], parts[1], crossed=first > second)
+        return Counts(*(a + b for a, b in arrays), operations=steps)
 
     straight, crossed = both(0, 1), both(1, 0)
     better = two & (crossed.errors < straight.errors)
     arrays = zip(straight.as_arrays(), crossed.as_arrays(), strict=True)
-    return Counts(*(np.where(better, b, a) for a, b in arrays))
+    steps = zip(better, straight.operations or (), crossed.operations or (), strict=False)
+    chosen = [b if other else a for other, a, b in steps] if operations else None
+    return Counts(*(np.where(better, b, a) for a, b in arrays), operations=chosen)
+
+
+def _one_after_the_other(first: Counts, second: Counts, crossed: bool) -> list[list[Operation]] | None:
+    """The operations of both talkers, whose words stand one after the other; crossed: with each other's text."""
+    if first.operations is None or second.operations is None:
+        return None
+    written = [part.hits + part.substitutions + part.insertions for part in (first, second)]
+    none = np.zeros_like(first.hits)
+    return [
+        [step.shifted(0, behind) for step in ours] + [step.shifted(length, ahead) for step in theirs]
+        for ours, theirs, length, behind, ahead in zip(
+            first.operations,
+            second.operations,
+            first.lengths.tolist(),
+            (written[1] if crossed else none).tolist(),
+            (none if crossed else written[0]).tolist(),
+            strict=True,
+        )
+    ]
 
 
 def _align(
-    references: Sequence[str], predictions: Sequence[str], normaliser: str, unit: str, language: str | None
+    references: Sequence[str],
+    predictions: Sequence[str],
+    normaliser: str,
+    unit: str,
+    language: str | None,
+    operations: bool,
 ) -> Counts:
     """The alignment of one reference with one hypothesis."""
     rules = NORMALISERS[normaliser]
@@ -282,24 +326,13 @@ def _align(
     hyp = [_split(hypotheses[i], unit) for i in wrong]
     counts = np.zeros((3, len(known)), dtype=np.int64)
     if rules.free_compounds and unit == "word" and wrong:
+        if operations:
+            raise UserError(f"the normaliser '{normaliser}' joins compounds while it counts; it has no operations")
         counts[:, wrong] = np.transpose([count_errors(*pair) for pair in zip(ref, hyp, strict=True)])
     else:
-        counts[:, wrong] = _fewest_errors(ref, hyp)
-    return Counts(length - counts[0] - counts[1], *counts)
-
-
-def _fewest_errors(ref: list[Sequence[str]], hyp: list[Sequence[str]]) -> np.ndarray:
-    """Substitutions, deletions and insertions of each pair."""
-    length = np.fromiter(map(len, ref), dtype=np.int64, count=len(ref))
-    growth = np.fromiter(map(len, hyp), dtype=np.int64, count=len(hyp)) - length  # insertions - deletions
-    # A substitution costs a hair more than an insertion or a deletion: so little that the number of errors is still the
-    # least possible, and enough to settle which of several such alignments is meant, the one with the most hits.
-    step = int(length.max(initial=0)) + 1
-    costs = {"weights": (step, step, step + 1)}
-    cost = process.cpdist(ref, hyp, scorer=Levenshtein.distance, scorer_kwargs=costs, dtype=np.int64)
-    errors, substitutions = np.divmod(cost, step)
-    insertions = (errors - substitutions + growth) // 2
-    return np.array([substitutions, insertions - growth, insertions])
+        counts[:, wrong] = count_edits(ref, hyp)
+    steps = operations_of([u for _, u in known], [_split(t, unit) for t in hypotheses]) if operations else None
+    return Counts(length - counts[0] - counts[1], *counts, operations=steps)
 
 
 def check_texts(**columns: Sequence[str]) -> None:

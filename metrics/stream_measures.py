@@ -20,11 +20,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from rapidfuzz.distance import Levenshtein
 
 from srb.core.errors import UserError
 from srb.metrics import bootstrap
 from srb.metrics.stream_record import calls_of, check_stream, check_words
+from srb.metrics.word_alignment import HIT, align_words
 
 Json = dict[str, Any]
 QUANTITIES = ("appear_s", "settle_s")  # one value a word; all others are one value a clip
@@ -204,10 +204,9 @@ def _shared(first: Sequence[str], second: Sequence[str]) -> int:
 def word_hits(spoken: Sequence[SpokenWord], shown: Sequence[ShownWord]) -> list[tuple[int, int]]:
     """The pairs of places (spoken, shown) of the words that a best alignment finds equal."""
     return [
-        (op.src_start + offset, op.dest_start + offset)
-        for op in Levenshtein.opcodes([word.text for word in spoken], [word.text for word in shown])
-        if op.tag == "equal"
-        for offset in range(op.src_end - op.src_start)
+        (place, position)
+        for kind, place, position in align_words([word.text for word in spoken], [word.text for word in shown])
+        if kind == HIT and place is not None and position is not None
     ]
 
 

@@ -11,10 +11,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from rapidfuzz.distance import Levenshtein
-
 from srb.core.errors import UserError
 from srb.metrics.scoring import error_rate, normalise
+from srb.metrics.word_alignment import HIT, Operation, operations
 from srb.metrics.written_form import Tally, written_words
 
 Words = tuple[str, ...]
@@ -57,10 +56,9 @@ def term_scores(
     total, by_term = Tally(), dict[str, Tally]()
     biased = anti_biased = alarms = 0
     inside, outside = [0, 0], [0, 0]  # errors and words, of the words of terms and of the others
-    for reference, prediction, those in zip(
-        references, predictions, terms_of_clips(terms, len(references)), strict=True
-    ):
-        said, written = split(reference), split(prediction)
+    texts = [split(text) for text in references], [split(text) for text in predictions]
+    clips = zip(*texts, operations(*texts), terms_of_clips(terms, len(references)), strict=True)
+    for said, written, steps, those in clips:
         counts = {term: (count_term(said, w), count_term(written, w)) for term in those if (w := tuple(split(term)))}
         for term, (expected, there) in counts.items():
             for tally in (total, by_term.setdefault(term, Tally())):
@@ -73,7 +71,7 @@ def term_scores(
         else:
             anti_biased += 1
             alarms += any(there for _, there in counts.values())
-        _add_errors(said, written, {word for term in those for word in split(term)}, inside, outside)
+        _add_errors(said, written, steps, {word for term in those for word in split(term)}, inside, outside)
     return {
         **total.scores(),
         "terms": {term: tally.scores() for term, tally in by_term.items()},
@@ -86,15 +84,16 @@ def term_scores(
 
 
 def _add_errors(
-    said: Sequence[str], written: Sequence[str], of_terms: set[str], inside: list[int], outside: list[int]
+    said: Sequence[str],
+    written: Sequence[str],
+    steps: Sequence[Operation],
+    of_terms: set[str],
+    inside: list[int],
+    outside: list[int],
 ) -> None:
     """Add the errors and words of one clip; an inserted word counts by itself, as in Le et al."""
     for word in said:
         (inside if word in of_terms else outside)[1] += 1
-    for code in Levenshtein.opcodes(said, written):
-        if code.tag == "insert":
-            for word in written[code.dest_start : code.dest_end]:
-                (inside if word in of_terms else outside)[0] += 1
-        elif code.tag != "equal":
-            for word in said[code.src_start : code.src_end]:
-                (inside if word in of_terms else outside)[0] += 1
+    for _, place, position in (step for step in steps if step.kind != HIT):
+        word = written[position] if place is None and position is not None else said[place or 0]
+        (inside if word in of_terms else outside)[0] += 1

@@ -16,9 +16,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from rapidfuzz.distance import Levenshtein
-
 from srb.metrics.scoring import normalise
+from srb.metrics.word_alignment import align_words
 
 MARKS = ".,?!:;"
 
@@ -85,12 +84,10 @@ def word_pairs(
 ) -> list[tuple[WrittenWord | None, WrittenWord | None]]:
     """The words of two transcripts side by side, None where one of them has none."""
     texts = [[normalise(word.text, normaliser) for word in words] for words in (reference, prediction)]
-    pairs: list[tuple[WrittenWord | None, WrittenWord | None]] = []
-    for code in Levenshtein.opcodes(*texts):
-        ours, theirs = reference[code.src_start : code.src_end], prediction[code.dest_start : code.dest_end]
-        pairs += zip(ours, theirs, strict=False)
-        pairs += [(word, None) for word in ours[len(theirs) :]] + [(None, word) for word in theirs[len(ours) :]]
-    return pairs
+    return [
+        (None if place is None else reference[place], None if position is None else prediction[position])
+        for _, place, position in align_words(*texts)
+    ]
 
 
 def tally_marks(pairs: Iterable[tuple[WrittenWord | None, WrittenWord | None]]) -> dict[str, Tally]:

@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 import numpy as np
-from rapidfuzz.distance import Levenshtein
 
 from srb.core.names import parse
 from srb.diagnosis.report_card import AlignedRun
 from srb.metrics.results import Json
 from srb.metrics.scoring import normalise
+from srb.metrics.word_alignment import DELETION, HIT, INSERTION, SUBSTITUTION, align_words
 
 Words = Sequence[str]
+_EDITS = {HIT: "equal", SUBSTITUTION: "replace", DELETION: "delete", INSERTION: "insert"}
 
 
 @dataclass(frozen=True)
@@ -32,10 +34,13 @@ def diff(said: Words, hypothesis: Words) -> list[Edit]:
     >>> [(e.kind, e.said, e.hypothesis) for e in diff("a b c".split(), "a x c d".split())]
     [('equal', ('a',), ('a',)), ('replace', ('b',), ('x',)), ('equal', ('c',), ('c',)), ('insert', (), ('d',))]
     """
-    codes = Levenshtein.opcodes(said, hypothesis)
-    return [
-        Edit(o.tag, tuple(said[o.src_start : o.src_end]), tuple(hypothesis[o.dest_start : o.dest_end])) for o in codes
-    ]
+    edits = []
+    for kind, run in groupby(align_words(said, hypothesis), key=lambda step: step.kind):
+        steps = list(run)
+        ours = tuple(said[step.reference] for step in steps if step.reference is not None)
+        theirs = tuple(hypothesis[step.hypothesis] for step in steps if step.hypothesis is not None)
+        edits.append(Edit(_EDITS[kind], ours, theirs))
+    return edits
 
 
 @dataclass(frozen=True)

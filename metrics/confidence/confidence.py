@@ -5,7 +5,7 @@ from __future__ import annotations
 import evaluate
 
 from srb.core.errors import UserError  # From: speech-robust-bench
-from srb.metrics.calibration import calibration, judged  # From: speech-robust-bench
+from srb.metrics.calibration import calibration, judged_clips  # From: speech-robust-bench
 from srb.metrics.evaluate_base import TextColumns, metric_info  # From: speech-robust-bench
 from srb.metrics.scoring import versions  # From: speech-robust-bench
 
@@ -58,10 +58,10 @@ class Confidence(TextColumns, evaluate.Metric):
             raise UserError(
                 f"{len(predictions)} predictions but {len(confidences)} confidences; they must pair one to one"
             )
-        pairs = []
-        for number, (reference, text, sure) in enumerate(zip(references, predictions, confidences, strict=True)):
+        clips = []
+        for number, (text, sure) in enumerate(zip(predictions, confidences, strict=True)):
             words, sure = text.split(), numbers(sure)
             if len(words) != len(sure):
                 raise UserError(f"predictions[{number}] has {len(words)} words and {len(sure)} confidences")
-            pairs += judged(reference, list(zip(words, sure, strict=True)), normaliser)
-        return {**calibration(pairs), "utterances": len(references), **how}
+            clips.append(list(zip(words, sure, strict=True)))
+        return {**calibration(judged_clips(references, clips, normaliser)), "utterances": len(references), **how}
