@@ -75,7 +75,8 @@ def imported(tree: ast.Module, known: dict[str, Path]) -> set[str]:
 
 def options_per_command() -> Counter[str]:
     """How many options the help of each command lists, subcommands by themselves."""
-    from srb.cli.main import COMMANDS, parser_of
+    from srb.cli.command import commands
+    from srb.cli.main import parser_of
 
     counts: Counter[str] = Counter()
 
@@ -86,7 +87,7 @@ def options_per_command() -> Counter[str]:
             for inner, subparser in group.choices.items():
                 count(f"{name} {inner}", subparser)
 
-    for command in COMMANDS:
+    for command in commands():
         parsers = next(a for a in parser_of(command)._actions if isinstance(a, argparse._SubParsersAction))
         count(command, parsers.choices[command])
     return counts

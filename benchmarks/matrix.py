@@ -48,7 +48,7 @@ from srb.metrics.difficulty import load as load_difficulty
 from srb.metrics.runs import open_run
 from srb.models.config_sources import open_data
 from srb.models.model_file import read_models
-from srb.models.runner import RunOptions, run_configs
+from srb.models.runner import RunJob, run_configs
 
 GAP = 1920  # samples of exact silence after each digit of a string: 0.12 s
 DIGITS_A_CLIP = 3
@@ -171,7 +171,7 @@ def run_systems(args: argparse.Namespace) -> None:
             folder = args.out / "runs" / entry.name
             done = frozenset((row["config"], row["clip"]) for row in stored if row["system"] == entry.name)
             suite = ClipsInTurn(args.clips, tuple(names), done)
-            options = RunOptions(entry.parsed, folder, str(args.out / "srb"), entry.name, suite=suite)
+            options = RunJob(entry.parsed, folder, str(args.out / "srb"), entry.name, suite=suite)
             run_configs(options, [config for config in configs if options.rows(config)])
             print(datetime.now(UTC).strftime("%H:%M"), entry.name, start + len(configs), flush=True)
 

@@ -104,7 +104,7 @@ def _run_model(args: argparse.Namespace, baseline: Run, counts: list[ConfigCount
 
     from srb.diagnosis.gate_run import data_of, gate_model
     from srb.models.interface import check_spec, parse_spec
-    from srb.models.runner import RunOptions
+    from srb.models.runner import RunJob
 
     if args.model.startswith("@"):
         raise UserError("the gate takes one model, not a file of them")
@@ -117,7 +117,7 @@ def _run_model(args: argparse.Namespace, baseline: Run, counts: list[ConfigCount
             data, where = perturbed, perturbed.where
         else:
             data, where = open_things.enter_context(data_of(baseline, args.data))
-        options = RunOptions(
+        options = RunJob(
             spec=spec,
             folder=Path(args.out) / (args.name or spec.folder),
             where=where,

@@ -1,7 +1,7 @@
 """The `srb` command.
 
-Each subcommand is a module of this package with two functions, `arguments(parser)` and `run(args)`. Only the module
-of the subcommand that was asked for is imported, and it imports what is heavy inside `run`, so `srb --help` is instant.
+Commands are rows of `srb.cli.command`. Only the module of the command that was asked for is imported: it derives its
+arguments from a dataclass, calls the Python API and prints.
 """
 
 from __future__ import annotations
@@ -12,52 +12,8 @@ import signal
 import sys
 from collections.abc import Sequence
 
-from srb.cli.help import GroupedParser
-
-# group -> command -> its line in `srb --help`, in the order of the workflow
-GROUPS = {
-    "start here": {
-        "demo": "run, score and report on the built-in clips, offline",
-        "ls": "list the scenarios by category, or the suites",
-    },
-    "data": {
-        "build": "materialise scenarios as dataset configs",
-        "check": "verify the hashes of built configs",
-        "perturb": "apply one scenario, or all of them, to an audio file",
-        "quality": "add DNSMOS and PESQ columns, or measure front ends",
-        "difficulty": "compute or show how hard each scenario is",
-    },
-    "run and score": {
-        "run": "run a recogniser over configs and store its transcripts",
-        "score": "score a run: WER, WERD and NWERD with intervals",
-        "table": "print the paper's Table 1 for any number of runs",
-        "report": "write an HTML page about any number of runs",
-        "metrics": "install the metrics for evaluate.load, or export one",
-    },
-    "compare and diagnose": {
-        "compare": "test whether one recogniser is more robust than another",
-        "gate": "fail if a model is less robust than a baseline (for CI)",
-        "fairness": "test whether a scenario hurts some speakers more",
-        "diagnose": "show which words, clips and speakers a model fails on",
-        "stability": "show how many configs and clips a ranking needs",
-        "anchors": "choose a few clips that predict the score of all",
-        "probe": "train a small head on a frozen encoder; rank encoders",
-    },
-    "attack": {
-        "attack": "make the adversarial configs of one model",
-        "certify": "certify the radius of a smoothed recogniser",
-    },
-    "publish": {
-        "push": "publish data, metrics or results on the Hugging Face Hub",
-        "export": "export results (Every Eval Ever) or metadata (Croissant)",
-        "submit": "send a run to the leaderboard by pull request",
-        "verify": "recompute the scores of a submission",
-        "leaderboard": "serve the verified results as a page in the browser",
-    },
-}
-COMMANDS = {name: summary for group in GROUPS.values() for name, summary in group.items()}
-# The commands that take up what an earlier, interrupted one has finished; the others are done in seconds.
-RESUMING = {"demo", "build", "quality", "probe", "run", "gate", "attack", "certify", "push"}
+from srb.cli.command import Command, CommandRow, commands, groups
+from srb.cli.help import GroupedParser, HelpParser
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -75,7 +31,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         from srb.core.engines import stop_forkserver
 
         stop_forkserver()
-        again = "to go on" if command in RESUMING else "to start over"
+        resumes = command in commands() and commands()[command].resumes
+        again = "to go on" if resumes else "to start over"
         print(f"srb {command}: interrupted; run the same command again {again}", file=sys.stderr)
         return 128 + (signals[0] if signals else signal.SIGINT)
 
@@ -127,16 +84,42 @@ def parser_of(command: str | None) -> argparse.ArgumentParser:
         prog="srb",
         description="Speech Robust Bench: build scenarios, run a recogniser over them, score its transcripts.",
         epilog="`srb COMMAND --help` shows the options of a command.",
-        groups=GROUPS,
+        groups=groups(),
     )
     parser.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
-    for name, summary in COMMANDS.items():
-        sub = parser.commands.add_parser(name, help=summary, description=summary[0].upper() + summary[1:] + ".")
-        if name == command:
-            module = importlib.import_module(f"srb.cli.{name}")
-            module.arguments(sub)
-            sub.set_defaults(run=module.run)
+    for row in commands().values():
+        sub = parser.commands.add_parser(row.name, help=row.help, description=_sentence(row.help))
+        if row.name == command:
+            _add_command(sub, row)
     return parser
+
+
+def _sentence(text: str) -> str:
+    return f"{text[0].upper()}{text[1:]}."
+
+
+def _add_command(parser: HelpParser, row: CommandRow) -> None:
+    module = importlib.import_module(row.module)
+    if hasattr(module, "arguments"):
+        module.arguments(parser)
+        parser.set_defaults(run=module.run)
+        return
+    loaded = row.load()
+    if isinstance(loaded, Command):
+        _add_arguments(parser, loaded)
+        return
+    below = parser.add_subparsers(dest=row.name, metavar=row.name.upper(), required=True)
+    parser.epilog = f"`srb {row.name} {row.name.upper()} --help` shows the options of each."
+    for each in loaded:
+        _add_arguments(below.add_parser(each.name, help=each.help, description=_sentence(each.help)), each)
+
+
+def _add_arguments(parser: HelpParser, command: Command) -> None:
+    from srb.cli.flags import add_arguments, read_arguments
+
+    parser.epilog, parser.formatter_class = command.epilog or None, argparse.RawDescriptionHelpFormatter
+    add_arguments(parser, command.arguments)
+    parser.set_defaults(run=lambda given: command.run(read_arguments(command.arguments, given)))
 
 
 class _Version(argparse.Action):

@@ -168,8 +168,8 @@ def _run_one(args: argparse.Namespace) -> int:
     from srb.models.costs import check_cost, estimated_cost
     from srb.models.interface import check_spec, parse_spec
     from srb.models.predictions import error_of_all
-    from srb.models.runner import RunOptions, run_with_progress
-    from srb.models.streaming.replay import Pace
+    from srb.models.runner import RunJob, run_with_progress
+    from srb.models.streaming.replay import StreamOptions
 
     spec = parse_spec(args.model)
     check_spec(spec)
@@ -183,7 +183,7 @@ def _run_one(args: argparse.Namespace) -> int:
     if args.until is not None:
         names = _with_clean(names, None if perturbed else data.names(), args.quiet)
     suffix = "-live" if args.stream and spec.adapter != "live" else ""
-    options = RunOptions(
+    options = RunJob(
         spec=spec,
         folder=Path(args.out) / (args.name or spec.folder + suffix),
         where=where,
@@ -194,7 +194,9 @@ def _run_one(args: argparse.Namespace) -> int:
         batch_seconds=args.batch_seconds,
         limit=None if perturbed else args.limit,
         retry_failed=args.retry_failed,
-        pace=Pace(args.chunk_ms, args.speed, args.realtime, args.processor_time, args.repeats) if args.stream else None,
+        pace=StreamOptions(args.chunk_ms, args.speed, args.realtime, args.processor_time, args.repeats)
+        if args.stream
+        else None,
         source=perturbed,
         suite=suite,
     )

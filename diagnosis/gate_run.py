@@ -24,14 +24,14 @@ from srb.models.config_sources import ConfigSource, open_data
 from srb.models.costs import check_cost, cost_per_minute
 from srb.models.perturbed_configs import reopened
 from srb.models.run_file import same_data
-from srb.models.runner import Runner, RunOptions
+from srb.models.runner import RunJob, Runner
 from srb.models.stored_config import Config
 
 RESULT = "gate.json"
 
 
 def gate_model(
-    options: RunOptions,
+    options: RunJob,
     baseline: Run,
     counts: Sequence[ConfigCounts],
     data: ConfigSource,

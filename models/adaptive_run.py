@@ -29,7 +29,7 @@ from srb.metrics import aggregate
 from srb.metrics.aggregate import ConfigScore
 from srb.metrics.difficulty import load
 from srb.metrics.runs import open_run
-from srb.models.runner import Runner, RunOptions, clean_first
+from srb.models.runner import RunJob, Runner, clean_first
 from srb.models.stored_config import Config
 
 FIRST = 10  # clips of every config to begin with
@@ -74,7 +74,7 @@ def check_until(width: float | None, *, suite: bool, stream: bool, ray: bool = F
 
 
 def run_until(
-    options: RunOptions,
+    options: RunJob,
     configs: Sequence[Config],
     width: float,
     say: Callable[[str], None] = lambda line: None,

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from srb.core.errors import UserError
 from srb.models.interface import Spec, parse_spec
 from srb.models.predictions import read_lines
-from srb.models.runner import RunOptions
+from srb.models.runner import RunJob
 from srb.models.stored_config import Config
 
 FREE_OF_QUESTIONS = 1.0  # US dollars; a run that costs more wants a yes
@@ -28,7 +28,7 @@ def cost_per_minute(spec: Spec) -> float:
     return vendor_of(spec.target).cost_per_minute
 
 
-def seconds_to_send(options: RunOptions, config: Config) -> float:
+def seconds_to_send(options: RunJob, config: Config) -> float:
     """The audio of a config that has no prediction yet."""
     done: dict[str, bytes] = {}
     for name in (f"{config.name}.jsonl", f"{config.name}.jsonl.part"):
@@ -38,7 +38,7 @@ def seconds_to_send(options: RunOptions, config: Config) -> float:
     return sum(row.duration for row in options.rows(config) if row.id not in done)
 
 
-def estimated_cost(options: RunOptions, configs: Iterable[Config]) -> float:
+def estimated_cost(options: RunJob, configs: Iterable[Config]) -> float:
     """US dollars for what is still to be sent."""
     price = cost_per_minute(options.spec)
     return price * sum(seconds_to_send(options, config) for config in configs) / 60 if price else 0.0

@@ -13,13 +13,13 @@ from typing import Any
 from srb.core.engines import RayActors
 from srb.core.progress import progress
 from srb.models.config_sources import ConfigSource, open_data
-from srb.models.runner import Runner, RunOptions
+from srb.models.runner import RunJob, Runner
 
 
 class ConfigWorker:
     """Holds one runner; a method call is one config."""
 
-    def __init__(self, options: RunOptions) -> None:
+    def __init__(self, options: RunJob) -> None:
         self.data: ConfigSource = options.source or open_data(options.where)
         self.runner = Runner(options)
 
@@ -28,7 +28,7 @@ class ConfigWorker:
         return name, self.runner.run(self.data.config(name))
 
 
-def run_on_ray(options: RunOptions, names: list[str], workers: int | None, quiet: bool) -> dict[str, Any]:
+def run_on_ray(options: RunJob, names: list[str], workers: int | None, quiet: bool) -> dict[str, Any]:
     """Give each worker one config at a time, and collect their records in the order asked for."""
     Runner(options)  # refuses a folder that holds another run, before any worker starts
     where = Path(options.where).resolve().as_posix() if Path(options.where).is_dir() else options.where

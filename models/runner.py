@@ -19,7 +19,7 @@ from srb.models.interface import Recogniser, Spec, open_model
 from srb.models.predictions import PredictionsFile, line_of
 from srb.models.run_file import RunFile, describe, record_of, same_data
 from srb.models.stored_config import ClipRow, Config
-from srb.models.streaming.replay import Pace
+from srb.models.streaming.replay import StreamOptions
 from srb.models.streaming.streamed import streamed
 from srb.models.streaming.word_times import WordTimes, word_times_of
 from srb.models.transcriber import Transcriber
@@ -38,7 +38,7 @@ class ClipChoice(Protocol):
 
 
 @dataclass(frozen=True)
-class RunOptions:
+class RunJob:
     """What to run, on which data, into which folder, and how."""
 
     spec: Spec
@@ -51,7 +51,7 @@ class RunOptions:
     batch_seconds: float | None = None
     limit: int | None = None
     retry_failed: bool = False
-    pace: Pace | None = None  # used live, clips sent at this pace
+    pace: StreamOptions | None = None  # used live, clips sent at this pace
     source: PerturbedConfigs | None = None  # where configs are perturbed as they are read, for workers elsewhere
     recogniser: Recogniser | None = None  # a loaded model; `spec` stands for it in run.json
     suite: ClipChoice | None = None  # takes some clips of each config
@@ -64,7 +64,7 @@ class RunOptions:
 
 
 def run_configs(
-    options: RunOptions, configs: Sequence[Config], advance: Callable[[str, float], None] = lambda label, seconds: None
+    options: RunJob, configs: Sequence[Config], advance: Callable[[str, float], None] = lambda label, seconds: None
 ) -> dict[str, dict[str, Any]]:
     """Transcribe the configs in turn and return the entry of each in run.json.
 
@@ -86,7 +86,7 @@ def clean_first(configs: Sequence[Config]) -> list[Config]:
     return sorted(configs, key=lambda config: parse(config.name).scenario != "clean")
 
 
-def run_with_progress(options: RunOptions, configs: Sequence[Config], quiet: bool = False) -> dict[str, dict[str, Any]]:
+def run_with_progress(options: RunJob, configs: Sequence[Config], quiet: bool = False) -> dict[str, dict[str, Any]]:
     """`run_configs` with a progress bar in seconds of audio."""
     from srb.core.progress import progress
 
@@ -106,7 +106,7 @@ def run_with_progress(options: RunOptions, configs: Sequence[Config], quiet: boo
 class Runner:
     """One model over any number of configs. The model is loaded when the first clip needs it, and once."""
 
-    def __init__(self, options: RunOptions) -> None:
+    def __init__(self, options: RunJob) -> None:
         self.options = options
         self.run_file = RunFile(options.folder)
         self.run_file.check(options.spec, options.environment)

@@ -85,11 +85,11 @@ def _as_sent(model: Recogniser, streams: dict[Key, Json]) -> Recogniser:
     """The model as the submission used it: on whole clips, or live in chunks of the same length."""
     if not streams:
         return model
-    from srb.models.streaming.replay import Pace
+    from srb.models.streaming.replay import StreamOptions
     from srb.models.streaming.streamed import streamed
 
     first = next(iter(streams.values()))
-    return streamed(model, Pace(first["chunk_ms"], realtime=first["realtime"]))
+    return streamed(model, StreamOptions(first["chunk_ms"], realtime=first["realtime"]))
 
 
 def _live(sent: dict[Key, Json], now: dict[Key, Json | None], same: set[Key]) -> tuple[int | None, float | None]:

@@ -19,7 +19,7 @@ from srb.core.names import with_clean
 if TYPE_CHECKING:
     from srb.diagnosis.suites import Suite
     from srb.models.interface import Recogniser, Spec
-    from srb.models.streaming.replay import Pace
+    from srb.models.streaming.replay import StreamOptions
 
 Corpora = Mapping[str, str | os.PathLike | None] | None
 
@@ -74,7 +74,7 @@ def evaluate(
     from srb.models.adapters.live import as_live
     from srb.models.adaptive_run import check_until, run_until
     from srb.models.predictions import error_of_all
-    from srb.models.runner import RunOptions, run_with_progress
+    from srb.models.runner import RunJob, run_with_progress
 
     check_limit(limit)
     pace = _pace(stream)
@@ -88,7 +88,7 @@ def evaluate(
     folder = Path(out) if out else Path(kept.name) / (name or spec.folder)  # type: ignore[union-attr]
     with EvaluationData(corpus, data, limit, noise_dir, rir_dir, tts, file, workers, progress) as source:
         opened = source.open(patterns)
-        options = RunOptions(
+        options = RunJob(
             spec=spec,
             folder=folder,
             where=source.where,
@@ -111,18 +111,18 @@ def evaluate(
     return Results(folder, _kept=kept)
 
 
-def _pace(stream: bool | Mapping[str, Any]) -> Pace | None:
+def _pace(stream: bool | Mapping[str, Any]) -> StreamOptions | None:
     from srb.core.errors import did_you_mean
-    from srb.models.streaming.replay import Pace
+    from srb.models.streaming.replay import StreamOptions
 
     if stream is False or stream is None:
         return None
     options = {} if stream is True else dict(stream)
-    known = [field.name for field in fields(Pace)]
+    known = [field.name for field in fields(StreamOptions)]
     for option in options:
         if option not in known:
             raise UserError(f"stream: no option '{option}'; {did_you_mean(str(option), known)}")
-    return Pace(**options)
+    return StreamOptions(**options)
 
 
 def recogniser_of(model: Any, name: str | None, batch_size: int | None) -> tuple[Spec, Recogniser | None]:

@@ -66,7 +66,7 @@ def gate(
     from srb.diagnosis.gate_run import baseline_counts, data_of, gate_model, gate_run
     from srb.diagnosis.suites import load
     from srb.metrics.runs import open_run
-    from srb.models.runner import RunOptions
+    from srb.models.runner import RunJob
 
     how = GateOptions(worst, detect, alpha, clips, normaliser, seed)
     old = open_run(baseline.folder if isinstance(baseline, Results) else Path(baseline))
@@ -83,7 +83,7 @@ def gate(
         else:
             place, where = open_things.enter_context(data_of(old, os.fspath(data) if data else None))
         folder = Path(out) if out else Path(open_things.enter_context(tempfile.TemporaryDirectory(prefix="srb-gate-")))
-        options = RunOptions(
+        options = RunJob(
             spec=spec,
             folder=folder,
             where=where,

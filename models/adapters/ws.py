@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 from srb.core.errors import UserError, did_you_mean
 from srb.models.interface import Clip, Described, Recogniser, need
-from srb.models.streaming.replay import Pace, replay
+from srb.models.streaming.replay import StreamOptions, replay
 from srb.models.streaming.websocket import MOST_BYTES, WebSocketSession, give_up_sending_after
 from srb.models.streaming.wires import WIRES
 
@@ -51,7 +51,7 @@ class WebSocket(Described):
         return WebSocketSession(connection, wire, rate, self.timeout_s)
 
     def transcribe(self, clips: list[Clip], rate: int, language: str | None) -> list[str]:
-        pace = Pace(realtime=True)
+        pace = StreamOptions(realtime=True)
         return [replay(self.stream(rate, language), clip, rate, pace).text for clip in clips]
 
 

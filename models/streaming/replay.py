@@ -17,6 +17,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from srb.core.errors import UserError
+from srb.core.options import option
 from srb.metrics.stream_record import (
     CHUNK_MS,
     LONGEST_MS,
@@ -35,14 +36,20 @@ from srb.models.streaming.session import Event, Session
 
 
 @dataclass(frozen=True)
-class Pace:
-    """How a clip is sent: the length of a chunk, the machine's relative speed, and whether to wait for real."""
+class StreamOptions:
+    """Live use: the length of a chunk, the machine's relative speed, and whether to wait in real time."""
 
-    chunk_ms: int = CHUNK_MS
-    speed: float = 1.0
-    realtime: bool = False
-    processor_time: bool = False  # count that of this process, which what else the machine does hardly changes
-    repeats: int = 1  # of every clip; of each call the quickest counts, for what else the machine does only adds time
+    chunk_ms: int = option(CHUNK_MS, "length of a chunk, in milliseconds", metavar="MS")
+    speed: float = option(1.0, "simulate a machine that is F times as fast", metavar="F")
+    realtime: bool = option(False, "pace the audio in real time (required by most servers)")
+    # The processor time of this process hardly depends on what else the machine does.
+    processor_time: bool = option(
+        False, "measure the processor time of srb itself, all threads, instead of wall-clock time (for a busy machine)"
+    )
+    # What else the machine does only adds time, so of each call the quickest counts.
+    repeats: int = option(
+        1, "send every clip N times and keep the quickest time of each call (for a busy machine)", metavar="N"
+    )
 
     def __post_init__(self) -> None:
         if not SHORTEST_MS <= self.chunk_ms <= LONGEST_MS:
@@ -79,7 +86,7 @@ class Timeline:
     """What one clip's stream gave."""
 
     duration_s: float
-    pace: Pace
+    pace: StreamOptions
     events: list[TimedEvent] = field(default_factory=list)
     calls: Calls = field(default_factory=lambda: Calls([], [], []))
 
@@ -93,7 +100,7 @@ def replay(
     session: Session,
     clip: Clip,
     rate: int,
-    pace: Pace = Pace(),
+    pace: StreamOptions = StreamOptions(),
     timer: Callable[[], float] | None = None,
     sleep: Callable[[float], None] = time.sleep,
 ) -> Timeline:
@@ -111,7 +118,7 @@ def _replay(
     session: Session,
     clip: Clip,
     rate: int,
-    pace: Pace,
+    pace: StreamOptions,
     timer: Callable[[], float] | None,
     sleep: Callable[[float], None],
 ) -> Timeline:

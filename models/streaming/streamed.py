@@ -8,7 +8,7 @@ from typing import Any
 
 from srb.core.errors import UserError
 from srb.models.interface import Clip, Described, Recogniser, Transcript
-from srb.models.streaming.replay import Pace, Timeline, quickest, replay
+from srb.models.streaming.replay import StreamOptions, Timeline, quickest, replay
 from srb.models.streaming.session import Streams
 
 WARM_UP_S = 3
@@ -19,7 +19,7 @@ class Streamed(Described):
     """The live side of a recogniser."""
 
     inner: Recogniser = None  # type: ignore[assignment]
-    pace: Pace = field(default_factory=Pace)
+    pace: StreamOptions = field(default_factory=StreamOptions)
     warm: bool = False
 
     def transcribe(self, clips: list[Clip], rate: int, language: str | None) -> list[str]:
@@ -45,7 +45,7 @@ class Streamed(Described):
         self.inner.close()
 
 
-def streamed(recogniser: Recogniser, pace: Pace) -> Streamed:
+def streamed(recogniser: Recogniser, pace: StreamOptions) -> Streamed:
     """The recogniser as it is used live; one that cannot be is a UserError that says what would do."""
     if not isinstance(recogniser, Streams):
         raise UserError(
@@ -60,7 +60,7 @@ def streamed(recogniser: Recogniser, pace: Pace) -> Streamed:
     return Streamed(recogniser.name, recogniser.revision, {**recogniser.options, **timing}, 1, recogniser, pace)
 
 
-def _unusual(pace: Pace) -> dict[str, Any]:
+def _unusual(pace: StreamOptions) -> dict[str, Any]:
     """What is only said where it was asked for."""
     counted = {"processor_time": True} if pace.processor_time else {}
     return {**counted, **({"repeats": pace.repeats} if pace.repeats > 1 else {})}

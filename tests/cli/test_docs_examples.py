@@ -17,7 +17,8 @@ import soundfile
 from metrics_by_name import metrics_by_name
 from speech import speech_like
 
-from srb.cli.main import COMMANDS, main, parser_of
+from srb.cli.command import commands
+from srb.cli.main import main, parser_of
 
 ROOT = Path(__file__).parents[2]
 PAGES = [
@@ -97,7 +98,7 @@ CALLS = [(page.stem, line) for page in PAGES for line in command_lines(page) if 
 @pytest.mark.parametrize(("page", "line"), CALLS)
 def test_a_command_of_a_page_has_the_arguments_it_is_given(page, line):
     words = shlex.split(line)[1:]
-    assert words[0] in COMMANDS
+    assert words[0] in commands()
     assert parser_of(words[0]).parse_args(words).command == words[0]
 
 
@@ -141,7 +142,7 @@ def options_of(parser: argparse.ArgumentParser) -> set[str]:
 def test_commands_in_the_text_of_a_page_are_there_and_have_the_options(page):
     text = FENCED.sub("", page.read_text("utf-8"))
     for command, words in re.findall(r"`srb ([a-z]+)([^`\n]*)`", text):
-        assert command in COMMANDS
+        assert command in commands()
         assert set(FLAG.findall(words)) <= options_of(parser_of(command)), words
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from srb.builders.scenario_listing import as_markdown
 from srb.builders.scenarios import SCENARIOS
-from srb.cli.main import COMMANDS
+from srb.cli.command import commands
 
 ROOT = Path(__file__).parents[2]
 
@@ -16,4 +16,4 @@ def test_the_scenario_page_holds_the_table():
 
 def test_the_readme_names_every_command():
     readme = (ROOT / "README.md").read_text()
-    assert [name for name in COMMANDS if f"srb {name}" not in readme] == []
+    assert [name for name in commands() if f"srb {name}" not in readme] == []

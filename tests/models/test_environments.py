@@ -21,7 +21,7 @@ from srb.models import environments
 from srb.models.environments import environment_key, make_environment, open_in_environment
 from srb.models.interface import SomeFailed, open_model, parse_spec
 from srb.models.model_file import KNOWN, parse_models, read_models
-from srb.models.streaming.replay import Pace, replay
+from srb.models.streaming.replay import StreamOptions, replay
 from srb.models.streaming.streamed import streamed
 
 CLIPS = [tone(i) for i in range(6)]
@@ -120,7 +120,7 @@ def test_a_live_stream_through_the_pipe_gives_the_same_events(requirements) -> N
 def test_one_that_cannot_be_used_live_says_so_from_there_too(requirements) -> None:
     there = open_in_environment(parse_spec("python:standin:count"), requirements)
     with pytest.raises(UserError, match="put a policy in front"):
-        streamed(there, Pace())
+        streamed(there, StreamOptions())
     there.close()
 
 

@@ -13,7 +13,7 @@ import pytest
 from srb.core.errors import UserError
 from srb.metrics.stream_record import MOST_EVENTS, check_stream
 from srb.models.streaming.policies import Policy, PolicySession
-from srb.models.streaming.replay import Pace, quickest, replay
+from srb.models.streaming.replay import StreamOptions, quickest, replay
 from srb.models.streaming.session import Event
 from srb.models.streaming.streamed import as_json, streamed
 
@@ -52,7 +52,7 @@ class Echo:
 def run(cost_s: float, seconds: float = 0.5, **pace):
     clock = Clock()
     clip = np.zeros(round(seconds * RATE), np.float32)
-    return replay(Echo(clock, cost_s), clip, RATE, Pace(**pace), clock, clock.sleep)
+    return replay(Echo(clock, cost_s), clip, RATE, StreamOptions(**pace), clock, clock.sleep)
 
 
 def times(timeline):
@@ -99,7 +99,7 @@ def test_an_empty_clip_has_no_chunk_and_is_finished():
 )
 def test_a_pace_that_makes_no_sense_is_refused(pace):
     with pytest.raises(UserError):
-        Pace(**pace)
+        StreamOptions(**pace)
 
 
 def test_a_session_that_never_stops_answering_is_cut_off():
@@ -137,7 +137,7 @@ def test_of_several_repeats_the_quickest_of_each_call_counts():
                 self.cost_s = next(spent)
                 return super().finish()
 
-        timelines.append(replay(Uneven(clock, 0), clip, RATE, Pace(repeats=2), timer=clock))
+        timelines.append(replay(Uneven(clock, 0), clip, RATE, StreamOptions(repeats=2), timer=clock))
     timeline = quickest(timelines)
     assert timeline.calls.took_s == pytest.approx([0.1, 0.1, 0.2])
     assert timeline.calls.done_s == pytest.approx([0.2, 0.3, 0.5])
@@ -150,7 +150,7 @@ def test_of_several_repeats_the_quickest_of_each_call_counts():
 
 def test_processor_time_is_counted_where_it_is_asked_for(monkeypatch):
     monkeypatch.setattr(time, "process_time", itertools.count(0, 0.25).__next__)  # a quarter of a second at each look
-    timeline = replay(Echo(Clock(), 0), np.zeros(3200, np.float32), RATE, Pace(processor_time=True))
+    timeline = replay(Echo(Clock(), 0), np.zeros(3200, np.float32), RATE, StreamOptions(processor_time=True))
     assert timeline.calls.took_s == [0.25, 0.25, 0.25]
     assert as_json(timeline)["processor_time"] is True
 
@@ -200,7 +200,7 @@ def test_the_first_clip_is_streamed_once_before_it_counts():
             return []
 
     clips = [np.zeros(5 * RATE, np.float32), np.zeros(RATE, np.float32)]
-    streamed(Opened(), Pace()).transcribe(clips, RATE, "en")
+    streamed(Opened(), StreamOptions()).transcribe(clips, RATE, "en")
     assert lengths == [3 * RATE, 5 * RATE, RATE]
 
 
@@ -229,6 +229,6 @@ def test_speech_without_a_pause_is_cut_so_that_pocketsphinx_remembers_no_more_th
     session = PocketSphinxSession(RATE, Decoder())
     always = {"in_speech": True, "frame_bytes": 960, "process": lambda frame: frame, "end_stream": lambda rest: rest}
     session._endpointer = SimpleNamespace(**always)
-    timeline = replay(session, np.zeros(150 * RATE, np.float32), RATE, Pace(500))
+    timeline = replay(session, np.zeros(150 * RATE, np.float32), RATE, StreamOptions(500))
     assert timeline.text == "60 60 30"
     assert not any(timed.event.endpoint for timed in timeline.events)

@@ -16,7 +16,7 @@ import tiny_recognisers  # noqa: E402
 from srb.core.errors import UserError  # noqa: E402
 from srb.models.hf import live  # noqa: E402
 from srb.models.interface import open_model  # noqa: E402
-from srb.models.streaming.replay import Pace, replay  # noqa: E402
+from srb.models.streaming.replay import StreamOptions, replay  # noqa: E402
 from srb.models.streaming.streamed import streamed  # noqa: E402
 
 RATE = 16_000
@@ -114,7 +114,7 @@ def test_a_stream_gives_what_generate_gives_over_the_whole_clip_whatever_the_chu
     wanted = by_hand(recogniser, clip, **({"language": "en"} if name == "nemotron3_5_asr" else {}))
     assert len(set(wanted)) > 1, "the model writes one letter: the test would show nothing"
     for chunk_ms in (60, 500):
-        timeline = replay(recogniser.stream(RATE, "en"), clip, RATE, Pace(chunk_ms))
+        timeline = replay(recogniser.stream(RATE, "en"), clip, RATE, StreamOptions(chunk_ms))
         assert timeline.text == wanted
         texts = [timed.event.text for timed in timeline.events]
         assert len(set(texts)) > 1  # it writes while it listens
@@ -170,4 +170,4 @@ def test_an_error_of_the_model_is_that_of_the_clip(nemotron, monkeypatch):
 def test_a_model_that_transformers_cannot_feed_says_what_to_put_in_front(tmp_path):
     folder = tiny_recognisers.save("moonshine_streaming", tmp_path / "moonshine")
     with pytest.raises(UserError, match="live:"):
-        streamed(open_model(f"hf:{folder}?device=cpu"), Pace())
+        streamed(open_model(f"hf:{folder}?device=cpu"), StreamOptions())

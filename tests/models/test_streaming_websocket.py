@@ -19,14 +19,14 @@ from srb.cli.main import main  # noqa: E402
 from srb.core.errors import UserError  # noqa: E402
 from srb.metrics.stream_record import check_stream  # noqa: E402
 from srb.models.interface import open_model  # noqa: E402
-from srb.models.streaming.replay import Pace, replay  # noqa: E402
+from srb.models.streaming.replay import StreamOptions, replay  # noqa: E402
 from srb.models.streaming.streamed import as_json  # noqa: E402
 from srb.models.streaming.websocket import WebSocketSession  # noqa: E402
 from srb.models.streaming.wires import VoskWire  # noqa: E402
 
 RATE = 16_000
 CLIP = np.full(3200, 0.1, np.float32)  # 0.2 s, two chunks
-NOW = Pace(realtime=True)
+NOW = StreamOptions(realtime=True)
 
 
 @contextmanager

@@ -1,0 +1,103 @@
+"""What a command of `srb` is, and which ones there are: ours, and those of extensions.
+
+A command is a row with its name, group and help, which is all that `srb --help` needs, and a module that is imported
+when the command is called. The module has `COMMAND`, or `COMMANDS` with one `Command` for each subcommand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from importlib import import_module
+from typing import Any, NamedTuple
+
+from srb.core.extensions import extensions
+
+
+class Command(NamedTuple):
+    """A command, or a subcommand with its name and help: the dataclass of its arguments, and what it does with them."""
+
+    arguments: type
+    run: Callable[[Any], int | None]  # returns the exit code, None for 0
+    epilog: str = ""
+    name: str = ""
+    help: str = ""
+
+
+class CommandRow(NamedTuple):
+    """A row of the list of commands; an extension has some in `COMMANDS`."""
+
+    name: str
+    group: str
+    help: str
+    module: str
+    resumes: bool = False  # it goes on where it was interrupted; the others are done in seconds
+
+    def load(self) -> Command | list[Command]:
+        """The command itself, or its subcommands."""
+        module = import_module(self.module)
+        return list(module.COMMANDS) if hasattr(module, "COMMANDS") else module.COMMAND
+
+
+# group -> command -> its line in `srb --help`, in the order of the workflow
+GROUPS = {
+    "start here": {
+        "demo": "run, score and report on the built-in clips, offline",
+        "ls": "list the scenarios by category, or the suites",
+    },
+    "data": {
+        "build": "materialise scenarios as dataset configs",
+        "check": "verify the hashes of built configs",
+        "perturb": "apply one scenario, or all of them, to an audio file",
+        "quality": "add DNSMOS and PESQ columns, or measure front ends",
+        "difficulty": "compute or show how hard each scenario is",
+    },
+    "run and score": {
+        "run": "run a recogniser over configs and store its transcripts",
+        "score": "score a run: WER, WERD and NWERD with intervals",
+        "table": "print the paper's Table 1 for any number of runs",
+        "report": "write an HTML page about any number of runs",
+        "metrics": "install the metrics for evaluate.load, or export one",
+    },
+    "compare and diagnose": {
+        "compare": "test whether one recogniser is more robust than another",
+        "gate": "fail if a model is less robust than a baseline (for CI)",
+        "fairness": "test whether a scenario hurts some speakers more",
+        "diagnose": "show which words, clips and speakers a model fails on",
+        "stability": "show how many configs and clips a ranking needs",
+        "anchors": "choose a few clips that predict the score of all",
+        "probe": "train a small head on a frozen encoder; rank encoders",
+    },
+    "attack": {
+        "attack": "make the adversarial configs of one model",
+        "certify": "certify the radius of a smoothed recogniser",
+    },
+    "publish": {
+        "push": "publish data, metrics or results on the Hugging Face Hub",
+        "export": "export results (Every Eval Ever) or metadata (Croissant)",
+        "submit": "send a run to the leaderboard by pull request",
+        "verify": "recompute the scores of a submission",
+        "leaderboard": "serve the verified results as a page in the browser",
+    },
+}
+RESUMING = {"demo", "build", "quality", "probe", "run", "gate", "attack", "certify", "push"}
+
+
+@cache
+def commands() -> dict[str, CommandRow]:
+    """Every command by its name: ours, then those of extensions, which cannot replace one that is there."""
+    ours = [
+        CommandRow(name, group, help, f"srb.cli.{name}", name in RESUMING)
+        for group, names in GROUPS.items()
+        for name, help in names.items()
+    ]
+    added = [row for extension in extensions() for row in getattr(extension, "COMMANDS", ())]
+    return {row.name: row for row in (*reversed(added), *ours)}
+
+
+def groups() -> dict[str, dict[str, str]]:
+    """The commands as the help lists them: group, name, help."""
+    listed: dict[str, dict[str, str]] = {group: {} for group in GROUPS}
+    for row in commands().values():
+        listed.setdefault(row.group, {})[row.name] = row.help
+    return listed
