@@ -31,6 +31,7 @@ from srb.builders.scenarios import SCENARIOS, Scenario, chain
 from srb.core.audio import Samples
 from srb.core.errors import UserError, did_you_mean
 from srb.core.install_hint import install_hint
+from srb.core.yaml_files import read_yaml
 
 PLACEHOLDER = "$value"
 _KEYS = {"name", "transform", "parameters", "parameter", "severities", "chain", "help", "version"}
@@ -78,16 +79,7 @@ def load_table(path: str | os.PathLike | None) -> dict[str, Scenario]:
 
 
 def _rows(path: Path) -> list[Any]:
-    import yaml
-
-    try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise UserError(f"{path}: cannot be read ({error.strerror})") from None
-    except RecursionError:
-        raise UserError(f"{path}: is nested too deep") from None
-    except (yaml.YAMLError, ValueError) as error:
-        raise UserError(f"{path}: is not YAML ({' '.join(str(error).split())})") from None
+    content = read_yaml(path)
     rows = content.get("scenarios") if isinstance(content, dict) else None
     if not isinstance(rows, list):
         raise UserError(f"{path}: needs a list under `scenarios:`")

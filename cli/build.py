@@ -55,7 +55,7 @@ def run(args: argparse.Namespace) -> None:
     if args.workers < 1 or (args.limit is not None and args.limit < 1):
         raise UserError("--workers and --limit are 1 or more")
     table = load_table(args.scenarios)
-    given = parse_flags(args.corpus)
+    given = parse_flags(args.corpus, args.follow_links)
     if args.split == "dev":
         given, args.config = dev_splits(given, args.config)
     sources = {**DEMO, **given}

@@ -49,6 +49,9 @@ def add_corpus_options(parser: Options) -> None:
         metavar="LANG[-NAME]=PATH",
         help="where a corpus is, as in en=LibriSpeech or en-tedlium=TEDLIUM_release-3; en-demo is built in",
     )
+    parser.add_argument(
+        "--follow-links", action="store_true", help="read links in a corpus that lead to files outside of it"
+    )
     parser.add_argument("--on-error", choices=["stop", "skip"], default="stop", help="what to do about bad clips")
     parser.add_argument(
         "--tts", metavar="ENGINE", help="for *_tts configs: espeak, flite, yourtts, bark, mms, hf:MODEL"
@@ -101,7 +104,7 @@ def perturbed_configs(args: argparse.Namespace) -> PerturbedConfigs:
     if args.data:
         raise UserError("say either --data, for what was built, or --corpus, to perturb it now")
     return PerturbedConfigs(
-        parse_flags(args.corpus),
+        parse_flags(args.corpus, args.follow_links),
         Banks(args.noise_dir, args.rir_dir),
         load_table(args.scenarios),
         limit=getattr(args, "limit", None),

@@ -16,9 +16,11 @@ MOST_BYTES = 50_000_000
 def read_text(path: str | Path, most_bytes: int = MOST_BYTES) -> str:
     """The content of a text file in UTF-8, with or without a byte order mark."""
     try:
-        if Path(path).stat().st_size > most_bytes:
+        with Path(path).open("rb") as file:
+            data = file.read(most_bytes + 1)  # a device has no size, and no end
+        if len(data) > most_bytes:
             raise UserError(f"cannot read {path}: it is larger than {most_bytes} bytes")
-        return Path(path).read_text("utf-8-sig")
+        return data.decode("utf-8-sig")
     except OSError as error:
         raise UserError(f"cannot read {path}: {error.strerror}") from None
     except UnicodeDecodeError:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -82,3 +83,45 @@ def path_inside(root: Path, path: str, name: str) -> Path:
     if not whole.is_relative_to(root.resolve()):
         raise UserError(f"{name}: its audio path '{path}' lies outside the dataset, so it is not read")
     return whole
+
+
+def check_tree(root: Path, follow_links: bool = False) -> None:
+    """Refuse a folder with links that leave it, or with a pipe or a device, which a reader would wait for forever.
+
+    A build publishes what it reads, so a link in somebody else's corpus would publish a file of this machine.
+    """
+    top = os.path.realpath(root)
+    check_regular(top)
+    waiting, seen = [top] if os.path.isdir(top) else [], {top}
+    while waiting:
+        with suppress(PermissionError), os.scandir(waiting.pop()) as entries:  # whoever reads it names it
+            for entry in entries:
+                real = entry.path
+                if entry.is_symlink():
+                    real = os.path.realpath(entry.path)
+                    if not follow_links:
+                        check_link(top, entry.path)
+                if entry.is_dir() and real not in seen:
+                    seen.add(real)
+                    waiting.append(real)
+                elif not entry.is_file():
+                    check_regular(entry.path)
+
+
+def check_link(root: str | os.PathLike, path: str) -> None:
+    """Refuse a path below `root` that a link leads out of it."""
+    top, real = os.path.realpath(root), os.path.realpath(path)
+    below = os.path.abspath(path).startswith((os.path.join(os.path.abspath(root), ""), os.path.join(top, "")))
+    if below and real != top and not real.startswith(os.path.join(top, "")):
+        raise UserError(
+            f"{path}: is a link to {real}, outside the corpus, and would be published with it; "
+            "copy it there, or allow such links with --follow-links (links:PATH in Python)"
+        )
+
+
+def check_regular(path: str | os.PathLike) -> None:
+    """Refuse a pipe or a device."""
+    with suppress(FileNotFoundError):  # a link to nothing is whoever reads it to name
+        mode = os.stat(path).st_mode
+        if stat.S_ISFIFO(mode) or stat.S_ISCHR(mode) or stat.S_ISBLK(mode):
+            raise UserError(f"{path}: is a pipe or a device; give a regular file")

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from pathlib import Path
 
-from srb.core.arrow_files import damage_named
+from srb.core.arrow_files import damage_named, row_groups
 from srb.core.errors import UserError
 from srb.core.names import parse
 from srb.metrics.difficulty import Quality
@@ -45,7 +45,8 @@ def read_built(folder: str | Path, language: str | None = None) -> tuple[list[Qu
         has_quality = False
         for column in there:
             with damage_named(folder / config):
-                chunks = [pq.read_table(file, columns=[column]).column(column).cast("float64") for file in files]
+                tables = (table for file in files for table in row_groups(file, [column]))
+                chunks = [table.column(column).cast("float64") for table in tables]
             values = [v for chunk in chunks for v in chunk.to_pylist() if v is not None and math.isfinite(v)]
             if values:
                 has_quality = True

@@ -21,13 +21,11 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from srb.core.errors import UserError, did_you_mean
+from srb.core.yaml_files import read_yaml
 from srb.models.interface import Spec, check_spec, parse_spec
 
 KNOWN = Path(__file__).with_name("known.yaml")
-LARGEST = 1 << 20  # bytes
 TEXTS, NUMBERS = ("family", "licence", "model_type", "note"), ("parameters", "hours")
 
 
@@ -65,14 +63,7 @@ def read_models(text: str) -> list[ModelEntry]:
 
 def parse_models(path: Path) -> list[ModelEntry]:
     """Every model of a file, each checked."""
-    try:
-        if path.stat().st_size > LARGEST:
-            raise UserError(f"{path}: larger than a file of models can be")
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise UserError(f"{path}: cannot be read ({error.strerror or error})") from None
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise UserError(f"{path}: not YAML ({' '.join(str(error).split())[:200]})") from None
+    content = read_yaml(path)
     rows = content.get("models") if isinstance(content, dict) else None
     if not isinstance(rows, list) or not rows:
         raise UserError(f"{path}: write 'models:' and a list under it; see docs/models.md")

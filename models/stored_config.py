@@ -17,7 +17,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from srb.core.arrow_files import damage_named, read_schema
+from srb.core.arrow_files import damage_named, read_row_group, read_schema
 from srb.core.audio import RATE, read
 from srb.core.categories import MASKED
 from srb.core.errors import UserError
@@ -30,6 +30,7 @@ from srb.core.seeding import FIRST_VERSION, later_version
 from srb.models.interface import Clip
 
 WINDOW_BYTES = 128 * 2**20  # of compressed audio held while its clips are sorted by length
+MOST_TEXT_BYTES = 500_000_000  # of a config's other columns, in memory
 # our column <- the first of these that the data has
 COLUMNS = {
     "id": ("id",),
@@ -83,7 +84,7 @@ class Group:
     def _read(self, columns: Sequence[str]) -> pa.Table:
         if self.path.suffix == ".parquet":
             with pq.ParquetFile(self.path, memory_map=True) as file:
-                return file.read_row_group(self.index, columns=list(columns))
+                return read_row_group(file, self.path, self.index, columns)
         with pa.memory_map(str(self.path)) as source:
             batch = next(batch for index, batch in enumerate(pa.ipc.open_stream(source)) if index == self.index)
             return pa.Table.from_batches([batch]).select(list(columns))
@@ -120,9 +121,21 @@ class Config:
         texts = (f.name for f in schema if pa.types.is_string(f.type) or pa.types.is_large_string(f.type))
         return column_names((name for name in texts if name not in known), self.name)
 
+    def _values(self, columns: Sequence[str]) -> list[dict[str, list[Any]]]:
+        """Some columns of every row group as plain values; none of them is the audio."""
+        parts, total = [], 0
+        for group in self.groups:
+            table = group.read(columns)
+            total += table.nbytes
+            if total > MOST_TEXT_BYTES:
+                raise UserError(f"{self.name}: its rows hold more than {MOST_TEXT_BYTES / 1e6:g} MB beside the audio")
+            with damage_named(group.path):
+                parts.append(table.to_pydict())
+        return parts
+
     def _own(self) -> list[Columns]:
         """What the corpus added about each clip; nothing from outside is trusted, so it is checked here too."""
-        parts = [group.values(list(self.own_columns)) for group in self.groups]
+        parts = self._values(list(self.own_columns))
         rows = (dict(zip(part, row, strict=True)) for part in parts for row in zip(*part.values(), strict=True))
         columns = [column_values(row, self.own_columns) for row in rows]
         if wrong := next(filter(None, map(column_problem, columns)), None):
@@ -133,7 +146,7 @@ class Config:
     def rows(self) -> list[ClipRow]:
         """Every clip in the config's order, without audio."""
         self._check_content()
-        parts = [group.values(list(self.columns.values())) for group in self.groups]
+        parts = self._values(list(self.columns.values()))
         columns = {ours: [value for part in parts for value in part[name]] for ours, name in self.columns.items()}
         language = parse(self.name).language if not self.columns.get("language") else None
         durations = columns.get("duration") or [frames_of(audio) / RATE for audio in self._all_audio()]
@@ -172,7 +185,7 @@ class Config:
         expected = self.manifest.get("content_sha256")
         if not expected or "sha256" not in _schema(self.files[0]).names:
             return
-        digests = [str(value) for group in self.groups for value in group.values(["sha256"])["sha256"]]
+        digests = [str(value) for part in self._values(["sha256"]) for value in part["sha256"]]
         if content_digest(digests) != expected:
             raise UserError(f"{self.name}: its rows are not those that its manifest was written for; build it again")
 
@@ -183,7 +196,7 @@ class Config:
         masked = category_of(name.scenario) == MASKED
         if not (name.model or masked) or not set(needed) <= set(_schema(self.files[0]).names):
             return []
-        tables = [group.values(needed) for group in self.groups]
+        tables = self._values(needed)
         rows = [pair for table in tables for pair in zip(table["parameters"], table["snr_db"], strict=True)]
         try:
             known = [

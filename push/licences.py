@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from srb.core.arrow_files import damage_named
+from srb.core.arrow_files import damage_named, row_groups
 
 BANKS = {
     "built-in bank (synthesised)": "Apache-2.0",
@@ -102,8 +102,8 @@ def row_licences(files: Iterable[Path]) -> set[str]:
     for path in files:
         with damage_named(path):
             if "licence" in pq.read_schema(path).names:
-                column = pq.read_table(path, columns=["licence"])["licence"]
-                licences |= {str(value or "") for value in column.unique().to_pylist()}
+                for table in row_groups(path, ["licence"]):
+                    licences |= {str(value or "") for value in table["licence"].unique().to_pylist()}
     return licences
 
 

@@ -19,6 +19,7 @@ from srb.builders.corpora.folder import other_columns, pick_columns, utterance
 from srb.builders.corpora.mls import LANGUAGES
 from srb.core.audio import Samples
 from srb.core.errors import UserError
+from srb.core.files import check_tree
 from srb.core.row_columns import column_values
 
 _PREFIXES = {"hf": False, "hf-stream": True}
@@ -32,6 +33,7 @@ class HubSpec:
     config: str | None = None
     split: str | None = None
     streaming: bool = False
+    follow_links: bool = False  # of a folder: read files that lie elsewhere
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +86,9 @@ def complete(spec: HubSpec, template: str | None, language: str, far: bool = Fal
 
 def read(spec: HubSpec, language: str) -> Iterator[Utterance | Problem]:
     """One utterance per row."""
+    folder = Path(spec.path).expanduser()
+    if folder.is_dir():
+        check_tree(folder, spec.follow_links)
     dataset = _load(spec)
     features = dataset.features or {}
     columns = pick_columns(features)
@@ -149,7 +154,7 @@ def _own_folders(spec: HubSpec) -> list[Path]:
 
     folder = Path(spec.path).expanduser()
     if folder.is_dir():
-        return [folder.resolve()]
+        return [folder.resolve(), *([Path(folder.anchor or "/")] if spec.follow_links else [])]
     caches = (datasets.config.HF_DATASETS_CACHE, datasets.config.DOWNLOADED_DATASETS_PATH, constants.HF_HUB_CACHE)
     return [Path(cache).resolve() for cache in caches]
 

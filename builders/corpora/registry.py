@@ -3,7 +3,7 @@
 `--corpus en=PATH` names the data of a language's default corpus, `--corpus en-tedlium=PATH` that of another one, and
 any other name (`en-mine=PATH`) is the user's own. PATH is a folder, a manifest file, or a Hugging Face dataset,
 `hf:<id or folder>[:config][:split]` (`hf-stream:` reads it without downloading it first; `hf:` alone is the corpus'
-standard dataset on the Hub).
+standard dataset on the Hub). `links:` before it allows links to files outside that folder, as `--follow-links` does.
 """
 
 from __future__ import annotations
@@ -34,11 +34,13 @@ from srb.builders.corpora import (
     tedlium,
     voxpopuli,
 )
-from srb.builders.corpora.base import Corpus, CorpusInfo, Problem, Utterance
+from srb.builders.corpora.base import Corpus, CorpusInfo, FileAudio, Problem, Utterance
 from srb.core.errors import UserError
+from srb.core.files import check_link, check_tree
 from srb.core.names import default_corpus
 
 _FLAG = re.compile(r"(?P<language>[a-z]{2,3})(?:-(?P<name>[a-z0-9]+))?(?:=(?P<source>.+))?")
+LINKS = "links:"  # before a source whose links may lead anywhere
 
 
 @dataclass(frozen=True)
@@ -123,7 +125,7 @@ RECORDED = {
 }
 
 
-def parse_flags(flags: Iterable[str]) -> dict[tuple[str, str], str | None]:
+def parse_flags(flags: Iterable[str], follow_links: bool = False) -> dict[tuple[str, str], str | None]:
     """`en-tedlium=PATH` -> by language and corpus name, the source; `en-demo` is built in and has none."""
     sources: dict[tuple[str, str], str | None] = {}
     for flag in flags:
@@ -133,7 +135,8 @@ def parse_flags(flags: Iterable[str]) -> dict[tuple[str, str], str | None]:
         key = match["language"], match["name"] or default_corpus(match["language"])
         if key in sources:
             raise UserError(f"--corpus {flag}: {_flag(*key)} is given twice; name one of them otherwise")
-        sources[key] = match["source"]
+        source = match["source"]
+        sources[key] = f"{LINKS}{source.removeprefix(LINKS)}" if source and follow_links else source
     return sources
 
 
@@ -189,18 +192,21 @@ def open_corpus(
         recorded = Recorded(name)
     far, keep = recorded.far, recorded.keep
     listen = None if recorded.min_p808 is None else partial(_filter_p808, minimum=recorded.min_p808)
-    spec = hub_dataset.parse(str(source))
+    follow_links = str(source).startswith(LINKS) or source == demo.FOLDER
+    source = str(source).removeprefix(LINKS)
+    spec = hub_dataset.parse(source)
     if spec:
         spec = hub_dataset.complete(spec, entry.info.hub if entry else None, language, far)
+        spec = replace(spec, follow_links=follow_links)
         read_rows = partial(_read_rows, spec, language, entry.amend if entry else None)
-        return Corpus(info, language, str(source), read_rows, sort=not spec.streaming, keep=keep, listen=listen)
+        return Corpus(info, language, source, read_rows, sort=not spec.streaming, keep=keep, listen=listen)
     root = Path(source).expanduser().absolute()  # where the work runs may be another folder
     if not root.exists():
         raise UserError(f"{root}: no such folder (--corpus {_flag(language, name)}={source})")
     read = partial(entry.read, far=far) if entry and far else entry.read if entry else folder.read
-    read_some = partial(_read_some, read, root, language, entry)
+    read_some = partial(_read_some, read, root, language, entry, follow_links=follow_links)
     sort = entry.sort if entry else True
-    return Corpus(info, language, str(source), read_some, sort=sort, keep=keep, listen=listen)
+    return Corpus(info, language, source, read_some, sort=sort, keep=keep, listen=listen)
 
 
 def _filter_p808(utterances: list[Utterance], minimum: float) -> Iterable[Utterance | Problem]:
@@ -219,13 +225,21 @@ def _read_rows(
 
 
 def _read_some(
-    read: Callable[[Path, str], Iterable[Utterance | Problem]], root: Path, language: str, entry: KnownCorpus | None
+    read: Callable[[Path, str], Iterable[Utterance | Problem]],
+    root: Path,
+    language: str,
+    entry: KnownCorpus | None,
+    follow_links: bool,
 ) -> Iterable[Utterance | Problem]:
     """What the reader finds; nothing at all means that the folder has another layout."""
+    check_tree(root, follow_links)
+    listed = root.is_file() and not follow_links  # a manifest: its folder is not read, only what it names
     empty = True
     try:
         for item in read(root, language):
             empty = False
+            if listed and isinstance(item, Utterance) and isinstance(item.audio, FileAudio):
+                check_link(root.parent, item.audio.path)
             yield item
     except UserError:
         raise

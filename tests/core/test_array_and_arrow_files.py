@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from srb.core import arrow_files
 from srb.core.array_files import read_array
 from srb.core.arrow_files import count_rows, damage_named, read_schema, row_groups
 from srb.core.errors import UserError
@@ -91,3 +92,32 @@ def test_a_pickle_in_an_array_is_not_run(tmp_path) -> None:
     assert not (tmp_path / "ran").exists()
     np.load(tmp_path / "a.npy", allow_pickle=True)
     assert (tmp_path / "ran").exists()
+
+
+WORD = "x" * 1_000_000
+HOW = {"compression": "zstd", "dictionary_pagesize_limit": 1 << 30, "write_statistics": False}
+
+
+@pytest.mark.parametrize("dictionary", [True, False])
+def test_a_small_file_that_unpacks_to_gigabytes_is_one_line(tmp_path, monkeypatch, dictionary) -> None:
+    """Zeros that are compressed, as the footer says, and a word that every row points to, of which it is silent."""
+    monkeypatch.setattr(arrow_files, "MOST_GROUP_BYTES", 50_000_000)
+    monkeypatch.setattr(arrow_files, "MOST_BATCH_BYTES", 10_000_000)
+    words = pa.DictionaryArray.from_arrays(pa.array([0] * 60, pa.int32()), pa.array([WORD]))
+    path = tmp_path / "bomb.parquet"
+    pq.write_table(pa.table({"text": words, "n": range(60)}), path, use_dictionary=dictionary, **HOW)
+    assert path.stat().st_size < 200_000
+    before = pa.total_allocated_bytes()
+    with pytest.raises(UserError, match=r"bomb\.parquet: row group 0 unpacks to more than 0\.05 GB"):
+        list(row_groups(path))
+    assert pa.total_allocated_bytes() - before < 100_000_000
+    assert [part.to_pydict() for part in row_groups(path, ["n"])] == [{"n": list(range(60))}]
+
+
+def test_rows_are_the_same_however_many_batches_they_are_read_in(tmp_path, monkeypatch) -> None:
+    table = pa.table({"id": [f"clip {n}" for n in range(57)], "audio": [{"bytes": b"a" * n} for n in range(57)]})
+    pq.write_table(table, tmp_path / "rows.parquet", row_group_size=20)
+    monkeypatch.setattr(arrow_files, "MOST_BATCH_BYTES", 3_000)
+    parts = list(row_groups(tmp_path / "rows.parquet", ["audio", "id"]))
+    assert [part.num_rows for part in parts] == [20, 20, 17]
+    assert pa.concat_tables(parts) == table.select(["audio", "id"])
