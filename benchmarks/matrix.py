@@ -1,33 +1,35 @@
-"""A matrix of real results: many recognisers x every perturbation config x human clips, transcript by transcript.
+"""A matrix of real results: many recognisers x the paper's 101 configs x clips of LibriSpeech, with all transcripts.
 
-    apt install asterisk-core-sounds-en asterisk-core-sounds-en-g722 ffmpeg
-    python benchmarks/matrix.py corpus --out matrix --digits DIGITS --ljspeech LJSPEECH
-    python benchmarks/matrix.py onnx --ort moonshine_cpp/models/base-en --to models/moonshine-base-en
-    python benchmarks/matrix.py run --out matrix --models models.yaml [--clips 10] [--configs 101] [--until 17:30]
-    python benchmarks/matrix.py store --out matrix --to results/matrix-2.parquet
-    python benchmarks/matrix.py table --to results/matrix-2.parquet
+    python benchmarks/matrix.py corpus --out matrix --librispeech LibriSpeech --noise-dir ESC-50 --rir-dir rooms
+    python benchmarks/matrix.py run --out matrix --models benchmarks/matrix_models.yaml [--system NAME] [--until 17:30]
+    python benchmarks/matrix.py store --out matrix --to results/matrix-3.parquet
+    python benchmarks/matrix.py table --to results/matrix-3.parquet
 
-`corpus` makes a plain-folder corpus of 61 short clips by 47 people and builds every config of it; results/README.md
-says where DIGITS and LJSPEECH come from. `run` runs every system of a model file, some configs by all systems before
-the next ones, so that what is finished at any moment is a matrix. `--clips` takes that many clips of each config, the
-next ones in turn, so that every clip is in as many configs as any other; with more of them a second run adds those that
-are missing. It can be interrupted and repeated. `store` writes what there is as one parquet file, without audio, beside
-what the file has from other machines; `run --stored FILE` leaves out what a file has, to go on elsewhere. `table`
-prints every system's WER, average NWERD and WERD beyond the average. `onnx` writes Moonshine's .ort graphs as .onnx
-(the same texts, base-en 3.6 times as fast).
+Clean speech, all 2,620 clips, in the same way:
+
+    python benchmarks/matrix.py corpus --out whole --librispeech LibriSpeech --each 0 --configs clean
+    python benchmarks/matrix.py run --out whole --models FILE --stored results/librispeech.parquet
+    python benchmarks/matrix.py store --out whole --to results/librispeech.parquet
+
+`corpus` chooses the clips (`chosen_clips`) and builds the configs. `run` runs every system of a model file and can be
+interrupted and repeated; with `--stored FILE` it leaves out what the file has, to go on elsewhere. `store` writes what
+there is as one parquet file, without audio, beside what the file has already. `table` prints every system's WER and
+NWERD. `onnx` writes Moonshine's .ort graphs as .onnx (the same texts, base-en 3.6 times as fast). results/README.md
+says where models, noises and rooms come from.
 """
 
 from __future__ import annotations
 
 import argparse
-import csv
 import hashlib
-import subprocess
+import shutil
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from fnmatch import fnmatch
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -38,141 +40,131 @@ import soundfile
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from benchmarks.human import SOUNDS, prompts
-from srb.builders.corpora.demo import FOLDER as DEMO
 from srb.builders.scenarios import SCENARIOS
 from srb.cli.main import main as srb
 from srb.core.categories import AVERAGED
 from srb.core.names import parse
 from srb.metrics.difficulty import load as load_difficulty
 from srb.metrics.runs import open_run
+from srb.metrics.scoring import align
 from srb.models.config_sources import open_data
 from srb.models.model_file import read_models
 from srb.models.runner import RunJob, run_configs
 
-GAP = 1920  # samples of exact silence after each digit of a string: 0.12 s
-DIGITS_A_CLIP = 3
-SPEAKERS = 44
-PROMPTS = 10
-PROMPT_S = (1.5, 2.6)
-READER = ("en-reader-01", "en-reader-04", "en-reader-05", "en-reader-07")
-LJ = ("LJ001-0002", "LJ001-0004", "LJ001-0008")
-NORMALISER = "srb-numbers-1"
+CLIP_S = (3, 12)  # no longer, so that many systems can be run; the choice knows lengths and ids, no results
+PAPER = tuple(row.name for row in SCENARIOS.values() if row.category in AVERAGED and row.perturbs)
+NORMALISER = "srb-paper-1"
+NORMALISERS = {"": NORMALISER, "_open_asr": "open-asr-1"}  # suffix of the columns
 REPLICATES = 2_000
-TURN = 5  # clips by which the next config's begin later
-COLUMNS = ("file", "id", "text", "speaker", "gender", "age", "accent", "native", "licence")
+COLUMNS = ("system", "config", "category", "clip", "speaker", "gender", "reference", "transcript")
 
 
-def digit_clips(folder: Path, out: Path) -> list[dict[str, str]]:
-    """The first three digits of one string each by all women and, by number, as many men as make 44 speakers.
+def rank(clip: str) -> bytes:
+    """What the clips of a speaker are sorted by."""
+    return hashlib.sha256(f"matrix-3/{clip}".encode()).digest()
 
-    A string is single digits with 0.12 s of zeros after each, so it is cut where the third run of zeros begins.
+
+def by_speaker(clips: Iterable[str]) -> dict[str, list[str]]:
+    """Clip ids of each speaker, in the order in which they are chosen."""
+    speakers: dict[str, list[str]] = {}
+    for clip in sorted(clips, key=rank):
+        speakers.setdefault(clip.split("-")[0], []).append(clip)
+    return speakers
+
+
+def chosen_clips(split: Path, each: int) -> list[Path]:
+    """`each` clips of every speaker, of 3 to 12 s, in the order of a hash of their ids; all clips where it is 0.
+
+    Two of every speaker are 80 clips of test-clean, and the first of the 200 that five of every speaker are.
     """
-    with open(folder / "manifest.csv", encoding="utf-8", newline="") as file:
-        strings = sorted(csv.DictReader(file), key=lambda row: row["id"])
-    speakers = {row["speaker"]: row["gender"] for row in strings}
-    chosen = sorted(speakers, key=lambda speaker: (speakers[speaker] != "female", speaker))[:SPEAKERS]
-    rows = []
-    for place, speaker in enumerate(chosen):
-        row = [row for row in strings if row["speaker"] == speaker][place % 4]
-        samples, rate = soundfile.read(folder / row["file"], dtype="int16")
-        edges = np.flatnonzero(np.diff(np.concatenate([[0], samples == 0, [0]]).astype(np.int8)))
-        gaps = [start for start, end in zip(edges[::2], edges[1::2], strict=True) if end - start >= GAP]
-        text = " ".join(row["text"].split()[:DIGITS_A_CLIP])
-        soundfile.write(out / row["file"], samples[: gaps[DIGITS_A_CLIP - 1]], rate, subtype="PCM_16")
-        rows.append({**row, "text": text, "speaker": f"digits-{speaker}"})
-    return rows
+    paths = {path.stem: path for path in sorted(split.rglob("*.flac"))}
+    if not each:
+        return list(paths.values())
+    chosen = []
+    for clips in by_speaker(paths).values():
+        short = (clip for clip in clips if CLIP_S[0] <= soundfile.info(paths[clip]).duration <= CLIP_S[1])
+        chosen += [paths[clip] for clip in islice(short, each)]
+    return sorted(chosen)
 
 
-def prompt_clips(out: Path) -> list[dict[str, str]]:
-    """Asterisk prompts of 4 to 12 words and 1.5 to 2.6 s, spread evenly over the list."""
-    texts = prompts(1_000)
-    seconds = {name: (SOUNDS / f"{name}.g722").stat().st_size / 8_000 for name in texts}
-    short = [name for name in sorted(texts) if PROMPT_S[0] <= seconds[name] <= PROMPT_S[1]]
-    rows = []
-    for name in short[:: len(short) // PROMPTS][:PROMPTS]:
-        clip = name.replace("/", "-")
-        source = ["-f", "g722", "-i", str(SOUNDS / f"{name}.g722")]
-        target = ["-ar", "16000", "-ac", "1", "-sample_fmt", "s16", str(out / f"prompt-{clip}.flac")]
-        subprocess.run(["ffmpeg", "-v", "error", "-y", *source, *target], check=True)
-        rows.append(
-            {"file": f"prompt-{clip}.flac", "id": f"prompt-{clip}", "text": texts[name], "speaker": "allison"}
-            | {"gender": "female", "licence": "CC-BY-SA-3.0"}
-        )
-    return rows
+def make_corpus(librispeech: Path, out: Path, each: int) -> int:
+    """A LibriSpeech folder of the chosen clips, linked, each with its line of the transcripts; how many they are."""
+    split = librispeech.resolve() / "test-clean"
+    shutil.rmtree(out, ignore_errors=True)
+    clips = chosen_clips(split, each)
+    for path in clips:
+        folder = out / path.parent.relative_to(split.parent)
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / path.name).symlink_to(path)
+        transcripts = "-".join(path.stem.split("-")[:2]) + ".trans.txt"
+        lines = (path.parent / transcripts).read_text(encoding="utf-8").splitlines()
+        with open(folder / transcripts, "a", encoding="utf-8") as file:
+            file.writelines(f"{line}\n" for line in lines if line.split(" ")[0] == path.stem)
+    shutil.copy(split.parent / "SPEAKERS.TXT", out)
+    return len(clips)
 
 
-def copied_clips(folder: Path, out: Path, names: tuple[str, ...]) -> list[dict[str, str]]:
-    """Some clips of a folder with a manifest, as they are."""
-    with open(folder / "manifest.csv", encoding="utf-8", newline="") as file:
-        rows = {Path(row["file"]).stem: row for row in csv.DictReader(file)}
-    for name in names:
-        (out / rows[name]["file"]).write_bytes((folder / rows[name]["file"]).read_bytes())
-    return [{**rows[name], "id": name} for name in names]
+def build(args: argparse.Namespace) -> int:
+    """The configs of the chosen clips. ESC-50 is for `noise_esc50` alone, the rooms for `real_rir`."""
+    print(make_corpus(args.librispeech, args.out / "corpus", 2 if args.each is None else args.each), "clips")
+    folders = {"noise_esc50": ("--noise-dir", args.noise_dir), "real_rir": ("--rir-dir", args.rir_dir)}
+    scenarios = ["clean", *PAPER]
+    names: dict[tuple[str, ...], list[str]] = {}
+    for name in scenarios:
+        flag, folder = folders.get(name, ("", None))
+        wanted = "en_clean" if name == "clean" else f"en_{name}_sev*"
+        if any(fnmatch(name, pattern) for pattern in args.configs or ["*"]):
+            names.setdefault((flag, str(folder)) if folder else (), []).append(wanted)
+    where = ["--corpus", f"en={args.out / 'corpus'}", "--out", str(args.out / "srb")]
+    return max(srb(["build", *wanted, *where, *more]) for more, wanted in names.items())
 
 
-def make_corpus(out: Path, digits: Path, ljspeech: Path) -> int:
-    """All clips with one manifest, as `--corpus en-matrix=FOLDER` reads them."""
-    out.mkdir(parents=True, exist_ok=True)
-    rows = [*digit_clips(digits, out), *prompt_clips(out), *copied_clips(DEMO, out, READER)]
-    rows += copied_clips(ljspeech, out, LJ)
-    with open(out / "manifest.csv", "w", encoding="utf-8", newline="") as file:
-        table = csv.DictWriter(file, COLUMNS, extrasaction="ignore")
-        table.writeheader()
-        table.writerows(rows)
-    return len(rows)
-
-
-def in_order(names: list[str]) -> list[str]:
-    """Configs in the order in which they are run: clean speech, then those of the average, severity 3 before others.
+def in_order(names: Sequence[str]) -> list[str]:
+    """Configs in the order in which they are run: clean speech, then severity 3 before others.
 
     Each category has its turn, so that what is done when the time is over is spread over all of them.
     """
-    severities = {0: 0, 3: 0, 2: 1, 4: 2, 1: 3, 5: 4}
+    severities = {0: -1, 3: 0, 2: 1, 4: 2, 1: 3}
     seen: Counter[tuple[str, int]] = Counter()
     places = {}
     for name in names:
         config = parse(name)
         category, turn = SCENARIOS[config.scenario].category, severities[config.severity]
-        kind = 0 if category == "clean" else 1 if category in AVERAGED else 3 if category == "reject" else 2
-        places[name] = kind, turn, seen[category, turn]
+        places[name] = turn, seen[category, turn]
         seen[category, turn] += 1
     return sorted(names, key=lambda name: places[name])
 
 
 @dataclass(frozen=True)
-class ClipsInTurn:
-    """Some clips of each config, the next ones in turn, and all of clean speech."""
+class NotStored:
+    """Of each config, the first clips of every speaker that a stored matrix does not have."""
 
-    clips: int
-    order: tuple[str, ...]  # of the configs
-    stored: frozenset[tuple[str, str]] = frozenset()  # level and clip of what need not be run
+    stored: frozenset[tuple[str, str]]  # level and clip
+    each: int = 0  # clips of a speaker; 0: all
     label: str = "matrix"
 
     def choose(self, config: str, ids: Sequence[str]) -> set[str]:
-        ranked = sorted(ids, key=lambda clip: hashlib.sha256(clip.encode()).digest())
-        if parse(config).scenario != "clean" and self.clips < len(ranked):
-            start = self.order.index(config) * TURN
-            ranked = [ranked[place % len(ranked)] for place in range(start, start + self.clips)]
-        return {clip for clip in ranked if (parse(config).level, clip) not in self.stored}
+        first = (clip for clips in by_speaker(ids).values() for clip in clips[: self.each or None])
+        return {clip for clip in first if (parse(config).level, clip) not in self.stored}
 
 
 def run_systems(args: argparse.Namespace) -> None:
     """Some configs at a time by every system in turn, until a time of the day (UTC)."""
-    chosen = [entry for entry in read_models(f"@{args.models}") if not args.system or entry.name in args.system]
+    systems = [entry for entry in read_models(f"@{args.models}") if not args.system or entry.name in args.system]
     data = open_data(str(args.out / "srb"))
-    names = in_order(data.names())
+    patterns = args.configs or ["*"]
+    names = [name for name in in_order(data.names()) if any(fnmatch(parse(name).level, one) for one in patterns)]
     stored = stored_rows(args.stored) if args.stored else []
-    for start in range(0, min(args.configs, len(names)), args.at_a_time):
-        configs = [data.config(name) for name in names[start : min(start + args.at_a_time, args.configs)]]
-        for entry in chosen:
+    for start in range(0, len(names), args.at_a_time):
+        configs = [data.config(name) for name in names[start : start + args.at_a_time]]
+        for entry in systems:
             if args.until and datetime.now(UTC).strftime("%H:%M") >= args.until:
                 return
-            folder = args.out / "runs" / entry.name
             done = frozenset((row["config"], row["clip"]) for row in stored if row["system"] == entry.name)
-            suite = ClipsInTurn(args.clips, tuple(names), done)
-            options = RunJob(entry.parsed, folder, str(args.out / "srb"), entry.name, suite=suite)
-            run_configs(options, [config for config in configs if options.rows(config)])
+            suite = NotStored(done, args.each or 0)
+            folder = args.out / "runs" / entry.name
+            job = RunJob(entry.parsed, folder, str(args.out / "srb"), entry.name, suite=suite)
+            run_configs(job, [config for config in configs if job.rows(config)])
             print(datetime.now(UTC).strftime("%H:%M"), entry.name, start + len(configs), flush=True)
 
 
@@ -206,39 +198,36 @@ def stored_rows(path: Path) -> list[dict[str, Any]]:
     return pq.read_table(path).to_pylist() if path.is_file() else []
 
 
-def store(out: Path, to: Path) -> int:
-    """Every transcript with its error counts, beside what the file has already; how many rows it has then."""
-    rows: list[dict[str, Any]] = []
+def run_rows(out: Path) -> list[dict[str, Any]]:
+    """Every transcript of the finished configs of all systems."""
+    rows = []
     for folder in sorted(path.parent for path in (out / "runs").glob("*/run.json")):
         run = open_run(folder)
         for name in run.configs:
             predictions = run.read(name)
-            counts = predictions.count(NORMALISER).counts
-            config = parse(name)
-            for place, line in enumerate(predictions.lines):
-                rows.append(
-                    {
-                        "system": run.model,
-                        "config": config.level,
-                        "category": predictions.entry["category"],
-                        "clip": line["id"],
-                        **{key: line[key] for key in ("speaker", "gender", "age", "accent")},
-                        "reference": line["text"],
-                        "transcript": line["pred_text"],
-                        "words": int(counts.lengths[place]),
-                        "errors": int(counts.errors[place]),
-                        **{key: int(getattr(counts, key)[place]) for key in counts.totals()},
-                        "audio_s": line["duration"],
-                        "compute_s": line["time"],
-                    }
-                )
-    known = {(row["system"], row["config"], row["clip"]) for row in rows}
-    rows += [row for row in stored_rows(to) if (row["system"], row["config"], row["clip"]) not in known]
-    rows.sort(key=lambda row: (row["system"], row["config"], row["clip"]))
+            for line in predictions.lines:
+                known = {"system": run.model, "config": parse(name).level, "category": predictions.entry["category"]}
+                known |= {"clip": line["id"], "reference": line["text"], "transcript": line["pred_text"]}
+                known |= {"audio_s": line["duration"], "compute_s": line["time"]}
+                rows.append({**known, **{key: line[key] for key in ("speaker", "gender")}})
+    return rows
+
+
+def store(out: Path, to: Path) -> int:
+    """Every transcript with its error counts, beside what the file has already; how many rows it has then."""
+    rows = {(row["system"], row["config"], row["clip"]): row for row in [*stored_rows(to), *run_rows(out)]}
+    ordered = [rows[key] for key in sorted(rows)]
+    references, transcripts = [row["reference"] for row in ordered], [row["transcript"] or "" for row in ordered]
+    columns: dict[str, Any] = {key: [row[key] for row in ordered] for key in COLUMNS}
+    for suffix, normaliser in NORMALISERS.items():
+        counts = align(references, transcripts, normaliser=normaliser, language="en")
+        columns |= {f"words{suffix}": counts.lengths, f"errors{suffix}": counts.errors}
+        if not suffix:
+            columns |= {key: getattr(counts, key) for key in counts.totals()}
+    columns |= {key: [row[key] for row in ordered] for key in ("audio_s", "compute_s")}
     about = {"normaliser": NORMALISER, "command": "benchmarks/matrix.py store"}
-    table = pa.Table.from_pylist(rows).replace_schema_metadata(about)
     to.parent.mkdir(parents=True, exist_ok=True)
-    pq.write_table(table, to, compression="zstd")
+    pq.write_table(pa.table(columns).replace_schema_metadata(about), to, compression="zstd", compression_level=19)
     return len(rows)
 
 
@@ -248,8 +237,13 @@ class SystemErrors:
 
     counts: dict[str, np.ndarray]  # config -> (2, clips)
 
-    def lost(self, config: str, draws: np.ndarray) -> np.ndarray:
-        """WERD of a config in some draws of clips, each a row of how often every clip is taken."""
+    def wer(self, config: str, draws: np.ndarray) -> np.ndarray:
+        """WER in some draws of clips, each a row of how often every clip is taken."""
+        errors, words = self.counts[config]
+        return 100 * (draws @ errors) / (draws @ words)
+
+    def werd(self, config: str, draws: np.ndarray) -> np.ndarray:
+        """WERD of a config in some draws of clips."""
         clean = self.counts["clean"]
         return 100 * (draws @ (self.counts[config][0] - clean[0])) / (draws @ clean[1])
 
@@ -258,64 +252,57 @@ class SystemErrors:
         return config in self.counts and bool((self.counts[config][1] > 0).all())
 
 
-def print_tables(path: Path) -> None:
-    """Every system's WER on clean speech and NWERD of the average with intervals, then WERD of the other categories.
-
-    Clips are drawn for the intervals, each with all its configs.
-    """
-    rows = stored_rows(path)
+def read_errors(rows: Sequence[dict[str, Any]]) -> tuple[dict[str, SystemErrors], np.ndarray]:
+    """Each system's counts, and the draws of clips: all of them first, then speakers with all their clips."""
     clips = {clip: place for place, clip in enumerate(dict.fromkeys(row["clip"] for row in rows))}
-    category = {row["config"]: row["category"] for row in rows}
     systems: dict[str, SystemErrors] = {}
     for row in rows:
         system = systems.setdefault(row["system"], SystemErrors({}))
         counts = system.counts.setdefault(row["config"], np.zeros((2, len(clips))))
         counts[:, clips[row["clip"]]] = row["errors"], row["words"]
-    draws = np.random.default_rng(0).multinomial(len(clips), np.full(len(clips), 1 / len(clips)), REPLICATES)
-    draws = np.vstack([np.ones(len(clips)), draws])  # first of all the clips as they are
-    scores = {name: _average(system, category, draws) for name, system in systems.items()}
-    order = sorted(systems, key=lambda name: (np.isnan(scores[name][0]), scores[name][0], name))
-    columns = [key for key in AVERAGED if key in category.values()]
-    lines = []
-    for name in order:
-        told, low, high, by_category = scores[name]
-        average = "-" if np.isnan(told) else f"{told:.1f} ({low:.1f} to {high:.1f})"
-        errors, words = systems[name].counts["clean"]
-        cells = sum(int((counts[1] > 0).sum()) for counts in systems[name].counts.values())
-        means = [f"{by_category[key]:.1f}" if key in by_category else "-" for key in columns]
-        lines.append([name, f"{cells:,}", f"{100 * errors.sum() / words.sum():.1f}", average, *means])
-    _print_markdown(("system", "transcripts", "WER, clean", "average NWERD", *columns), lines)
-    others = [key for key in dict.fromkeys(category.values()) if key not in (*AVERAGED, "clean", "reject")]
-    print("\nWERD of the categories beyond the average:\n")
-    lines = []
-    for name in order:
-        cells_of = []
-        for key in others:
-            members = [config for config, own in category.items() if own == key]
-            ran = all(systems[name].whole(config) for config in members)
-            mean = np.mean([systems[name].lost(config, draws[:1])[0] for config in members]) if ran else np.nan
-            cells_of.append("-" if np.isnan(mean) else f"{mean:.1f}")
-        lines.append([name, *cells_of])
-    _print_markdown(("system", *others), lines)
+    of_clip = {row["clip"]: row["speaker"] for row in rows}
+    speakers, place = np.unique([of_clip[clip] for clip in clips], return_inverse=True)
+    equal = np.full(len(speakers), 1 / len(speakers))
+    draws = np.random.default_rng(0).multinomial(len(speakers), equal, REPLICATES)
+    return systems, np.vstack([np.ones(len(clips)), draws[:, place]])
 
 
-def _average(
-    system: SystemErrors, category: dict[str, str], draws: np.ndarray
-) -> tuple[float, float, float, dict[str, float]]:
-    """NWERD on all configs of the average with its interval, not a number where one is missing; and by category."""
-    table, by_category = load_difficulty(), {}
-    for key in AVERAGED:
-        ran = [config for config, own in category.items() if own == key and system.whole(config)]
-        if ran:
-            by_category[key] = np.mean(
-                [100 * system.lost(config, draws) / table.of(f"en_{config}") for config in ran], axis=0
-            )
-    first = {key: float(values[0]) for key, values in by_category.items()}
-    if not all(system.whole(config) for config, own in category.items() if own in AVERAGED):
-        return np.nan, np.nan, np.nan, first
-    average = np.mean(list(by_category.values()), axis=0)
-    low, high = np.quantile(average[1:], [0.025, 0.975])
-    return float(average[0]), float(low), float(high), first
+def category_mean(system: SystemErrors, configs: Sequence[str], draws: np.ndarray, measure: str) -> np.ndarray | None:
+    """The mean WERD or NWERD of some configs in each draw; none where a clip of one is missing."""
+    if not all(system.whole(config) for config in ("clean", *configs)):
+        return None
+    hard = load_difficulty()
+    scales = [100 / hard.of(f"en_{config}") if measure == "NWERD" else 1 for config in configs]
+    lost = [scale * system.werd(config, draws) for scale, config in zip(scales, configs, strict=True)]
+    return np.mean(lost, axis=0)
+
+
+def print_tables(path: Path) -> None:
+    """Every system's WER on clean speech, with NWERD and with WERD by category; intervals are over speakers."""
+    rows = stored_rows(path)
+    members: dict[str, list[str]] = {}
+    for scenario in map(SCENARIOS.__getitem__, PAPER):
+        levels = range(1, len(scenario.severities) + 1)
+        members.setdefault(scenario.category, []).extend(f"{scenario.name}_sev{level}" for level in levels)
+    systems, draws = read_errors(rows)
+    for measure in ("NWERD", "WERD"):
+        lines = []
+        for name, system in systems.items():
+            cells = sum(int((counts[1] > 0).sum()) for counts in system.counts.values())
+            means = [category_mean(system, configs, draws, measure) for configs in members.values()]
+            average = None if any(mean is None for mean in means) else np.mean(np.stack(means), axis=0)
+            wer = system.wer("clean", draws) if system.whole("clean") else None
+            lines.append([name, f"{cells:,}", *map(_with_interval, (wer, average, *means))])
+        print(f"\n{measure}:\n")
+        _print_markdown(("system", "transcripts", "WER, clean", "average", *members), lines)
+
+
+def _with_interval(draws: np.ndarray | None) -> str:
+    """The value, which is the first draw, and its interval of 95 %."""
+    if draws is None:
+        return "-"
+    low, high = np.quantile(draws[1:], [0.025, 0.975])
+    return f"{draws[0]:.1f} ({low:.1f} to {high:.1f})"
 
 
 def _print_markdown(heads: Sequence[str], lines: Sequence[Sequence[str]]) -> None:
@@ -328,24 +315,21 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=("corpus", "onnx", "run", "store", "table"))
     parser.add_argument("--out", type=Path, default=Path("matrix"), metavar="DIR", help="where everything goes")
-    parser.add_argument("--digits", type=Path, metavar="DIR", help="the digit strings")
-    parser.add_argument("--ljspeech", type=Path, metavar="DIR", help="some clips of LJ Speech")
-    parser.add_argument("--ort", type=Path, metavar="DIR", help="a Moonshine folder, of onnx")
+    parser.add_argument("--librispeech", type=Path, metavar="DIR", help="LibriSpeech, with test-clean and SPEAKERS.TXT")
+    parser.add_argument("--each", type=int, metavar="N", help="clips of every speaker (corpus: 2; 0: all)")
+    parser.add_argument("--noise-dir", type=Path, metavar="DIR", help="ESC-50, for noise_esc50")
+    parser.add_argument("--rir-dir", type=Path, metavar="DIR", help="room responses, for real_rir")
+    parser.add_argument("--configs", nargs="*", metavar="PATTERN", help="only these: clean, 'lowpass_*'")
+    parser.add_argument("--ort", type=Path, metavar="DIR", help="a Moonshine folder, to write as .onnx")
     parser.add_argument("--models", default="models.yaml", metavar="FILE", help="the systems, as srb run --model @FILE")
     parser.add_argument("--system", action="append", default=[], metavar="NAME", help="only these systems")
     parser.add_argument("--stored", type=Path, metavar="FILE", help="leave out what this matrix has")
-    parser.add_argument("--until", default="", metavar="HH:MM", help="begin nothing after this time (UTC)")
-    parser.add_argument("--clips", type=int, default=61, metavar="N", help="of each config (default: all)")
-    parser.add_argument("--at-a-time", type=int, default=8, metavar="N", help="configs before the next system's turn")
-    parser.add_argument("--configs", type=int, default=1_000, metavar="N", help="only the first N, in their order")
-    parser.add_argument(
-        "--to", type=Path, default=Path("results/matrix-2.parquet"), metavar="FILE", help="of store and onnx"
-    )
+    parser.add_argument("--until", default="", metavar="HH:MM", help="start nothing after this time (UTC)")
+    parser.add_argument("--at-a-time", type=int, default=101, metavar="N", help="configs before the next system's turn")
+    parser.add_argument("--to", type=Path, default=Path("results/matrix-3.parquet"), help="file of store and table")
     args = parser.parse_args()
     if args.what == "corpus":
-        print(make_corpus(args.out / "corpus", args.digits, args.ljspeech), "clips")
-        corpus = ["--corpus", f"en-matrix={args.out / 'corpus'}"]
-        return srb(["build", "en-matrix_*", *corpus, "--out", str(args.out / "srb")])
+        return build(args)
     if args.what == "onnx":
         ort_to_onnx(args.ort, args.to)
     elif args.what == "store":

