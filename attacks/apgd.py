@@ -14,8 +14,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from srb.attacks.clips import Bound
-from srb.attacks.standard import AUTO
+from speech_robust_bench.attacks.clips import Bound
+from speech_robust_bench.attacks.standard import AUTO
 
 MOMENTUM = 0.75
 ENOUGH_RISES = 0.75

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from srb.models.interface import open_model
+from speech_robust_bench.models.interface import open_model
 
 NEEDS_NO_GRADIENT = ("genetic",)
 NEEDS_NO_MODEL = ("kenansville",)
@@ -35,9 +35,9 @@ def open_target(options: TargetOptions) -> Any:
     """The opened target of an attack: a `View`, a `Recogniser`, or None."""
     import torch
 
-    from srb.attacks.differentiable.ensemble import joined
-    from srb.attacks.differentiable.open_view import open_view
-    from srb.attacks.transfer_cw import judged_by
+    from speech_robust_bench.attacks.differentiable.ensemble import joined
+    from speech_robust_bench.attacks.differentiable.open_view import open_view
+    from speech_robust_bench.attacks.transfer_cw import judged_by
 
     if options.threads:
         torch.set_num_threads(options.threads)

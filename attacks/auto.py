@@ -18,12 +18,12 @@ from typing import Any
 import numpy as np
 import torch
 
-from srb.attacks.apgd import AdaptiveSteps
-from srb.attacks.clips import AttackClip, Bound, norm2, to_float
-from srb.attacks.differentiable.base import View
-from srb.attacks.differentiable.margin import margin_view, right_tokens
-from srb.attacks.genetic import Genetic
-from srb.attacks.gradient_loop import (
+from speech_robust_bench.attacks.apgd import AdaptiveSteps
+from speech_robust_bench.attacks.clips import AttackClip, Bound, norm2, to_float
+from speech_robust_bench.attacks.differentiable.base import View
+from speech_robust_bench.attacks.differentiable.margin import margin_view, right_tokens
+from speech_robust_bench.attacks.genetic import Genetic
+from speech_robust_bench.attacks.gradient_loop import (
     Attacked,
     BestCandidates,
     attacked_clips,
@@ -33,9 +33,9 @@ from srb.attacks.gradient_loop import (
     prepare,
     tensor_of,
 )
-from srb.attacks.standard import AUTO
-from srb.attacks.universal import Perturbation
-from srb.builders.perturb.noise import to_length
+from speech_robust_bench.attacks.standard import AUTO
+from speech_robust_bench.attacks.universal import Perturbation
+from speech_robust_bench.builders.perturb.noise import to_length
 
 BROKEN_WER = 1.0
 FEW_STEPS = 20  # in all

@@ -12,10 +12,10 @@ from typing import Any
 
 import torch
 
-from srb.attacks.clips import AttackClip
-from srb.attacks.differentiable.base import View
-from srb.attacks.gradient_loop import Attack, Attacked
-from srb.core.errors import UserError
+from speech_robust_bench.attacks.clips import AttackClip
+from speech_robust_bench.attacks.differentiable.base import View
+from speech_robust_bench.attacks.gradient_loop import Attack, Attacked
+from speech_robust_bench.core.errors import UserError
 
 HEADROOM = 0.9  # of the memory that a plan uses: allocators leave gaps
 

@@ -19,12 +19,22 @@ from typing import Any
 
 import numpy as np
 
-from srb.core.audio import RATE
-from srb.core.errors import UserError
-from srb.core.json_shapes import anything, dict_of, integer, nullable, number, object_of, parse_object, text, truth
-from srb.metrics.scoring import align, default_unit
-from srb.models.adapters.smooth import VOTES, Smooth
-from srb.models.stored_config import Config
+from speech_robust_bench.core.audio import RATE
+from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.core.json_shapes import (
+    anything,
+    dict_of,
+    integer,
+    nullable,
+    number,
+    object_of,
+    parse_object,
+    text,
+    truth,
+)
+from speech_robust_bench.models.adapters.smooth import VOTES, Smooth
+from speech_robust_bench.models.stored_config import Config
+from speech_robust_bench.scoring.scoring import align, default_unit
 
 SNRS_DB = (60, 50, 40, 30, 20)  # at which the share of certified clips is told
 BATCH = 32

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from srb.attacks.clips import AttackClip, norm2
-from srb.attacks.differentiable.base import View
-from srb.core.errors import UserError
+from speech_robust_bench.attacks.clips import AttackClip, norm2
+from speech_robust_bench.attacks.differentiable.base import View
+from speech_robust_bench.core.errors import UserError
 
 
 def check_sound(clip: AttackClip) -> None:

@@ -1,6 +1,6 @@
 """Clips under attack: what is known of one, several of them as one padded batch, and how far a perturbation may go.
 
-A clip's random stream is its own (`srb.core.seeding`), so what an attack makes of it does not depend on its batch.
+A clip's random stream is its own (`core.seeding`), so what an attack makes of it does not depend on its batch.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from srb.core.audio import RATE, Samples, to_pcm16
-from srb.core.errors import UserError
-from srb.core.seeding import clip_rng
-from srb.metrics.scoring import align, default_unit
-from srb.models.stored_config import Config, Window
+from speech_robust_bench.core.audio import RATE, Samples, to_pcm16
+from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.core.seeding import clip_rng
+from speech_robust_bench.models.stored_config import Config, Window
+from speech_robust_bench.scoring.scoring import align, default_unit
 
 Norm = Literal["l2", "linf"]
 LSB = 1 / 32768

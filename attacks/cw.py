@@ -16,10 +16,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from srb.attacks.clips import AttackClip, Bound, to_float, word_errors
-from srb.attacks.differentiable.base import View
-from srb.attacks.differentiable.encoder_decoder import Seq2SeqView
-from srb.attacks.gradient_loop import Attacked, attacked_clips, descend, outcomes, prepare
+from speech_robust_bench.attacks.clips import AttackClip, Bound, to_float, word_errors
+from speech_robust_bench.attacks.differentiable.base import View
+from speech_robust_bench.attacks.differentiable.encoder_decoder import Seq2SeqView
+from speech_robust_bench.attacks.gradient_loop import Attacked, attacked_clips, descend, outcomes, prepare
 
 # Olivier, 7.3.1, 5.3.1 and Appendix D.2.3 (sentences of LibriSpeech test-other)
 TARGETS = (

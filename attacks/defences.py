@@ -14,10 +14,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from srb.attacks.clips import AttackBatch
-from srb.attacks.differentiable.base import View, WrappedView
-from srb.attacks.standard import EOT_DRAWS
-from srb.models.adapters.smooth import ENHANCERS, noise
+from speech_robust_bench.attacks.clips import AttackBatch
+from speech_robust_bench.attacks.differentiable.base import View, WrappedView
+from speech_robust_bench.attacks.standard import EOT_DRAWS
+from speech_robust_bench.models.adapters.smooth import ENHANCERS, noise
 
 DRAWS = EOT_DRAWS
 Transform = Callable[[Tensor, AttackBatch], Tensor]

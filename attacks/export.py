@@ -23,22 +23,22 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
-from srb.attacks.clips import AttackClip, batches, clips_of, snr_db, to_float, window_clips
-from srb.attacks.gradient_loop import Attack, Attacked
-from srb.attacks.masking_threshold import above_threshold
-from srb.builders.build import complete_folder, finish
-from srb.builders.manifests import MANIFEST, read_manifest
-from srb.builders.rows import schema_with
-from srb.builders.scenarios import SCENARIOS
-from srb.builders.shards import digest_path, is_whole, shard_name, split
-from srb.core.audio import RATE, encode_flac
-from srb.core.errors import UserError
-from srb.core.files import file_digest, replacing, write_atomically
-from srb.core.folder_lock import locked
-from srb.core.names import ConfigName, parse
-from srb.core.row_hashes import row_digest
-from srb.core.seeding import BENCHMARK_VERSION
-from srb.models.stored_config import ClipRow, Config
+from speech_robust_bench.attacks.clips import AttackClip, batches, clips_of, snr_db, to_float, window_clips
+from speech_robust_bench.attacks.gradient_loop import Attack, Attacked
+from speech_robust_bench.attacks.masking_threshold import above_threshold
+from speech_robust_bench.builders.build import complete_folder, finish
+from speech_robust_bench.builders.manifests import MANIFEST, read_manifest
+from speech_robust_bench.builders.rows import schema_with
+from speech_robust_bench.builders.scenarios import SCENARIOS
+from speech_robust_bench.builders.shards import digest_path, is_whole, shard_name, split
+from speech_robust_bench.core.audio import RATE, encode_flac
+from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.core.files import file_digest, replacing, write_atomically
+from speech_robust_bench.core.folder_lock import locked
+from speech_robust_bench.core.names import ConfigName, parse
+from speech_robust_bench.core.row_hashes import row_digest
+from speech_robust_bench.core.seeding import BENCHMARK_VERSION
+from speech_robust_bench.models.stored_config import ClipRow, Config
 
 Run = Callable[[Iterable[list[AttackClip]]], Iterator[list[Attacked]]]
 Tick = Callable[[int, float], None]  # (clips done, mean success so far)

@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from srb.attacks.clips import AttackClip, Bound, character_errors, norm2, to_float, word_errors
-from srb.attacks.gradient_loop import Attacked, outcomes
-from srb.core.audio import RATE
-from srb.models.interface import Recogniser
+from speech_robust_bench.attacks.clips import AttackClip, Bound, character_errors, norm2, to_float, word_errors
+from speech_robust_bench.attacks.gradient_loop import Attacked, outcomes
+from speech_robust_bench.core.audio import RATE
+from speech_robust_bench.models.interface import Recogniser
 
 GENE_S = 0.01
 

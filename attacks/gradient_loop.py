@@ -14,9 +14,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from srb.attacks.clips import AttackBatch, AttackClip, Bound, padded, to_float, word_errors
-from srb.attacks.differentiable.base import View
-from srb.metrics.scoring import normalise
+from speech_robust_bench.attacks.clips import AttackBatch, AttackClip, Bound, padded, to_float, word_errors
+from speech_robust_bench.attacks.differentiable.base import View
+from speech_robust_bench.scoring.scoring import normalise
 
 # (perturbations, gradients of the losses, losses, which clips) -> new perturbations, inside their bounds
 Update = Callable[[Tensor, Tensor, Tensor, list[int]], Tensor]

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from srb.attacks.clips import AttackClip, Bound
-from srb.attacks.gradient_loop import Attacked
-from srb.builders.perturb.kenansville import kenansville
-from srb.core.audio import RATE, to_pcm16
+from speech_robust_bench.attacks.clips import AttackClip, Bound
+from speech_robust_bench.attacks.gradient_loop import Attacked
+from speech_robust_bench.builders.perturb.kenansville import kenansville
+from speech_robust_bench.core.audio import RATE, to_pcm16
 
 
 @dataclass(frozen=True)

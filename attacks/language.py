@@ -15,14 +15,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from srb.attacks.clips import AttackBatch, AttackClip, Bound, padded, to_float
-from srb.attacks.differentiable.base import View
-from srb.attacks.differentiable.whisper import WhisperView
-from srb.attacks.gradient_loop import Attacked, BestCandidates, attacked_clips, outcomes
-from srb.attacks.pgd import Pgd
-from srb.attacks.universal import Fitting, Perturbation, Universal, _fold, _tile, fit_key
-from srb.core.audio import RATE
-from srb.core.errors import UserError
+from speech_robust_bench.attacks.clips import AttackBatch, AttackClip, Bound, padded, to_float
+from speech_robust_bench.attacks.differentiable.base import View
+from speech_robust_bench.attacks.differentiable.whisper import WhisperView
+from speech_robust_bench.attacks.gradient_loop import Attacked, BestCandidates, attacked_clips, outcomes
+from speech_robust_bench.attacks.pgd import Pgd
+from speech_robust_bench.attacks.universal import Fitting, Perturbation, Universal, _fold, _tile, fit_key
+from speech_robust_bench.core.audio import RATE
+from speech_robust_bench.core.errors import UserError
 
 
 @dataclass

@@ -11,24 +11,24 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
-from srb.attacks.attack_target import NEEDS_NO_MODEL, TargetOptions, open_target
-from srb.attacks.batch_runner import BatchRunner
-from srb.attacks.checks import check_sound, checker
-from srb.attacks.clips import AttackClip, clips_of
-from srb.attacks.cw import TARGETS
-from srb.attacks.differentiable.base import View
-from srb.attacks.differentiable.ensemble import Ensemble
-from srb.attacks.export import ConfigOwner, ExportedConfig, ExportOptions, export
-from srb.attacks.gradient_loop import Attack, Attacked
-from srb.attacks.language import LanguageFit
-from srb.attacks.registry import TARGETED, TRANSFER, AttackOptions, check_severities, make_attack
-from srb.attacks.transfer import Cell, TransferColumn, matrix, write_matrix
-from srb.attacks.universal import Perturbation, UniversalFit, fit_key, refuse_overlap
-from srb.builders.scenarios import SCENARIOS
-from srb.core.errors import UserError
-from srb.models.config_sources import open_data, select
-from srb.models.interface import open_model, parse_spec
-from srb.models.stored_config import Config
+from speech_robust_bench.attacks.attack_target import NEEDS_NO_MODEL, TargetOptions, open_target
+from speech_robust_bench.attacks.batch_runner import BatchRunner
+from speech_robust_bench.attacks.checks import check_sound, checker
+from speech_robust_bench.attacks.clips import AttackClip, clips_of
+from speech_robust_bench.attacks.cw import TARGETS
+from speech_robust_bench.attacks.differentiable.base import View
+from speech_robust_bench.attacks.differentiable.ensemble import Ensemble
+from speech_robust_bench.attacks.export import ConfigOwner, ExportedConfig, ExportOptions, export
+from speech_robust_bench.attacks.gradient_loop import Attack, Attacked
+from speech_robust_bench.attacks.language import LanguageFit
+from speech_robust_bench.attacks.registry import TARGETED, TRANSFER, AttackOptions, check_severities, make_attack
+from speech_robust_bench.attacks.transfer import Cell, TransferColumn, matrix, write_matrix
+from speech_robust_bench.attacks.universal import Perturbation, UniversalFit, fit_key, refuse_overlap
+from speech_robust_bench.builders.scenarios import SCENARIOS
+from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.models.config_sources import open_data, select
+from speech_robust_bench.models.interface import open_model, parse_spec
+from speech_robust_bench.models.stored_config import Config
 
 UNIVERSAL = ("universal", "language_universal")
 
@@ -120,7 +120,7 @@ def _make_configs(
     target = open_target(target_options)
     workers = None
     if request.engine == "ray" and target is not None:
-        from srb.attacks.ray_workers import Workers
+        from speech_robust_bench.attacks.ray_workers import Workers
 
         workers = Workers(target_options, request.workers)
     try:

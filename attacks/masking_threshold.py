@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from srb.core.audio import RATE, Samples
+from speech_robust_bench.core.audio import RATE, Samples
 
 WINDOW, HOP = 2048, 512  # samples at 16 kHz, as in Qin et al.
 FULL_DB = 96.0

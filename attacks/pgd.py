@@ -13,9 +13,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from srb.attacks.clips import AttackClip, Bound
-from srb.attacks.differentiable.base import View
-from srb.attacks.gradient_loop import (
+from speech_robust_bench.attacks.clips import AttackClip, Bound
+from speech_robust_bench.attacks.differentiable.base import View
+from speech_robust_bench.attacks.gradient_loop import (
     Attacked,
     BestCandidates,
     attacked_clips,
@@ -25,7 +25,7 @@ from srb.attacks.gradient_loop import (
     prepare,
     tensor_of,
 )
-from srb.attacks.standard import PGD
+from speech_robust_bench.attacks.standard import PGD
 
 
 @dataclass(frozen=True)

@@ -14,11 +14,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from srb.attacks.clips import AttackClip, Bound, to_float, word_errors
-from srb.attacks.cw import Adam, CarliniWagner
-from srb.attacks.differentiable.base import View
-from srb.attacks.gradient_loop import Attacked, attacked_clips, descend, outcomes, prepare, tensor_of
-from srb.attacks.masking_threshold import above_threshold, batch_of, excess, threshold
+from speech_robust_bench.attacks.clips import AttackClip, Bound, to_float, word_errors
+from speech_robust_bench.attacks.cw import Adam, CarliniWagner
+from speech_robust_bench.attacks.differentiable.base import View
+from speech_robust_bench.attacks.gradient_loop import Attacked, attacked_clips, descend, outcomes, prepare, tensor_of
+from speech_robust_bench.attacks.masking_threshold import above_threshold, batch_of, excess, threshold
 
 GROW, SHRINK = 1.2, 0.8  # of alpha, as in Qin et al.
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from srb.attacks.attack_target import TargetOptions, open_target
-from srb.attacks.batch_runner import BatchRunner
-from srb.attacks.clips import AttackClip
-from srb.attacks.gradient_loop import Attack, Attacked
-from srb.core.engines import RayActors
+from speech_robust_bench.attacks.attack_target import TargetOptions, open_target
+from speech_robust_bench.attacks.batch_runner import BatchRunner
+from speech_robust_bench.attacks.clips import AttackClip
+from speech_robust_bench.attacks.gradient_loop import Attack, Attacked
+from speech_robust_bench.core.engines import RayActors
 
 
 class BatchAttacker(BatchRunner):

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from srb.attacks.clips import Bound, Norm
-from srb.attacks.gradient_loop import Attack
-from srb.builders.scenarios import SCENARIOS
-from srb.core.errors import UserError
+from speech_robust_bench.attacks.clips import Bound, Norm
+from speech_robust_bench.attacks.gradient_loop import Attack
+from speech_robust_bench.builders.scenarios import SCENARIOS
+from speech_robust_bench.core.errors import UserError
 
 TRANSFER = ("transfer", "transfer_cw")  # fitted on proxies, scored on other models
 TARGETED = ("cw", "psychoacoustic", "transfer_cw")  # they make the model write one of some targets
@@ -42,16 +42,16 @@ def make_attack(
     name: str, severity: int, options: AttackOptions, perturbation: Any = None, judge: str | None = None
 ) -> Attack:
     """The attack of that name at a severity; `perturbation` is the fitted one that a universal attack adds."""
-    from srb.attacks.auto import Auto
-    from srb.attacks.cw import TARGETS, CarliniWagner
-    from srb.attacks.genetic import Genetic
-    from srb.attacks.kenansville import Kenansville
-    from srb.attacks.language import Language, LanguageUniversal
-    from srb.attacks.pgd import Pgd
-    from srb.attacks.psychoacoustic import Psychoacoustic
-    from srb.attacks.transfer import Transfer
-    from srb.attacks.transfer_cw import TransferCw
-    from srb.attacks.universal import Universal
+    from speech_robust_bench.attacks.auto import Auto
+    from speech_robust_bench.attacks.cw import TARGETS, CarliniWagner
+    from speech_robust_bench.attacks.genetic import Genetic
+    from speech_robust_bench.attacks.kenansville import Kenansville
+    from speech_robust_bench.attacks.language import Language, LanguageUniversal
+    from speech_robust_bench.attacks.pgd import Pgd
+    from speech_robust_bench.attacks.psychoacoustic import Psychoacoustic
+    from speech_robust_bench.attacks.transfer import Transfer
+    from speech_robust_bench.attacks.transfer_cw import TransferCw
+    from speech_robust_bench.attacks.universal import Universal
 
     snr_db = SCENARIOS[name].value(severity)
     at_snr = Bound("l2", snr_db) if snr_db is not None else None

@@ -15,14 +15,14 @@ from typing import Any
 
 import numpy as np
 
-from srb.attacks.clips import AttackClip, Bound, clips_of, to_float, word_errors
-from srb.attacks.differentiable.base import View
-from srb.attacks.gradient_loop import Attacked
-from srb.attacks.pgd import Pgd
-from srb.core.audio import to_pcm16
-from srb.core.files import replacing
-from srb.models.interface import Recogniser
-from srb.models.stored_config import Config
+from speech_robust_bench.attacks.clips import AttackClip, Bound, clips_of, to_float, word_errors
+from speech_robust_bench.attacks.differentiable.base import View
+from speech_robust_bench.attacks.gradient_loop import Attacked
+from speech_robust_bench.attacks.pgd import Pgd
+from speech_robust_bench.core.audio import to_pcm16
+from speech_robust_bench.core.files import replacing
+from speech_robust_bench.models.interface import Recogniser
+from speech_robust_bench.models.stored_config import Config
 
 BIG_ENOUGH = 256  # values in a tensor that two models have by descent, not by chance
 

@@ -14,12 +14,19 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from srb.attacks.clips import AttackBatch, AttackClip
-from srb.attacks.cw import TargetedInBall, closest
-from srb.attacks.differentiable.base import View, WrappedView
-from srb.attacks.differentiable.ensemble import Ensemble
-from srb.attacks.gradient_loop import Attacked, BestCandidates, attacked_clips, descend, outcomes, prepare
-from srb.models.interface import Recogniser
+from speech_robust_bench.attacks.clips import AttackBatch, AttackClip
+from speech_robust_bench.attacks.cw import TargetedInBall, closest
+from speech_robust_bench.attacks.differentiable.base import View, WrappedView
+from speech_robust_bench.attacks.differentiable.ensemble import Ensemble
+from speech_robust_bench.attacks.gradient_loop import (
+    Attacked,
+    BestCandidates,
+    attacked_clips,
+    descend,
+    outcomes,
+    prepare,
+)
+from speech_robust_bench.models.interface import Recogniser
 
 
 @dataclass(frozen=True)

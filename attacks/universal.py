@@ -21,17 +21,17 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from srb.attacks.clips import AttackBatch, AttackClip, Bound, character_errors, norm2
-from srb.attacks.differentiable.base import View
-from srb.attacks.gradient_loop import Attacked, attacked_clips, outcomes, own_transcripts
-from srb.attacks.standard import UNIVERSAL, UNIVERSAL_STEPS
-from srb.builders.perturb.noise import to_length as tiled
-from srb.core.array_files import DAMAGED_ARRAYS
-from srb.core.audio import RATE, Samples
-from srb.core.errors import UserError
-from srb.core.files import replacing
-from srb.core.seeding import content_id
-from srb.models.interface import PERFORMANCE_OPTIONS
+from speech_robust_bench.attacks.clips import AttackBatch, AttackClip, Bound, character_errors, norm2
+from speech_robust_bench.attacks.differentiable.base import View
+from speech_robust_bench.attacks.gradient_loop import Attacked, attacked_clips, outcomes, own_transcripts
+from speech_robust_bench.attacks.standard import UNIVERSAL, UNIVERSAL_STEPS
+from speech_robust_bench.builders.perturb.noise import to_length as tiled
+from speech_robust_bench.core.array_files import DAMAGED_ARRAYS
+from speech_robust_bench.core.audio import RATE, Samples
+from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.core.files import replacing
+from speech_robust_bench.core.seeding import content_id
+from speech_robust_bench.models.interface import PERFORMANCE_OPTIONS
 
 
 @dataclass(frozen=True)

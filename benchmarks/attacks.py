@@ -33,19 +33,19 @@ import soundfile
 import torch
 from whisper_weights import default_folder
 
-from srb.attacks.clips import AttackClip, Bound, batches, snr_db, to_float, word_errors
-from srb.attacks.differentiable.base import View
-from srb.attacks.differentiable.open_view import open_view
-from srb.attacks.gradient_loop import Attacked
-from srb.attacks.pgd import Pgd
-from srb.attacks.transfer import score
-from srb.attacks.universal import Perturbation, Universal
-from srb.builders.perturb.kenansville import kenansville
-from srb.builders.perturb.noise import gaussian
-from srb.cli.main import main as srb
-from srb.core.audio import RATE, to_pcm16
-from srb.metrics.scoring import align
-from srb.models.interface import open_model
+from speech_robust_bench.attacks.clips import AttackClip, Bound, batches, snr_db, to_float, word_errors
+from speech_robust_bench.attacks.differentiable.base import View
+from speech_robust_bench.attacks.differentiable.open_view import open_view
+from speech_robust_bench.attacks.gradient_loop import Attacked
+from speech_robust_bench.attacks.pgd import Pgd
+from speech_robust_bench.attacks.transfer import score
+from speech_robust_bench.attacks.universal import Perturbation, Universal
+from speech_robust_bench.builders.perturb.kenansville import kenansville
+from speech_robust_bench.builders.perturb.noise import gaussian
+from speech_robust_bench.cli.main import main as srb
+from speech_robust_bench.core.audio import RATE, to_pcm16
+from speech_robust_bench.models.interface import open_model
+from speech_robust_bench.scoring.scoring import align
 
 TARGET_RATIO = 2.5
 SOUNDS, LISTING = Path("/usr/share/asterisk/sounds/en"), Path("/usr/share/doc/asterisk-core-sounds-en")

@@ -35,8 +35,8 @@ from typing import Any
 import pyarrow as pa
 import soundfile
 
-from srb.builders.manifests import MANIFEST
-from srb.core.audio import RATE, write
+from speech_robust_bench.builders.manifests import MANIFEST
+from speech_robust_bench.core.audio import RATE, write
 
 sys.path.insert(0, str(Path(__file__).parent))
 from perturb import clips as speech
@@ -48,8 +48,8 @@ ALL_CORES = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set
 
 def share(names: list[str], part: Path, corpus: Path, out: Path, rounds: int) -> Iterator[float]:
     """Processor time of FLAC encoding alone, as a share of that of building; once what is loaded once is loaded."""
-    from srb.builders import shards
-    from srb.cli.main import main as srb
+    from speech_robust_bench.builders import shards
+    from speech_robust_bench.cli.main import main as srb
 
     alone = extra = 0.0
     make_tables = shards.make_tables
@@ -83,10 +83,10 @@ def config_by_config(corpus: Path, names: list[str]) -> float:
     """Seconds for the usual way: `Dataset.map`, one config and one clip at a time, decoding each time."""
     import datasets
 
-    from srb.builders.banks import Banks
-    from srb.builders.corpora import open_corpus
-    from srb.builders.plan import job_named
-    from srb.builders.rows import make_row
+    from speech_robust_bench.builders.banks import Banks
+    from speech_robust_bench.builders.corpora import open_corpus
+    from speech_robust_bench.builders.plan import job_named
+    from speech_robust_bench.builders.rows import make_row
 
     datasets.disable_progress_bars()
     listed = open_corpus(str(corpus), "en", "bench").utterances
@@ -114,7 +114,7 @@ def hold(cores: int) -> None:
 def build(names: list[str], corpus: Path, out: Path, workers: int) -> float:
     """Seconds that `srb build` takes, from its first import to its last byte."""
     shutil.rmtree(out, ignore_errors=True)
-    command = [sys.executable, "-m", "srb.cli.main", "build", *names, "--corpus", f"en-bench={corpus}"]
+    command = [sys.executable, "-m", "speech_robust_bench", "build", *names, "--corpus", f"en-bench={corpus}"]
     start = time.perf_counter()
     subprocess.run([*command, "--out", str(out), "--workers", str(workers)], check=True, capture_output=True)
     return time.perf_counter() - start
@@ -127,7 +127,7 @@ def middle(values: Iterable[float], form: str) -> str:
 
 
 def main() -> int:
-    from srb.builders.scenarios import SRB, perturbations
+    from speech_robust_bench.builders.scenarios import SRB, perturbations
 
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--clips", type=int, default=100)

@@ -28,11 +28,11 @@ sys.path[:0] = [str(ROOT / "benchmarks"), str(ROOT / "tests")]
 from whisper_weights import default_folder  # noqa: E402
 
 from attacks import prompts  # noqa: E402
-from srb.attacks.clips import AttackBatch, AttackClip, Bound, padded, to_float  # noqa: E402
-from srb.attacks.differentiable.open_view import open_view  # noqa: E402
-from srb.attacks.pgd import Pgd  # noqa: E402
-from srb.metrics.scoring import align  # noqa: E402
-from srb.models.interface import Recogniser, open_model  # noqa: E402
+from speech_robust_bench.attacks.clips import AttackBatch, AttackClip, Bound, padded, to_float  # noqa: E402
+from speech_robust_bench.attacks.differentiable.open_view import open_view  # noqa: E402
+from speech_robust_bench.attacks.pgd import Pgd  # noqa: E402
+from speech_robust_bench.models.interface import Recogniser, open_model  # noqa: E402
+from speech_robust_bench.scoring.scoring import align  # noqa: E402
 
 DEFENCES = {
     "none": "sigma=0&n=1",

@@ -2,7 +2,7 @@
 
     python benchmarks/fast_subset.py [--out diagnosis/data/fast.json]
 
-Categories are chosen on the paper's Table 1 (tests/metrics/data/paper_table1.csv, nine English models), among those
+Categories are chosen on the paper's Table 1 (tests/scoring/data/paper_table1.csv, nine English models), among those
 that are made from clean speech and so need no other corpus. Of each size, the best set is the one whose least
 correlation with the average over all nine categories is highest when any one model is left out. Within a category, two
 configs of different scenarios are taken whose difficulty is nearest to the category's mean. Of the sets within 0.01 of
@@ -25,14 +25,14 @@ from pathlib import Path
 
 import numpy as np
 
-from srb.builders.scenarios import SCENARIOS
-from srb.core.categories import AVERAGED
-from srb.core.errors import UserError
-from srb.diagnosis.rank_stability import spearman, subsets
-from srb.metrics.difficulty import load
+from speech_robust_bench.builders.scenarios import SCENARIOS
+from speech_robust_bench.core.categories import AVERAGED
+from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.diagnosis.rank_stability import spearman, subsets
+from speech_robust_bench.scoring.difficulty import load
 
 ROOT = Path(__file__).parent.parent
-TABLE1 = ROOT / "tests/metrics/data/paper_table1.csv"
+TABLE1 = ROOT / "tests/scoring/data/paper_table1.csv"
 TOLERANCE = 0.01
 DEVIATIONS = (0.1, 0.2, 0.4)
 CLIPS = (50, 100, 200, 500, 2620)

@@ -20,11 +20,11 @@ from pathlib import Path
 import soundfile
 from human import SOUNDS, TEXTS, make_corpus
 
-from srb.cli.main import main as srb
-from srb.metrics.compare import Comparison, compare
-from srb.metrics.runs import open_run
-from srb.report.charts import Scale, fixed, marker, spanning
-from srb.report.html import Html, tag
+from speech_robust_bench.cli.main import main as srb
+from speech_robust_bench.report.charts import Scale, fixed, marker, spanning
+from speech_robust_bench.report.html import Html, tag
+from speech_robust_bench.scoring.compare import Comparison, compare
+from speech_robust_bench.scoring.runs import open_run
 
 FRONT_ENDS = ("webrtc", "noisereduce", "asnr", "rnnoise")
 # 5 dB: where small recognisers begin to fail and have not failed yet

@@ -19,10 +19,10 @@ from typing import Any
 
 import numpy as np
 
-from srb.diagnosis.gate import Pair, choose_configs, decide
-from srb.diagnosis.gate_result import CLIPS, GateOptions, GateResult
-from srb.metrics.aggregate import ConfigCounts
-from srb.metrics.runs import open_run
+from speech_robust_bench.diagnosis.gate import Pair, choose_configs, decide
+from speech_robust_bench.diagnosis.gate_result import CLIPS, GateOptions, GateResult
+from speech_robust_bench.scoring.aggregate import ConfigCounts
+from speech_robust_bench.scoring.runs import open_run
 
 KEPT = (0.95, 0.8, 0.5)
 RISES = (0.0, 0.05, 0.1, 0.2, 0.5)
@@ -113,7 +113,7 @@ class Coarse:
     bits = 4
 
     def __init__(self) -> None:
-        from srb.models.interface import open_model
+        from speech_robust_bench.models.interface import open_model
 
         self.options = {"bits": self.bits}
         self.model: Any = open_model("moonshine?threads=1")

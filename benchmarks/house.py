@@ -75,8 +75,8 @@ def imported(tree: ast.Module, known: dict[str, Path]) -> set[str]:
 
 def options_per_command() -> Counter[str]:
     """How many options the help of each command lists, subcommands by themselves."""
-    from srb.cli.command import commands
-    from srb.cli.main import parser_of
+    from speech_robust_bench.cli.command import commands
+    from speech_robust_bench.cli.main import parser_of
 
     counts: Counter[str] = Counter()
 

@@ -18,11 +18,11 @@ import sys
 from itertools import pairwise
 from pathlib import Path
 
-from srb.cli.demo import MODELS
-from srb.cli.main import main as srb
-from srb.metrics import aggregate
-from srb.metrics.bootstrap import interval
-from srb.metrics.runs import open_run
+from speech_robust_bench.cli.demo import MODELS
+from speech_robust_bench.cli.main import main as srb
+from speech_robust_bench.scoring import aggregate
+from speech_robust_bench.scoring.bootstrap import interval
+from speech_robust_bench.scoring.runs import open_run
 
 SOUNDS = Path("/usr/share/asterisk/sounds/en_US_f_Allison")
 TEXTS = Path("/usr/share/doc/asterisk-core-sounds-en/core-sounds-en.txt.gz")

@@ -43,7 +43,7 @@ def answers(clips, rate, language):
 
 def start(words: list[str], out: Path) -> subprocess.Popen:
     known = {**os.environ, "PYTHONPATH": str(Path(__file__).parent)}
-    command = [sys.executable, "-m", "srb.cli.main", *words, str(out)]
+    command = [sys.executable, "-m", "speech_robust_bench", *words, str(out)]
     return subprocess.Popen(
         command, env=known, start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )

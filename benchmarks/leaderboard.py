@@ -60,7 +60,7 @@ def main() -> None:
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
         folder = write_models(Path(scratch) / "verified", models=args.models, configs=114)
-        command = [sys.executable, "-m", "srb.cli.main", "leaderboard", "--results", str(folder)]
+        command = [sys.executable, "-m", "speech_robust_bench", "leaderboard", "--results", str(folder)]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
             try:
                 assert server.stdout is not None

@@ -22,13 +22,13 @@ ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "push")]
 
 from benchmarks.matrix import NORMALISER  # noqa: E402
-from srb.core.errors import UserError  # noqa: E402
-from srb.metrics import aggregate, results  # noqa: E402
-from srb.metrics.integrity import digest  # noqa: E402
-from srb.metrics.runs import Run, open_run  # noqa: E402
-from srb.models.model_file import ModelEntry, parse_models  # noqa: E402
-from srb.push.leaderboard.site import export  # noqa: E402
-from srb.push.verified import compact, stem  # noqa: E402
+from speech_robust_bench.core.errors import UserError  # noqa: E402
+from speech_robust_bench.models.model_file import ModelEntry, parse_models  # noqa: E402
+from speech_robust_bench.push.leaderboard.site import export  # noqa: E402
+from speech_robust_bench.push.verified import compact, stem  # noqa: E402
+from speech_robust_bench.scoring import aggregate, results  # noqa: E402
+from speech_robust_bench.scoring.integrity import digest  # noqa: E402
+from speech_robust_bench.scoring.runs import Run, open_run  # noqa: E402
 
 OWNER = "matrix"
 OPTIONS = results.Options(normaliser=NORMALISER)

@@ -36,11 +36,11 @@ ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
 
 from benchmarks.matrix import stored_rows  # noqa: E402
-from srb.builders.scenarios import SCENARIOS  # noqa: E402
-from srb.core.categories import AVERAGED  # noqa: E402
-from srb.diagnosis.anchors import CellErrors, Estimate, Z, draw, estimate  # noqa: E402
-from srb.diagnosis.rank_stability import spearman  # noqa: E402
-from srb.diagnosis.suites import Suite  # noqa: E402
+from speech_robust_bench.builders.scenarios import SCENARIOS  # noqa: E402
+from speech_robust_bench.core.categories import AVERAGED  # noqa: E402
+from speech_robust_bench.diagnosis.anchors import CellErrors, Estimate, Z, draw, estimate  # noqa: E402
+from speech_robust_bench.diagnosis.rank_stability import spearman  # noqa: E402
+from speech_robust_bench.diagnosis.suites import Suite  # noqa: E402
 
 CONFIGS = {"noise_white": 4, "noise_env": 12, "spatial": 12, "sfx": 16, "audio_proc": 12}
 CLIPS = {"noise_white": 12, "noise_env": 4, "spatial": 4, "sfx": 4, "audio_proc": 4}  # of each config

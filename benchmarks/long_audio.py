@@ -14,13 +14,13 @@ import time
 
 import numpy as np
 
-from srb.builders.apply import apply
-from srb.builders.banks import Banks
-from srb.builders.corpora import open_corpus
-from srb.builders.scenarios import SCENARIOS, perturbations
-from srb.core.audio import RATE
-from srb.core.errors import UserError
-from srb.core.seeding import clip_rng
+from speech_robust_bench.builders.apply import apply
+from speech_robust_bench.builders.banks import Banks
+from speech_robust_bench.builders.corpora import open_corpus
+from speech_robust_bench.builders.scenarios import SCENARIOS, perturbations
+from speech_robust_bench.core.audio import RATE
+from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.core.seeding import clip_rng
 
 
 def recording(minutes: float) -> np.ndarray:

@@ -40,16 +40,16 @@ import soundfile
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from srb.builders.scenarios import SCENARIOS
-from srb.cli.main import main as srb
-from srb.core.categories import AVERAGED
-from srb.core.names import parse
-from srb.metrics.difficulty import load as load_difficulty
-from srb.metrics.runs import open_run
-from srb.metrics.scoring import align
-from srb.models.config_sources import open_data
-from srb.models.model_file import read_models
-from srb.models.runner import RunJob, run_configs
+from speech_robust_bench.builders.scenarios import SCENARIOS
+from speech_robust_bench.cli.main import main as srb
+from speech_robust_bench.core.categories import AVERAGED
+from speech_robust_bench.core.names import parse
+from speech_robust_bench.models.config_sources import open_data
+from speech_robust_bench.models.model_file import read_models
+from speech_robust_bench.models.runner import RunJob, run_configs
+from speech_robust_bench.scoring.difficulty import load as load_difficulty
+from speech_robust_bench.scoring.runs import open_run
+from speech_robust_bench.scoring.scoring import align
 
 CLIP_S = (3, 12)  # no longer, so that many systems can be run; the choice knows lengths and ids, no results
 PAPER = tuple(row.name for row in SCENARIOS.values() if row.category in AVERAGED and row.perturbs)

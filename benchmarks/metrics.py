@@ -56,8 +56,8 @@ def main() -> None:
     import evaluate
     import jiwer
 
-    from srb.metrics.aggregate import ConfigCounts, score, summarise
-    from srb.metrics.scoring import align, normalise
+    from speech_robust_bench.scoring.aggregate import ConfigCounts, score, summarise
+    from speech_robust_bench.scoring.scoring import align, normalise
 
     ids = [f"clip-{i:05}" for i in range(args.utterances)]
     names = [f"en_noise{i // 4}_sev{i % 4 + 1}" for i in range(args.configs)]

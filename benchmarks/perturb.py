@@ -26,11 +26,11 @@ from pathlib import Path
 import numpy as np
 import soundfile
 
-from srb.builders.apply import apply
-from srb.builders.banks import Banks
-from srb.builders.scenarios import SRB, Scenario, perturbations
-from srb.core.audio import RATE, encode_flac, to_pcm16
-from srb.core.seeding import clip_rng
+from speech_robust_bench.builders.apply import apply
+from speech_robust_bench.builders.banks import Banks
+from speech_robust_bench.builders.scenarios import SRB, Scenario, perturbations
+from speech_robust_bench.core.audio import RATE, encode_flac, to_pcm16
+from speech_robust_bench.core.seeding import clip_rng
 
 SECONDS = 10
 SOX = {
@@ -66,7 +66,7 @@ def clips(count: int) -> list[np.ndarray]:
         ]
         speech = np.concatenate([np.frombuffer(data, np.float32) for data in raw])
     else:
-        from srb.builders.corpora import open_corpus
+        from speech_robust_bench.builders.corpora import open_corpus
 
         speech = np.concatenate([item.load() for item in open_corpus(None, "en", "demo")])
     size = SECONDS * RATE
@@ -232,9 +232,9 @@ def _first_use(which: str) -> float:
     """Seconds from starting Python to the scenarios applied once, with nothing compiled yet."""
     program = (
         "import numpy as np\n"
-        "from srb.builders.apply import apply\n"
-        "from srb.builders.banks import Banks\n"
-        "from srb.builders.scenarios import perturbations\n"
+        "from speech_robust_bench.builders.apply import apply\n"
+        "from speech_robust_bench.builders.banks import Banks\n"
+        "from speech_robust_bench.builders.scenarios import perturbations\n"
         "clip, banks = np.random.default_rng(0).standard_normal(16_000).astype('f4') / 10, Banks()\n"
         f"chosen = [s for s in perturbations() {which}]\n"
         "for s in chosen: apply(s, s.levels[-1], clip, np.random.default_rng(0), banks)\n"

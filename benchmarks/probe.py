@@ -22,9 +22,9 @@ from pathlib import Path
 
 from human import SOUNDS, TEXTS
 
-from srb.cli.main import main as srb
-from srb.metrics import aggregate
-from srb.metrics.runs import open_run
+from speech_robust_bench.cli.main import main as srb
+from speech_robust_bench.scoring import aggregate
+from speech_robust_bench.scoring.runs import open_run
 
 TEST_SHARE = 8
 WINDOW = "?window_s=6"

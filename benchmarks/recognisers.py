@@ -22,15 +22,15 @@ import numpy as np
 
 sys.path[:0] = [str(Path(__file__).parents[1] / "tests"), str(Path(__file__).parents[1] / "tests/models")]
 
-from srb.core.audio import RATE, read  # noqa: E402
-from srb.models.interface import open_model  # noqa: E402
+from speech_robust_bench.core.audio import RATE, read  # noqa: E402
+from speech_robust_bench.models.interface import open_model  # noqa: E402
 
 TURNS = 3
 
 
 def clips_of(count: int) -> list[np.ndarray]:
     """Cuts of 3 to 10 s of the reading that comes with moonshine-voice."""
-    from srb.models.adapters.moonshine import assets
+    from speech_robust_bench.models.adapters.moonshine import assets
 
     voice = read(assets() / "two_cities.wav")
     lengths = np.linspace(3, 10, count) * RATE
@@ -107,9 +107,9 @@ def pipe(clips: int = 320) -> None:
     from collections import deque
     from subprocess import PIPE, Popen
 
-    from srb.models.environments import PipedRecogniser, ask
+    from speech_robust_bench.models.environments import PipedRecogniser, ask
 
-    process = Popen([sys.executable, "-m", "srb.models.pipe_worker"], stdin=PIPE, stdout=PIPE)
+    process = Popen([sys.executable, "-m", "speech_robust_bench.models.pipe_worker"], stdin=PIPE, stdout=PIPE)
     about = ask(process, {"spec": "python:standin:at_once", "defaults": {}}, [], deque())
     recogniser = PipedRecogniser(about["name"], None, {}, 16, process, {}, deque())
     audio = [np.zeros(10 * RATE, np.float32)] * 16

@@ -33,7 +33,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from srb.core.audio import RATE, encode_flac, read, to_pcm16
+from speech_robust_bench.core.audio import RATE, encode_flac, read, to_pcm16
 
 TARGET_MS = 3.0
 MOST_SLOWER = 0.03
@@ -51,7 +51,7 @@ TURNS = 5  # the best of them counts: the others measure what else the machine i
 def speech_like(count: int) -> list[bytes]:
     """Ten-second FLACs: cuts of the reading that comes with moonshine-voice, or noise with the rhythm of syllables."""
     try:
-        from srb.models.adapters.moonshine import assets
+        from speech_robust_bench.models.adapters.moonshine import assets
 
         voice = read(assets() / "two_cities.wav")
     except ValueError:
@@ -82,7 +82,7 @@ def busy(clips: list[np.ndarray], rate: int, language: str | None) -> list[str]:
 
 def without_building(count: int, turns: int) -> int:
     """Both ways over one corpus: in processor time, and by the clock."""
-    from srb.cli.main import main as srb
+    from speech_robust_bench.cli.main import main as srb
 
     with tempfile.TemporaryDirectory() as place:
         corpus = Path(place) / "mine"
@@ -109,12 +109,12 @@ def without_building(count: int, turns: int) -> int:
 
 def perturbing_ms(data: str, corpus: Path) -> tuple[float, float]:
     """Processor time for a clip: perturbed and handed over by a worker, and read and decoded from what was built."""
-    from srb.builders.banks import Banks
-    from srb.builders.perturbed_clips import list_clips, perturb_clips
-    from srb.builders.plan import job_named
-    from srb.core.audio import from_pcm16
-    from srb.core.engines import Inline
-    from srb.models.config_sources import open_data
+    from speech_robust_bench.builders.banks import Banks
+    from speech_robust_bench.builders.perturbed_clips import list_clips, perturb_clips
+    from speech_robust_bench.builders.plan import job_named
+    from speech_robust_bench.core.audio import from_pcm16
+    from speech_robust_bench.core.engines import Inline
+    from speech_robust_bench.models.config_sources import open_data
 
     jobs = [job_named(name) for name in CONFIGS]
     sources = {jobs[0].selection[:2]: str(corpus)}
@@ -138,7 +138,7 @@ def perturbing_ms(data: str, corpus: Path) -> tuple[float, float]:
 
 def by_the_clock(ways: dict[str, list[str]], out: Path) -> float:
     """How many times as long the run from the corpus takes, from its first clip to its last."""
-    from srb.cli.main import main as srb
+    from speech_robust_bench.cli.main import main as srb
 
     sys.path.insert(0, str(Path(__file__).parent))
     heard = importlib.import_module(Path(__file__).stem).calls  # of the module that the recogniser is imported from
@@ -184,7 +184,7 @@ def main() -> int:
             "duration": [10.0] * count,
         }
         pq.write_table(pa.table(columns), folder / "test-00000-of-00001.parquet", row_group_size=100)
-        from srb.cli.main import main as srb
+        from speech_robust_bench.cli.main import main as srb
 
         sys.path.insert(0, str(Path(__file__).parent))
         arguments = ["run", "--model", f"python:{Path(__file__).stem}:at_once", "--data", f"{place}/srb", "--quiet"]

@@ -28,10 +28,10 @@ sys.path[:0] = [str(Path(__file__).parent)]
 
 from human import SOUNDS, TEXTS, make_corpus  # noqa: E402
 
-from srb.cli.main import main as srb  # noqa: E402
-from srb.core.audio import RATE, read, write  # noqa: E402
-from srb.metrics.results import load  # noqa: E402
-from srb.metrics.stream_conditions import figure_of, wer_of  # noqa: E402
+from speech_robust_bench.cli.main import main as srb  # noqa: E402
+from speech_robust_bench.core.audio import RATE, read, write  # noqa: E402
+from speech_robust_bench.scoring.results import load  # noqa: E402
+from speech_robust_bench.scoring.stream_conditions import figure_of, wer_of  # noqa: E402
 
 NAMES = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 SCENARIOS = ("noise", "rir", "packet_loss")

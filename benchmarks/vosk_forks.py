@@ -22,8 +22,8 @@ from pathlib import Path
 import numpy as np
 import soundfile
 
-from srb.core.audio import RATE, to_pcm16
-from srb.models.interface import Clip, folder_revision
+from speech_robust_bench.core.audio import RATE, to_pcm16
+from speech_robust_bench.models.interface import Clip, folder_revision
 
 CORPUS = Path("matrix/corpus")
 STEP = RATE // 4
@@ -90,9 +90,9 @@ class VoskZamia(VoskSmall):
 
 
 def main() -> None:
-    from srb.models.batches import read_batches
-    from srb.models.config_sources import open_data
-    from srb.models.interface import open_model
+    from speech_robust_bench.models.batches import read_batches
+    from speech_robust_bench.models.config_sources import open_data
+    from speech_robust_bench.models.interface import open_model
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--config", default="en_noise_sev3", help="of matrix/srb")

@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from srb.builders.banks import Banks
-from srb.builders.perturb.kenansville import kenansville
-from srb.builders.perturb.noise import add_moving_noise, add_noise, gaussian, snr_db
-from srb.builders.perturb.overlap import overlap
-from srb.builders.scenarios import BANKS, Scenario, check_can_perturb
-from srb.core.audio import RATE, Samples
-from srb.core.errors import UserError
-from srb.core.seeding import clip_rng
+from speech_robust_bench.builders.banks import Banks
+from speech_robust_bench.builders.perturb.kenansville import kenansville
+from speech_robust_bench.builders.perturb.noise import add_moving_noise, add_noise, gaussian, snr_db
+from speech_robust_bench.builders.perturb.overlap import overlap
+from speech_robust_bench.builders.scenarios import BANKS, Scenario, check_can_perturb
+from speech_robust_bench.core.audio import RATE, Samples
+from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.core.seeding import clip_rng
 
 WITH_AN_SNR = (add_noise, add_moving_noise, gaussian, kenansville)
 FILE_CORPUS = "file"  # of a clip that belongs to no corpus
@@ -77,7 +77,7 @@ def apply(
         material.append(recording)
     if scenario.prepare:
         material.append(scenario.prepare(samples) if prepared is None else prepared)
-    from srb.core.pcm import clip_in_place
+    from speech_robust_bench.core.pcm import clip_in_place
 
     perturbed = scenario.function(samples, RATE, value, rng, *material)
     if not len(perturbed):  # one sample at a high tempo: a file without samples could not be read again
@@ -90,7 +90,7 @@ def apply(
 
 def mix_talkers(first: Samples, second: Samples, sir_db: float) -> Perturbed:
     """Two clips as two talkers at once: what `overlap` makes of a clip and the one that is drawn for it."""
-    from srb.core.pcm import clip_in_place
+    from speech_robust_bench.core.pcm import clip_in_place
 
     mixed = overlap(first, second, sir_db)
     return Perturbed(mixed, {"sir_db": sir_db}, None, clip_in_place(mixed))

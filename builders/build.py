@@ -18,23 +18,32 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
-from srb.builders.banks import Banks
-from srb.builders.build_size import BuildSize, estimate_size
-from srb.builders.corpora import Corpus, Problem, Utterance
-from srb.builders.dataset_card import check_card_place, write_card
-from srb.builders.fingerprints import LIBRARIES, Listing, config_inputs, fingerprint, library_version
-from srb.builders.manifests import CACHE_MARKER, MANIFEST, read_manifest, shard_paths
-from srb.builders.plan import Job, Sources, clips
-from srb.builders.rows import SCHEMA, own_columns
-from srb.builders.shards import CheckedClip, Shard, check, digest_path, is_whole, shard_name, split, write_shard
-from srb.core.arrow_files import damage_named
-from srb.core.engines import Engine
-from srb.core.errors import UserError
-from srb.core.files import UNFINISHED, write_atomically
-from srb.core.folder_lock import locked_folder
-from srb.core.redact_paths import without_folders
-from srb.core.row_hashes import content_digest
-from srb.core.seeding import BENCHMARK_VERSION, later_version, secret_seed
+from speech_robust_bench.builders.banks import Banks
+from speech_robust_bench.builders.build_size import BuildSize, estimate_size
+from speech_robust_bench.builders.corpora import Corpus, Problem, Utterance
+from speech_robust_bench.builders.dataset_card import check_card_place, write_card
+from speech_robust_bench.builders.fingerprints import LIBRARIES, Listing, config_inputs, fingerprint, library_version
+from speech_robust_bench.builders.manifests import CACHE_MARKER, MANIFEST, read_manifest, shard_paths
+from speech_robust_bench.builders.plan import Job, Sources, clips
+from speech_robust_bench.builders.rows import SCHEMA, own_columns
+from speech_robust_bench.builders.shards import (
+    CheckedClip,
+    Shard,
+    check,
+    digest_path,
+    is_whole,
+    shard_name,
+    split,
+    write_shard,
+)
+from speech_robust_bench.core.arrow_files import damage_named
+from speech_robust_bench.core.engines import Engine
+from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.core.files import UNFINISHED, write_atomically
+from speech_robust_bench.core.folder_lock import locked_folder
+from speech_robust_bench.core.redact_paths import without_folders
+from speech_robust_bench.core.row_hashes import content_digest
+from speech_robust_bench.core.seeding import BENCHMARK_VERSION, later_version, secret_seed
 
 OnError = Literal["stop", "skip"]
 Progress = Callable[[str, int], Callable[[int], None]]  # (what, how many) -> advance by n
@@ -122,7 +131,7 @@ def complete_folder(out: Path) -> None:
     """Write the card of the configs that are complete in a folder; in the `datasets` cache they become Arrow first."""
     if not (out / CACHE_MARKER).is_file():
         return write_card(out)
-    from srb.builders.dataset import keep_in_cache
+    from speech_robust_bench.builders.dataset import keep_in_cache
 
     keep_in_cache(out)
 

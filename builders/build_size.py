@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from srb.builders.banks import Banks
-from srb.builders.plan import Job
-from srb.builders.rows import make_row
-from srb.builders.shards import CheckedClip
-from srb.core.engines import Engine
+from speech_robust_bench.builders.banks import Banks
+from speech_robust_bench.builders.plan import Job
+from speech_robust_bench.builders.rows import make_row
+from speech_robust_bench.builders.shards import CheckedClip
+from speech_robust_bench.core.engines import Engine
 
 SAMPLED_CLIPS = 3
 

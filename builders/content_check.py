@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
-from srb.builders.manifests import read_manifest, shard_paths
-from srb.core.arrow_files import row_groups
-from srb.core.engines import Engine
-from srb.core.errors import UserError
-from srb.core.row_hashes import content_digest, row_digest
+from speech_robust_bench.builders.manifests import read_manifest, shard_paths
+from speech_robust_bench.core.arrow_files import row_groups
+from speech_robust_bench.core.engines import Engine
+from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.core.row_hashes import content_digest, row_digest
 
 Progress = Callable[[str, int], Callable[[int], None]]
 
@@ -82,7 +82,7 @@ def matching_configs(root: Path, patterns: Iterable[str]) -> list[str]:
     """The built configs of a folder that names and globs mean; all of them where there is no pattern."""
     from fnmatch import fnmatchcase
 
-    from srb.core.errors import did_you_mean
+    from speech_robust_bench.core.errors import did_you_mean
 
     built = sorted({path.parent.name for path in root.glob("*/*.parquet")} | {p.parent.name for p in _manifests(root)})
     if not built:
@@ -97,6 +97,6 @@ def matching_configs(root: Path, patterns: Iterable[str]) -> list[str]:
 
 
 def _manifests(root: Path) -> Iterable[Path]:
-    from srb.builders.manifests import MANIFEST
+    from speech_robust_bench.builders.manifests import MANIFEST
 
     return root.glob(f"*/{MANIFEST}")

@@ -10,11 +10,11 @@ import json
 from pathlib import Path
 from typing import Any
 
-from srb.builders.dataset_card import TITLE
-from srb.builders.manifests import manifests, parquet_paths
-from srb.core.citation import BIBTEX
-from srb.core.errors import UserError
-from srb.core.row_columns import COLUMNS, QUALITY_COLUMNS
+from speech_robust_bench.builders.dataset_card import TITLE
+from speech_robust_bench.builders.manifests import manifests, parquet_paths
+from speech_robust_bench.core.citation import BIBTEX
+from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.core.row_columns import COLUMNS, QUALITY_COLUMNS
 
 CONTEXT = {
     "@language": "en",

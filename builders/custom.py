@@ -27,11 +27,11 @@ from typing import Any
 
 import numpy as np
 
-from srb.builders.scenarios import SCENARIOS, Scenario, chain
-from srb.core.audio import Samples
-from srb.core.errors import UserError, did_you_mean
-from srb.core.install_hint import install_hint
-from srb.core.yaml_files import read_yaml
+from speech_robust_bench.builders.scenarios import SCENARIOS, Scenario, chain
+from speech_robust_bench.core.audio import Samples
+from speech_robust_bench.core.errors import UserError, did_you_mean
+from speech_robust_bench.core.install_hint import install_hint
+from speech_robust_bench.core.yaml_files import read_yaml
 
 PLACEHOLDER = "$value"
 _KEYS = {"name", "transform", "parameters", "parameter", "severities", "chain", "help", "version"}

@@ -20,12 +20,12 @@ from typing import Any
 import datasets
 import pyarrow as pa
 
-from srb.builders.banks import Banks
-from srb.builders.corpora import Corpus, Utterance, as_sources
-from srb.builders.custom import load_table
-from srb.builders.dataset_card import make_card
-from srb.builders.fingerprints import LIBRARIES, Listing, config_inputs, fingerprint, library_version
-from srb.builders.manifests import (
+from speech_robust_bench.builders.banks import Banks
+from speech_robust_bench.builders.corpora import Corpus, Utterance, as_sources
+from speech_robust_bench.builders.custom import load_table
+from speech_robust_bench.builders.dataset_card import make_card
+from speech_robust_bench.builders.fingerprints import LIBRARIES, Listing, config_inputs, fingerprint, library_version
+from speech_robust_bench.builders.manifests import (
     CACHE_MARKER,
     MANIFEST,
     edition,
@@ -34,15 +34,15 @@ from srb.builders.manifests import (
     read_manifest,
     shard_paths,
 )
-from srb.builders.plan import DEMO, Job, clips, config_names, job_named
-from srb.builders.rows import ROWS_PER_GROUP, make_tables, own_columns, schema_with
-from srb.builders.shards import batches
-from srb.builders.tts import material_of
-from srb.core.arrow_files import read_schema, row_groups
-from srb.core.errors import UserError, did_you_mean
-from srb.core.files import file_state, replacing, write_atomically
-from srb.core.names import ConfigName, parse
-from srb.core.seeding import BENCHMARK_VERSION
+from speech_robust_bench.builders.plan import DEMO, Job, clips, config_names, job_named
+from speech_robust_bench.builders.rows import ROWS_PER_GROUP, make_tables, own_columns, schema_with
+from speech_robust_bench.builders.shards import batches
+from speech_robust_bench.builders.tts import material_of
+from speech_robust_bench.core.arrow_files import read_schema, row_groups
+from speech_robust_bench.core.errors import UserError, did_you_mean
+from speech_robust_bench.core.files import file_state, replacing, write_atomically
+from speech_robust_bench.core.names import ConfigName, parse
+from speech_robust_bench.core.seeding import BENCHMARK_VERSION
 
 VERSION = datasets.Version(f"{BENCHMARK_VERSION}.0.0")
 SMALLEST_SPLIT = 16  # parts that a small corpus is divided into, so that `num_proc` has something to share out

@@ -10,13 +10,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from srb.builders.manifests import edition, manifests
-from srb.builders.scenarios import SCENARIOS
-from srb.core.categories import CATEGORIES
-from srb.core.citation import BIBTEX
-from srb.core.errors import UserError
-from srb.core.escape import for_markdown
-from srb.core.files import replacing
+from speech_robust_bench.builders.manifests import edition, manifests
+from speech_robust_bench.builders.scenarios import SCENARIOS
+from speech_robust_bench.core.categories import CATEGORIES
+from speech_robust_bench.core.citation import BIBTEX
+from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.core.escape import for_markdown
+from speech_robust_bench.core.files import replacing
 
 TITLE = "Speech Robust Bench"
 SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M"))

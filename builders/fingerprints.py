@@ -10,13 +10,13 @@ from functools import cache
 from importlib import metadata
 from typing import Any
 
-from srb.builders.banks import Banks
-from srb.builders.corpora import Corpus
-from srb.builders.plan import Job
-from srb.builders.scenarios import SCENARIOS, Scenario
-from srb.builders.shards import CheckedClip
-from srb.builders.tts import material_of
-from srb.core.seeding import BENCHMARK_VERSION, later_version
+from speech_robust_bench.builders.banks import Banks
+from speech_robust_bench.builders.corpora import Corpus
+from speech_robust_bench.builders.plan import Job
+from speech_robust_bench.builders.scenarios import SCENARIOS, Scenario
+from speech_robust_bench.builders.shards import CheckedClip
+from speech_robust_bench.builders.tts import material_of
+from speech_robust_bench.core.seeding import BENCHMARK_VERSION, later_version
 
 LIBRARIES = ("speech-robust-bench", "numpy", "scipy", "numba", "soundfile", "soxr", "pyarrow")
 

@@ -11,11 +11,11 @@ from string import Template
 
 import numpy as np
 
-from srb.builders.scenarios import Scenario
-from srb.core import audio
-from srb.core.categories import CATEGORIES
-from srb.core.errors import UserError
-from srb.core.files import replacing
+from speech_robust_bench.builders.scenarios import Scenario
+from speech_robust_bench.core import audio
+from speech_robust_bench.core.categories import CATEGORIES
+from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.core.files import replacing
 
 N_FFT = 512
 WIDTH, RANGE_DB = 360, 80

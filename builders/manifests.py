@@ -6,9 +6,9 @@ import hashlib
 from pathlib import Path
 from typing import Any
 
-from srb.core.arrow_files import count_rows, damage_named
-from srb.core.errors import UserError
-from srb.core.json_shapes import (
+from speech_robust_bench.core.arrow_files import count_rows, damage_named
+from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.core.json_shapes import (
     anything,
     dict_of,
     integer,
@@ -21,7 +21,7 @@ from srb.core.json_shapes import (
     text,
     truth,
 )
-from srb.core.seeding import BENCHMARK_VERSION
+from speech_robust_bench.core.seeding import BENCHMARK_VERSION
 
 CACHE_MARKER = ".datasets-cache"  # in a folder whose configs `build` keeps as the cache of `datasets` does
 MANIFEST = "_manifest.json"  # with the underscore pandas and pyarrow read the folder as the parquet files in it
@@ -103,7 +103,7 @@ def edition(manifest: dict[str, Any]) -> str:
 
     Without it, `load_dataset` would go on serving what it cached before a config was built anew.
     """
-    from srb.builders.rows import SCHEMA
+    from speech_robust_bench.builders.rows import SCHEMA
 
     columns = manifest.get("columns", SCHEMA.names)
     return hashlib.sha256(f"{manifest['content_sha256']} {columns}".encode()).hexdigest()[:16]

@@ -17,11 +17,11 @@ from typing import Any, Literal
 
 import numpy as np
 
-from srb.builders.corpora.base import Audio, Utterance
-from srb.builders.forced_alignment import LANGUAGE, align, spoken_words
-from srb.core.audio import RATE, Samples
-from srb.core.errors import UserError
-from srb.core.seeding import clip_rng
+from speech_robust_bench.builders.corpora.base import Audio, Utterance
+from speech_robust_bench.builders.forced_alignment import LANGUAGE, align, spoken_words
+from speech_robust_bench.core.audio import RATE, Samples
+from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.core.seeding import clip_rng
 
 Fill = Literal["silence", "noise"]
 APART = 4  # words between two masks, so that each has its context

@@ -14,12 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from srb.builders.corpora.base import Audio, Utterance
-from srb.builders.perturb.overlap import overlap
-from srb.core.audio import Samples
-from srb.core.errors import UserError
-from srb.core.row_text import join_talkers, one_talker
-from srb.core.seeding import clip_rng
+from speech_robust_bench.builders.corpora.base import Audio, Utterance
+from speech_robust_bench.builders.perturb.overlap import overlap
+from speech_robust_bench.core.audio import Samples
+from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.core.row_text import join_talkers, one_talker
+from speech_robust_bench.core.seeding import clip_rng
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,20 +7,20 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from srb.builders.banks import Banks
-from srb.builders.build import (
+from speech_robust_bench.builders.banks import Banks
+from speech_robust_bench.builders.build import (
     OnError,
     Progress,
     check_clips,
     refuse_unusable,
     report_untranscribed,
 )
-from srb.builders.corpora import Corpus, Problem
-from srb.builders.fingerprints import Listing, config_inputs, fingerprint
-from srb.builders.plan import Job, Sources, clips
-from srb.builders.rows import unencoded_row
-from srb.builders.shards import CheckedClip
-from srb.core.engines import Engine
+from speech_robust_bench.builders.corpora import Corpus, Problem
+from speech_robust_bench.builders.fingerprints import Listing, config_inputs, fingerprint
+from speech_robust_bench.builders.plan import Job, Sources, clips
+from speech_robust_bench.builders.rows import unencoded_row
+from speech_robust_bench.builders.shards import CheckedClip
+from speech_robust_bench.core.engines import Engine
 
 
 @dataclass(frozen=True)

@@ -8,14 +8,21 @@ from fnmatch import fnmatchcase
 from numbers import Integral
 from pathlib import Path
 
-from srb.builders.corpora import CORPORA, RECORDED, Corpus, Utterance, open_corpus
-from srb.builders.forced_alignment import LANGUAGE
-from srb.builders.masking import mask_all
-from srb.builders.overlap import overlap_all
-from srb.builders.scenarios import SCENARIOS, Scenario, check_can_perturb, find, missing_packages, perturbations
-from srb.builders.tts import default_engine, speak_all
-from srb.core.errors import UserError, did_you_mean
-from srb.core.names import ConfigName, parse
+from speech_robust_bench.builders.corpora import CORPORA, RECORDED, Corpus, Utterance, open_corpus
+from speech_robust_bench.builders.forced_alignment import LANGUAGE
+from speech_robust_bench.builders.masking import mask_all
+from speech_robust_bench.builders.overlap import overlap_all
+from speech_robust_bench.builders.scenarios import (
+    SCENARIOS,
+    Scenario,
+    check_can_perturb,
+    find,
+    missing_packages,
+    perturbations,
+)
+from speech_robust_bench.builders.tts import default_engine, speak_all
+from speech_robust_bench.core.errors import UserError, did_you_mean
+from speech_robust_bench.core.names import ConfigName, parse
 
 DEMO = {("en", "demo"): None, ("es", "demo"): None}
 # Made from the clips of a corpus before they are perturbed; only a pattern with the word matches their configs, because

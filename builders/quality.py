@@ -23,11 +23,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from srb.builders.corpora.base import Problem, Utterance
-from srb.core.audio import RATE, Samples
-from srb.core.errors import UserError
-from srb.core.install_hint import install_hint
-from srb.core.row_columns import QUALITY_COLUMNS
+from speech_robust_bench.builders.corpora.base import Problem, Utterance
+from speech_robust_bench.core.audio import RATE, Samples
+from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.core.install_hint import install_hint
+from speech_robust_bench.core.row_columns import QUALITY_COLUMNS
 
 COLUMNS = QUALITY_COLUMNS
 DNSMOS_COLUMNS = tuple(column for column in COLUMNS if column.startswith("dnsmos"))
@@ -128,7 +128,7 @@ def _pesq(samples: Samples, clean: Samples) -> float | None:
 
 def _pesq_apart(samples: Samples, clean: Samples) -> float | None:
     message = b"".join((len(clean).to_bytes(8, "little"), _bytes(clean), _bytes(samples)))
-    code = "from srb.builders.quality import _pesq_child; _pesq_child()"
+    code = "from speech_robust_bench.builders.quality import _pesq_child; _pesq_child()"
     child = subprocess.run([sys.executable, "-c", code], input=message, capture_output=True, check=False)
     return float(child.stdout) if child.returncode == 0 and child.stdout else None
 

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from srb.builders.scenarios import SCENARIOS, Scenario, choose
-from srb.core.errors import UserError
-from srb.core.seeding import clip_rng
+from speech_robust_bench.builders.scenarios import SCENARIOS, Scenario, choose
+from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.core.seeding import clip_rng
 
 
 @dataclass(frozen=True)

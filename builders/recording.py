@@ -10,8 +10,8 @@ from typing import Protocol
 
 import numpy as np
 
-from srb.core.audio import RATE, Samples, read
-from srb.core.errors import UserError
+from speech_robust_bench.core.audio import RATE, Samples, read
+from speech_robust_bench.core.errors import UserError
 
 SEVERITIES = 4
 CACHE_BYTES = 256 * 2**20

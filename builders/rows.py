@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from srb.builders.apply import Perturbed, perturb_clip
-from srb.builders.banks import Banks
-from srb.builders.corpora import Utterance
-from srb.builders.plan import Job
-from srb.core.audio import RATE, Samples, encode_flac, to_pcm16
-from srb.core.row_columns import COLUMNS, STRINGS
-from srb.core.row_hashes import row_digest
+from speech_robust_bench.builders.apply import Perturbed, perturb_clip
+from speech_robust_bench.builders.banks import Banks
+from speech_robust_bench.builders.corpora import Utterance
+from speech_robust_bench.builders.plan import Job
+from speech_robust_bench.core.audio import RATE, Samples, encode_flac, to_pcm16
+from speech_robust_bench.core.row_columns import COLUMNS, STRINGS
+from speech_robust_bench.core.row_hashes import row_digest
 
 ROWS_PER_GROUP = 100
 AT_ONCE = 25  # clips whose rows are gathered into a table while they are still in the processor's cache

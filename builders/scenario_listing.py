@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from srb.builders.scenarios import Scenario
-from srb.core.categories import CATEGORIES
+from speech_robust_bench.builders.scenarios import Scenario
+from speech_robust_bench.core.categories import CATEGORIES
 
 HEADS = ("scenario", "category", "what", "parameter", "severities", "source")
 

@@ -12,28 +12,28 @@ from functools import cache
 from importlib.util import find_spec
 from typing import Any, Literal
 
-from srb.builders.perturb import aequevox, codec, reject, voip
-from srb.builders.perturb.chorus import chorus
-from srb.builders.perturb.echo import echo
-from srb.builders.perturb.gain import attenuate, gain
-from srb.builders.perturb.kenansville import kenansville
-from srb.builders.perturb.level_control import agc
-from srb.builders.perturb.noise import add_moving_noise, add_noise, gaussian
-from srb.builders.perturb.packets import packet_loss
-from srb.builders.perturb.phaser import phaser
-from srb.builders.perturb.pitch import analyse, pitch
-from srb.builders.perturb.resample import odd_rate, resample, speed
-from srb.builders.perturb.room import reverberate
-from srb.builders.perturb.shelves import bass, treble
-from srb.builders.perturb.sinc import highpass, lowpass
-from srb.builders.perturb.tempo import tempo
-from srb.builders.perturb.tremolo import tremolo
-from srb.builders.perturb.trim import trim_end, trim_start
-from srb.core.audio import Samples
-from srb.core.categories import CATEGORIES
-from srb.core.errors import UserError, did_you_mean
-from srb.core.install_hint import install_hint
-from srb.core.names import parameter_word, parse
+from speech_robust_bench.builders.perturb import aequevox, codec, reject, voip
+from speech_robust_bench.builders.perturb.chorus import chorus
+from speech_robust_bench.builders.perturb.echo import echo
+from speech_robust_bench.builders.perturb.gain import attenuate, gain
+from speech_robust_bench.builders.perturb.kenansville import kenansville
+from speech_robust_bench.builders.perturb.level_control import agc
+from speech_robust_bench.builders.perturb.noise import add_moving_noise, add_noise, gaussian
+from speech_robust_bench.builders.perturb.packets import packet_loss
+from speech_robust_bench.builders.perturb.phaser import phaser
+from speech_robust_bench.builders.perturb.pitch import analyse, pitch
+from speech_robust_bench.builders.perturb.resample import odd_rate, resample, speed
+from speech_robust_bench.builders.perturb.room import reverberate
+from speech_robust_bench.builders.perturb.shelves import bass, treble
+from speech_robust_bench.builders.perturb.sinc import highpass, lowpass
+from speech_robust_bench.builders.perturb.tempo import tempo
+from speech_robust_bench.builders.perturb.tremolo import tremolo
+from speech_robust_bench.builders.perturb.trim import trim_end, trim_start
+from speech_robust_bench.core.audio import Samples
+from speech_robust_bench.core.categories import CATEGORIES
+from speech_robust_bench.core.errors import UserError, did_you_mean
+from speech_robust_bench.core.install_hint import install_hint
+from speech_robust_bench.core.names import parameter_word, parse
 
 Bank = Literal["noise", "noise_esc50", "noise_musan", "noise_wham", "music", "speech", "rir", "real_rir"]
 # What a recording drawn from each bank is called in a row's parameters.

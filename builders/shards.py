@@ -10,14 +10,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from srb.builders.banks import Banks
-from srb.builders.corpora import Problem, Utterance
-from srb.builders.plan import Job
-from srb.builders.rows import ROWS_PER_GROUP, make_tables, schema_with
-from srb.core.audio import RATE, Samples
-from srb.core.errors import UserError
-from srb.core.files import file_digest, replacing, write_atomically
-from srb.core.seeding import content_id
+from speech_robust_bench.builders.banks import Banks
+from speech_robust_bench.builders.corpora import Problem, Utterance
+from speech_robust_bench.builders.plan import Job
+from speech_robust_bench.builders.rows import ROWS_PER_GROUP, make_tables, schema_with
+from speech_robust_bench.core.audio import RATE, Samples
+from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.core.files import file_digest, replacing, write_atomically
+from speech_robust_bench.core.seeding import content_id
 
 if TYPE_CHECKING:
     from pyarrow import Table

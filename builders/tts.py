@@ -28,14 +28,14 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
-from srb.builders.corpora.base import AUDIO_SUFFIXES, Utterance
-from srb.core.array_files import read_array
-from srb.core.audio import RATE, Samples, read, resample
-from srb.core.errors import UserError
-from srb.core.files import write_atomically
-from srb.core.install_hint import install_hint
-from srb.core.remote_code import closed_stdin
-from srb.core.seeding import clip_rng
+from speech_robust_bench.builders.corpora.base import AUDIO_SUFFIXES, Utterance
+from speech_robust_bench.core.array_files import read_array
+from speech_robust_bench.core.audio import RATE, Samples, read, resample
+from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.core.files import write_atomically
+from speech_robust_bench.core.install_hint import install_hint
+from speech_robust_bench.core.remote_code import closed_stdin
+from speech_robust_bench.core.seeding import clip_rng
 
 MAX_CHARACTERS = 250
 # The engine of the paper for each language; any other language takes Meta's single-language models.

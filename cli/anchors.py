@@ -37,10 +37,10 @@ def run(args: argparse.Namespace) -> None:
 def _choose(args: argparse.Namespace) -> None:
     import json
 
-    from srb.core.console import Console
-    from srb.core.progress import progress
-    from srb.diagnosis import anchors
-    from srb.metrics.runs import open_run
+    from speech_robust_bench.core.console import Console
+    from speech_robust_bench.core.progress import progress
+    from speech_robust_bench.diagnosis import anchors
+    from speech_robust_bench.scoring.runs import open_run
 
     runs, clips = [open_run(folder) for folder in args.runs], 300 if args.clips is None else args.clips
     with progress(quiet=args.json) as bar:
@@ -68,13 +68,13 @@ def _choose(args: argparse.Namespace) -> None:
 def _predict(args: argparse.Namespace) -> None:
     import json
 
-    from srb.core.categories import AVERAGED
-    from srb.core.console import Console
-    from srb.core.errors import UserError
-    from srb.core.progress import progress
-    from srb.diagnosis import anchors
-    from srb.diagnosis.suites import load
-    from srb.metrics.runs import open_run
+    from speech_robust_bench.core.categories import AVERAGED
+    from speech_robust_bench.core.console import Console
+    from speech_robust_bench.core.errors import UserError
+    from speech_robust_bench.core.progress import progress
+    from speech_robust_bench.diagnosis import anchors
+    from speech_robust_bench.diagnosis.suites import load
+    from speech_robust_bench.scoring.runs import open_run
 
     for option in ("clips", "clean", "normaliser", "seed"):
         if getattr(args, option) is not None:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from srb.cli.help import HelpParser
+from speech_robust_bench.cli.help import HelpParser
 
 RESUME = "An attack that was interrupted goes on where it stopped when the same command is given again."
 EXAMPLES = {
@@ -171,15 +171,15 @@ def _arguments_of(parser: HelpParser, attack: _Attack) -> None:
 def run(args: argparse.Namespace) -> int:
     from importlib.util import find_spec
 
-    from srb.core.errors import UserError
-    from srb.core.install_hint import install_hint
+    from speech_robust_bench.core.errors import UserError
+    from speech_robust_bench.core.install_hint import install_hint
 
     if find_spec("torch") is None:
         raise UserError(f"attacks need torch: {install_hint('attacks')}")
-    from srb.attacks.make_configs import make_configs, transfer_matrices
-    from srb.attacks.registry import TRANSFER
-    from srb.attacks.transfer import as_table
-    from srb.core.progress import progress
+    from speech_robust_bench.attacks.make_configs import make_configs, transfer_matrices
+    from speech_robust_bench.attacks.registry import TRANSFER
+    from speech_robust_bench.attacks.transfer import as_table
+    from speech_robust_bench.core.progress import progress
 
     request = _request(args)
     matrices: dict[Path, Any] = {}
@@ -201,9 +201,9 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _request(args: argparse.Namespace) -> Any:
-    from srb.attacks.export import ExportOptions
-    from srb.attacks.make_configs import AttackRequest
-    from srb.attacks.registry import AttackOptions
+    from speech_robust_bench.attacks.export import ExportOptions
+    from speech_robust_bench.attacks.make_configs import AttackRequest
+    from speech_robust_bench.attacks.registry import AttackOptions
 
     def taken(kind: Any, **others: Any) -> Any:
         """An options object whose fields are arguments of the same name."""

@@ -6,7 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from srb.cli.options import add_corpus_options
+from speech_robust_bench.cli.options import add_corpus_options
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -37,18 +37,18 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    from srb.builders.banks import Banks
-    from srb.builders.build import BuildOptions, build
-    from srb.builders.build_size import BuildSize
-    from srb.builders.corpora import dev_splits, parse_flags
-    from srb.builders.custom import load_table
-    from srb.builders.plan import DEMO, available, plan, uninstalled, unspoken
-    from srb.core.engines import open_engine
-    from srb.core.errors import UserError
-    from srb.core.install_hint import install_hint
-    from srb.core.progress import tasks
-    from srb.core.seeding import read_secret
-    from srb.metrics.material import is_stand_in
+    from speech_robust_bench.builders.banks import Banks
+    from speech_robust_bench.builders.build import BuildOptions, build
+    from speech_robust_bench.builders.build_size import BuildSize
+    from speech_robust_bench.builders.corpora import dev_splits, parse_flags
+    from speech_robust_bench.builders.custom import load_table
+    from speech_robust_bench.builders.plan import DEMO, available, plan, uninstalled, unspoken
+    from speech_robust_bench.core.engines import open_engine
+    from speech_robust_bench.core.errors import UserError
+    from speech_robust_bench.core.install_hint import install_hint
+    from speech_robust_bench.core.progress import tasks
+    from speech_robust_bench.core.seeding import read_secret
+    from speech_robust_bench.scoring.material import is_stand_in
 
     if bool(args.all) == bool(args.config):
         raise UserError("say which configs: names, globs such as 'en-demo_*_sev3', or --all")
@@ -75,7 +75,9 @@ def run(args: argparse.Namespace) -> None:
 
     secret = read_secret(Path(args.secret)) if args.secret else b""
     options = BuildOptions(args.limit, args.tts, args.on_error, args.overwrite, secret)
-    engine = open_engine(args.engine, args.workers, args.address, preload=["srb.builders.forkserver_preload"])
+    engine = open_engine(
+        args.engine, args.workers, args.address, preload=["speech_robust_bench.builders.forkserver_preload"]
+    )
     with tasks() as show:
         try:
             built = build(
@@ -93,11 +95,11 @@ def run(args: argparse.Namespace) -> None:
             engine.close()
         names = [str(job.name) for job in jobs]
         if args.quality:
-            from srb.builders.quality_columns import score
+            from speech_robust_bench.builders.quality_columns import score
 
             score(out, names, show, workers=args.workers)
         if copy_to_cache:
-            from srb.builders.dataset import to_cache
+            from speech_robust_bench.builders.dataset import to_cache
 
             advance = show("to the datasets cache", len(names))
             for name in names:
@@ -113,13 +115,13 @@ def _places(given: str | None, to_cache: bool) -> tuple[Path, bool]:
     With --to-cache and no folder, the cache itself is where they go, and `./srb` a link to it: so the names of its
     configs can be listed here.
     """
-    from srb.builders.manifests import CACHE_MARKER
+    from speech_robust_bench.builders.manifests import CACHE_MARKER
 
     out = Path(given or "srb")
     links_to_a_cache = out.is_symlink() and (out / CACHE_MARKER).is_file()
     if given or not to_cache or (out.is_dir() and not links_to_a_cache):
         return out, to_cache
-    from srb.builders.dataset import open_cache_folder
+    from speech_robust_bench.builders.dataset import open_cache_folder
 
     folder = open_cache_folder()
     try:

@@ -14,10 +14,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from srb.builders.content_check import check_configs, matching_configs
-    from srb.core.engines import open_engine
-    from srb.core.errors import UserError
-    from srb.core.progress import tasks
+    from speech_robust_bench.builders.content_check import check_configs, matching_configs
+    from speech_robust_bench.core.engines import open_engine
+    from speech_robust_bench.core.errors import UserError
+    from speech_robust_bench.core.progress import tasks
 
     if args.workers < 1:
         raise UserError("--workers is 1 or more")

@@ -11,7 +11,7 @@ from functools import cache
 from importlib import import_module
 from typing import Any, NamedTuple
 
-from srb.core.extensions import extensions
+from speech_robust_bench.core.extensions import extensions
 
 
 class Command(NamedTuple):
@@ -87,7 +87,7 @@ RESUMING = {"demo", "build", "quality", "probe", "run", "gate", "attack", "certi
 def commands() -> dict[str, CommandRow]:
     """Every command by its name: ours, then those of extensions, which cannot replace one that is there."""
     ours = [
-        CommandRow(name, group, help, f"srb.cli.{name}", name in RESUMING)
+        CommandRow(name, group, help, f"speech_robust_bench.cli.{name}", name in RESUMING)
         for group, names in GROUPS.items()
         for name, help in names.items()
     ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from srb.cli.options import add_normaliser_option
+from speech_robust_bench.cli.options import add_normaliser_option
 
 NAMED = 5  # missing configs that are named; the rest is counted
 
@@ -38,10 +38,10 @@ def run(args: argparse.Namespace) -> None:
     import json
     from dataclasses import asdict
 
-    from srb.core.progress import progress
-    from srb.metrics.compare import compare, compare_groups
-    from srb.metrics.runs import open_run
-    from srb.metrics.scoring import versions
+    from speech_robust_bench.core.progress import progress
+    from speech_robust_bench.scoring.compare import compare, compare_groups
+    from speech_robust_bench.scoring.runs import open_run
+    from speech_robust_bench.scoring.scoring import versions
 
     runs = [open_run(args.a), open_run(args.b)]
     if args.difference:
@@ -85,9 +85,9 @@ def _show_difference(runs: list, args: argparse.Namespace) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from srb.core.console import Console
-    from srb.core.escape import for_terminal
-    from srb.metrics.transcript_difference import between
+    from speech_robust_bench.core.console import Console
+    from speech_robust_bench.core.escape import for_terminal
+    from speech_robust_bench.scoring.transcript_difference import between
 
     rows = between(runs[0], runs[1], args.normaliser, args.replicates, args.seed)
     if args.json:
@@ -108,8 +108,8 @@ def _show(rows, how) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from srb.core.console import Console
-    from srb.core.escape import for_terminal
+    from speech_robust_bench.core.console import Console
+    from speech_robust_bench.core.escape import for_terminal
 
     console = Console()
     for language in dict.fromkeys(row.language for row in rows):
@@ -154,7 +154,7 @@ def _show(rows, how) -> None:
 
 def _say_where(console, rows, how) -> None:
     """Where A, say a recogniser behind a front end, does better than B, where worse, and where nobody can tell."""
-    from srb.core.escape import for_terminal
+    from speech_robust_bench.core.escape import for_terminal
 
     sides = {"a": "helps", "b": "hurts", None: "cannot be told"}
     for side, verb in sides.items():

@@ -25,7 +25,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from srb.cli.main import main
+    from speech_robust_bench.cli.main import main
 
     for command in commands(Path(args.out)):
         print(f"$ srb {shlex.join(command)}", flush=True)

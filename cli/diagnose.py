@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from srb.cli.options import add_normaliser_option
+from speech_robust_bench.cli.options import add_normaliser_option
 
 Json = dict[str, Any]
 
@@ -24,13 +24,13 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     import json
 
-    from srb.core.errors import UserError
-    from srb.core.names import parse
-    from srb.diagnosis.disparity import languages
-    from srb.diagnosis.report_card import aligned, card
-    from srb.diagnosis.word_kinds import read_frequencies, read_names
-    from srb.metrics.results import load
-    from srb.metrics.runs import open_run
+    from speech_robust_bench.core.errors import UserError
+    from speech_robust_bench.core.names import parse
+    from speech_robust_bench.diagnosis.disparity import languages
+    from speech_robust_bench.diagnosis.report_card import aligned, card
+    from speech_robust_bench.diagnosis.word_kinds import read_frequencies, read_names
+    from speech_robust_bench.scoring.results import load
+    from speech_robust_bench.scoring.runs import open_run
 
     run_folder = open_run(args.folder)
     there = sorted({parse(config).language for config in run_folder.configs})
@@ -62,11 +62,11 @@ def run(args: argparse.Namespace) -> None:
 def _write(out: str, model: str, cards: dict[str, Json], text: str) -> None:
     from pathlib import Path
 
-    from srb.core.errors import UserError
-    from srb.core.files import replacing
-    from srb.report.html import tag
-    from srb.report.page import document
-    from srb.report.sections.report_cards import LEAD, card
+    from speech_robust_bench.core.errors import UserError
+    from speech_robust_bench.core.files import replacing
+    from speech_robust_bench.report.html import tag
+    from speech_robust_bench.report.page import document
+    from speech_robust_bench.report.sections.report_cards import LEAD, card
 
     if Path(out).suffix not in (".html", ".json"):
         raise UserError(f"--out {out}: a card is a page, .html, or data, .json")
@@ -79,7 +79,7 @@ def _write(out: str, model: str, cards: dict[str, Json], text: str) -> None:
 
 
 def _show(card: Json) -> None:
-    from srb.core.console import Console
+    from speech_robust_bench.core.console import Console
 
     console = Console(highlight=False)
     console.print(f"[bold]{card['model']}[/] in {card['language']}, {card['normaliser']}")
@@ -160,7 +160,7 @@ def _table(*columns: str):
 
 
 def _show_languages(across: Json) -> None:
-    from srb.core.console import Console
+    from speech_robust_bench.core.console import Console
 
     table = _table("language against language", *across["languages"])
     for row, cells in across["rows"].items():

@@ -25,9 +25,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    from srb.core.console import Console
-    from srb.core.errors import UserError
-    from srb.metrics.difficulty import compute_from_ratings, load, read_ratings
+    from speech_robust_bench.core.console import Console
+    from speech_robust_bench.core.errors import UserError
+    from speech_robust_bench.scoring.difficulty import compute_from_ratings, load, read_ratings
 
     console = Console()
     if args.explain:
@@ -47,9 +47,9 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _compute(args, console):
-    from srb.core.errors import UserError
-    from srb.metrics.difficulty import compute, means, read_quality
-    from srb.metrics.quality_from_builds import read_built
+    from speech_robust_bench.core.errors import UserError
+    from speech_robust_bench.scoring.difficulty import compute, means, read_quality
+    from speech_robust_bench.scoring.quality_from_builds import read_built
 
     if Path(args.source).is_dir():
         lines, bare = read_built(args.source, args.language)
@@ -85,8 +85,8 @@ def _show(console, title, values, sign: str = "") -> None:
 
 
 def _explain(console) -> None:
-    from srb.metrics.difficulty import differences, load
-    from srb.metrics.paper_table3 import PESQ_OFFSET, POLLUTED, paper_table, quality_scores, srb_1
+    from speech_robust_bench.scoring.difficulty import differences, load
+    from speech_robust_bench.scoring.paper_table3 import PESQ_OFFSET, POLLUTED, paper_table, quality_scores, srb_1
 
     lines, paper, shipped = quality_scores(), load("paper-table3"), load("srb-1")
     again = paper_table(lines)

@@ -34,10 +34,10 @@ def _results(args: argparse.Namespace) -> None:
     import re
     import time
 
-    from srb.core.errors import UserError
-    from srb.core.files import write_atomically
-    from srb.metrics import results
-    from srb.push.every_eval_ever import Source, file_name, record
+    from speech_robust_bench.core.errors import UserError
+    from speech_robust_bench.core.files import write_atomically
+    from speech_robust_bench.push.every_eval_ever import Source, file_name, record
+    from speech_robust_bench.scoring import results
 
     if not re.fullmatch(r"[\w.-]+/[\w.-]+", args.model_id) or ".." in args.model_id:
         raise UserError(f"'{args.model_id}' is not a model's name; they look like ORG/MODEL")
@@ -50,8 +50,8 @@ def _results(args: argparse.Namespace) -> None:
 
 
 def _data(args: argparse.Namespace) -> None:
-    from srb.builders.croissant import as_json, croissant
-    from srb.core.files import write_atomically
+    from speech_robust_bench.builders.croissant import as_json, croissant
+    from speech_robust_bench.core.files import write_atomically
 
     metadata = croissant(args.data, args.url)
     path = Path(args.data) / "croissant.json"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from srb.cli.options import add_normaliser_option
+from speech_robust_bench.cli.options import add_normaliser_option
 
 Json = dict[str, Any]
 
@@ -48,11 +48,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     import json
 
-    from srb.cli.options import shares
-    from srb.core.progress import progress
-    from srb.diagnosis.fairness_report import FairnessOptions, assess, choose
-    from srb.diagnosis.word_validation import ValidationOptions, validate_run
-    from srb.metrics.runs import open_run
+    from speech_robust_bench.cli.options import shares
+    from speech_robust_bench.core.progress import progress
+    from speech_robust_bench.diagnosis.fairness_report import FairnessOptions, assess, choose
+    from speech_robust_bench.diagnosis.word_validation import ValidationOptions, validate_run
+    from speech_robust_bench.scoring.runs import open_run
 
     options = FairnessOptions(
         groups=args.groups,
@@ -84,7 +84,7 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _show(result: Json) -> None:
-    from srb.core.console import Console
+    from speech_robust_bench.core.console import Console
 
     console = Console(highlight=False)
     _show_sets(result, console)

@@ -1,6 +1,6 @@
 """Arguments of a command from the fields of a dataclass, and the dataclass back from what was given.
 
-A field made by `srb.core.options.option` says everything: its name is the flag (`batch_size`: `--batch-size`), its type
+A field made by `core.options.option` says everything: its name is the flag (`batch_size`: `--batch-size`), its type
 says how the text is read, its default is named in the help. A boolean that is on by default becomes `--no-NAME`, and a
 field that is a class of options brings all of its own fields along.
 """
@@ -15,9 +15,9 @@ from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from srb.cli.help import HelpParser
-from srb.core.errors import UserError
-from srb.core.options import KEY, Option, OptionError
+from speech_robust_bench.cli.help import HelpParser
+from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.core.options import KEY, Option, OptionError
 
 READ = (int, float, Path)  # types that argparse makes of a text; every other value stays one
 

@@ -6,14 +6,14 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from srb.cli.options import add_corpus_options, add_normaliser_option, perturbed_configs, positive
-from srb.core.errors import UserError
+from speech_robust_bench.cli.options import add_corpus_options, add_normaliser_option, perturbed_configs, positive
+from speech_robust_bench.core.errors import UserError
 
 if TYPE_CHECKING:
-    from srb.diagnosis.gate_result import GateOptions, GateResult
-    from srb.metrics.aggregate import ConfigCounts
-    from srb.metrics.runs import Run
-    from srb.models.config_sources import ConfigSource
+    from speech_robust_bench.diagnosis.gate_result import GateOptions, GateResult
+    from speech_robust_bench.models.config_sources import ConfigSource
+    from speech_robust_bench.scoring.aggregate import ConfigCounts
+    from speech_robust_bench.scoring.runs import Run
 
 EPILOG = """examples:
   srb gate --baseline runs/main --model hf:ORG/NEW
@@ -73,11 +73,11 @@ def run(args: argparse.Namespace) -> int:
     import json
     import time
 
-    from srb.core.files import write_atomically
-    from srb.diagnosis.gate_result import CLIPS, GateOptions
-    from srb.diagnosis.gate_run import baseline_counts, gate_run
-    from srb.diagnosis.suites import load
-    from srb.metrics.runs import open_run
+    from speech_robust_bench.core.files import write_atomically
+    from speech_robust_bench.diagnosis.gate_result import CLIPS, GateOptions
+    from speech_robust_bench.diagnosis.gate_run import baseline_counts, gate_run
+    from speech_robust_bench.diagnosis.suites import load
+    from speech_robust_bench.scoring.runs import open_run
 
     how = GateOptions(args.worst, args.detect, args.alpha, args.clips or CLIPS, args.normaliser, args.seed)
     baseline = open_run(args.baseline)
@@ -102,9 +102,9 @@ def run(args: argparse.Namespace) -> int:
 def _run_model(args: argparse.Namespace, baseline: Run, counts: list[ConfigCounts], how: GateOptions) -> GateResult:
     from contextlib import ExitStack, closing
 
-    from srb.diagnosis.gate_run import data_of, gate_model
-    from srb.models.interface import check_spec, parse_spec
-    from srb.models.runner import RunJob
+    from speech_robust_bench.diagnosis.gate_run import data_of, gate_model
+    from speech_robust_bench.models.interface import check_spec, parse_spec
+    from speech_robust_bench.models.runner import RunJob
 
     if args.model.startswith("@"):
         raise UserError("the gate takes one model, not a file of them")
@@ -133,8 +133,8 @@ def _show(result: GateResult) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from srb.core.console import Console
-    from srb.core.escape import for_terminal
+    from speech_robust_bench.core.console import Console
+    from speech_robust_bench.core.escape import for_terminal
 
     console = Console()
     console.width = max(console.width, NARROWEST)

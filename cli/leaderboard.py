@@ -14,11 +14,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     if args.export:
-        from srb.push.leaderboard.site import export
+        from speech_robust_bench.push.leaderboard.site import export
 
         print(export(args.results, args.export))
         return
-    from srb.push.leaderboard.server import make
+    from speech_robust_bench.push.leaderboard.server import make
 
     with make(args.results, args.host, args.port) as server:
         host, port = server.server_address[:2]

@@ -6,8 +6,8 @@ import argparse
 import json
 from typing import Any
 
-from srb.cli.options import add_scenarios_option
-from srb.core.categories import CATEGORIES
+from speech_robust_bench.cli.options import add_scenarios_option
+from speech_robust_bench.core.categories import CATEGORIES
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -31,10 +31,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    from srb.builders.custom import load_table
-    from srb.builders.scenario_listing import as_markdown, as_record
-    from srb.builders.scenarios import choose
-    from srb.core.errors import UserError
+    from speech_robust_bench.builders.custom import load_table
+    from speech_robust_bench.builders.scenario_listing import as_markdown, as_record
+    from speech_robust_bench.builders.scenarios import choose
+    from speech_robust_bench.core.errors import UserError
 
     if args.suite is not None:
         if args.category:
@@ -52,8 +52,8 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _print_table(rows: list) -> None:
-    from srb.builders.scenario_listing import as_text
-    from srb.core.console import Console
+    from speech_robust_bench.builders.scenario_listing import as_text
+    from speech_robust_bench.core.console import Console
 
     console = Console(highlight=False)
     for line in as_text(rows).splitlines():
@@ -65,7 +65,7 @@ def _print_table(rows: list) -> None:
 
 
 def _print_suite(name: str, as_json: bool) -> None:
-    from srb.diagnosis.suites import SUITES, load
+    from speech_robust_bench.diagnosis.suites import SUITES, load
 
     if not name:
         print(json.dumps(SUITES, indent=1) if as_json else "\n".join(f"{key:<8}{SUITES[key]}" for key in SUITES))

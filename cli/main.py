@@ -1,6 +1,6 @@
 """The `srb` command.
 
-Commands are rows of `srb.cli.command`. Only the module of the command that was asked for is imported: it derives its
+Commands are rows of `cli.command`. Only the module of the command that was asked for is imported: it derives its
 arguments from a dataclass, calls the Python API and prints.
 """
 
@@ -12,8 +12,8 @@ import signal
 import sys
 from collections.abc import Sequence
 
-from srb.cli.command import Command, CommandRow, commands, groups
-from srb.cli.help import GroupedParser, HelpParser
+from speech_robust_bench.cli.command import Command, CommandRow, commands, groups
+from speech_robust_bench.cli.help import GroupedParser, HelpParser
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -28,7 +28,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except (KeyboardInterrupt, Exception) as error:
         if not signals and not isinstance(error, KeyboardInterrupt):
             raise
-        from srb.core.engines import stop_forkserver
+        from speech_robust_bench.core.engines import stop_forkserver
 
         stop_forkserver()
         resumes = command in commands() and commands()[command].resumes
@@ -54,7 +54,7 @@ def _stop_at_signals(signals: list[int]) -> None:
 
 def _run(argv: list[str], command: str | None) -> int:
     """The exit code of a command. A mistake of the user's, or a file that cannot be used, is one line."""
-    from srb.core.errors import UserError
+    from speech_robust_bench.core.errors import UserError
 
     try:
         parser = parser_of(command)
@@ -64,7 +64,7 @@ def _run(argv: list[str], command: str | None) -> int:
             return 0
         return args.run(args) or 0
     except UserError as mistake:
-        from srb.core.escape import for_terminal
+        from speech_robust_bench.core.escape import for_terminal
 
         print(f"srb {command}: {for_terminal(str(mistake))}", file=sys.stderr)
         return 2
@@ -115,7 +115,7 @@ def _add_command(parser: HelpParser, row: CommandRow) -> None:
 
 
 def _add_arguments(parser: HelpParser, command: Command) -> None:
-    from srb.cli.flags import add_arguments, read_arguments
+    from speech_robust_bench.cli.flags import add_arguments, read_arguments
 
     parser.epilog, parser.formatter_class = command.epilog or None, argparse.RawDescriptionHelpFormatter
     add_arguments(parser, command.arguments)
@@ -124,7 +124,7 @@ def _add_arguments(parser: HelpParser, command: Command) -> None:
 
 class _Version(argparse.Action):
     def __call__(self, parser, *_):
-        from srb.core.version import __version__
+        from speech_robust_bench.core.version import __version__
 
         print("srb", __version__)
         parser.exit()

@@ -15,7 +15,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    from srb.metrics import modules
+    from speech_robust_bench.scoring import modules
 
     if args.action == "export":
         print(modules.export_space(args.metric, args.folder))

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import argparse
 
-    from srb.models.config_sources import ConfigSource
-    from srb.models.perturbed_configs import PerturbedConfigs
+    from speech_robust_bench.models.config_sources import ConfigSource
+    from speech_robust_bench.models.perturbed_configs import PerturbedConfigs
 
 Options = Any  # a parser, or a group of its options
 
@@ -77,7 +77,7 @@ def add_bank_options(parser: Options) -> None:
 
 def shares(option: str, given: list[str] | None) -> dict[str, float] | None:
     """GROUP=SHARE pairs of an option as a dictionary; None where it was not given."""
-    from srb.core.errors import UserError
+    from speech_robust_bench.core.errors import UserError
 
     if given is None:
         return None
@@ -95,11 +95,11 @@ def shares(option: str, given: list[str] | None) -> dict[str, float] | None:
 
 def perturbed_configs(args: argparse.Namespace) -> PerturbedConfigs:
     """The configs that are perturbed from the corpora given."""
-    from srb.builders.banks import Banks
-    from srb.builders.corpora import parse_flags
-    from srb.builders.custom import load_table
-    from srb.core.errors import UserError
-    from srb.models.perturbed_configs import PerturbedConfigs, default_workers
+    from speech_robust_bench.builders.banks import Banks
+    from speech_robust_bench.builders.corpora import parse_flags
+    from speech_robust_bench.builders.custom import load_table
+    from speech_robust_bench.core.errors import UserError
+    from speech_robust_bench.models.perturbed_configs import PerturbedConfigs, default_workers
 
     if args.data:
         raise UserError("say either --data, for what was built, or --corpus, to perturb it now")
@@ -117,6 +117,6 @@ def perturbed_configs(args: argparse.Namespace) -> PerturbedConfigs:
 
 def config_source(args: argparse.Namespace) -> ConfigSource:
     """Where the configs are: what was built, or the corpora themselves."""
-    from srb.models.config_sources import open_data
+    from speech_robust_bench.models.config_sources import open_data
 
     return perturbed_configs(args) if args.corpus else open_data(args.data)

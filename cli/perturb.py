@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterable
 from pathlib import Path
 
-from srb.cli.options import add_bank_options, add_scenarios_option
+from speech_robust_bench.cli.options import add_bank_options, add_scenarios_option
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -29,9 +29,9 @@ def _severity(text: str) -> float:
 
 
 def run(args: argparse.Namespace) -> None:
-    from srb.builders.banks import Banks
-    from srb.builders.custom import load_table
-    from srb.core.errors import UserError
+    from speech_robust_bench.builders.banks import Banks
+    from speech_robust_bench.builders.custom import load_table
+    from speech_robust_bench.core.errors import UserError
 
     if bool(args.all) == bool(args.output) or bool(args.output) != bool(args.scenario):
         raise UserError("say either OUT and --scenario, or --all DIR")
@@ -51,7 +51,7 @@ def run(args: argparse.Namespace) -> None:
 
 def _keep(recording: str, outputs: Iterable[Path], instead: str) -> None:
     """Refuse to write over what is read."""
-    from srb.core.errors import UserError
+    from speech_robust_bench.core.errors import UserError
 
     for path in outputs:
         if path.resolve() == Path(recording).resolve():
@@ -60,14 +60,14 @@ def _keep(recording: str, outputs: Iterable[Path], instead: str) -> None:
 
 def _find(args: argparse.Namespace, table: dict):
     """The scenario asked for, checked before any audio is read."""
-    from srb.builders.scenarios import find
+    from speech_robust_bench.builders.scenarios import find
 
     return find(args.scenario, table).chosen(args.severity, args.value)
 
 
 def _read(path: str):
-    from srb.core import audio
-    from srb.core.errors import UserError
+    from speech_robust_bench.core import audio
+    from speech_robust_bench.core.errors import UserError
 
     clip = audio.read(path)
     if not len(clip):
@@ -76,9 +76,9 @@ def _read(path: str):
 
 
 def _perturb(args: argparse.Namespace, scenario, severity: float, clip, banks, out: Path) -> dict:
-    from srb.builders.apply import FILE_CORPUS, mix_talkers, perturb_clip
-    from srb.core import audio
-    from srb.core.seeding import content_id
+    from speech_robust_bench.builders.apply import FILE_CORPUS, mix_talkers, perturb_clip
+    from speech_robust_bench.core import audio
+    from speech_robust_bench.core.seeding import content_id
 
     if args.second and not args.all:
         perturbed = mix_talkers(clip, _read(args.second), scenario.value(severity))
@@ -107,10 +107,10 @@ def _line(report: dict) -> str:
 
 
 def _all(args: argparse.Namespace, table: dict, banks) -> None:
-    from srb.builders import gallery
-    from srb.builders.scenarios import perturbations
-    from srb.core import audio
-    from srb.core.progress import progress
+    from speech_robust_bench.builders import gallery
+    from speech_robust_bench.builders.scenarios import perturbations
+    from speech_robust_bench.core import audio
+    from speech_robust_bench.core.progress import progress
 
     folder = Path(args.all)
     clean = folder / "clean.flac"

@@ -3,7 +3,7 @@
 import sys
 
 try:
-    from srb.cli.main import main
+    from speech_robust_bench.cli.main import main
 except KeyboardInterrupt:
     print("srb: interrupted; run the same command again", file=sys.stderr)
     sys.exit(130)

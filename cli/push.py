@@ -56,7 +56,7 @@ def _say(line: str) -> None:
 def _check_name(repo: str) -> None:
     import re
 
-    from srb.core.errors import UserError
+    from speech_robust_bench.core.errors import UserError
 
     if not re.fullmatch(r"[\w.-]+/[\w.-]+", repo):
         raise UserError(f"'{repo}' is not a repository's name; they look like ORG/NAME")
@@ -65,11 +65,11 @@ def _check_name(repo: str) -> None:
 def _push_data(args: argparse.Namespace) -> int:
     from pathlib import Path
 
-    from srb.core.errors import UserError
-    from srb.core.progress import tasks
-    from srb.core.seeding import BENCHMARK_VERSION
-    from srb.push import dataset_upload
-    from srb.push.hub import Hub
+    from speech_robust_bench.core.errors import UserError
+    from speech_robust_bench.core.progress import tasks
+    from speech_robust_bench.core.seeding import BENCHMARK_VERSION
+    from speech_robust_bench.push import dataset_upload
+    from speech_robust_bench.push.hub import Hub
 
     _check_name(args.repo)
     banks = dict(_pair(item) for item in args.bank_licence)
@@ -115,14 +115,14 @@ def _push_data(args: argparse.Namespace) -> int:
 
 
 def _branch(hub, repo: str, revision: str) -> None:
-    from srb.push.dataset_upload import KIND
+    from speech_robust_bench.push.dataset_upload import KIND
 
     if revision != "main":
         hub.ask(repo, lambda: hub.api.create_branch(repo, branch=revision, repo_type=KIND, exist_ok=True))
 
 
 def _pair(item: str) -> tuple[str, str]:
-    from srb.core.errors import UserError
+    from speech_robust_bench.core.errors import UserError
 
     bank, sep, licence = item.rpartition("=")
     if not (bank and sep and licence):
@@ -152,8 +152,8 @@ def _size(count: int) -> str:
 
 
 def _push_metrics(args: argparse.Namespace) -> int:
-    from srb.push import spaces
-    from srb.push.hub import Hub
+    from speech_robust_bench.push import spaces
+    from speech_robust_bench.push.hub import Hub
 
     hub = Hub(_say)
     if args.dry_run:
@@ -172,8 +172,8 @@ def _push_metrics(args: argparse.Namespace) -> int:
 
 
 def _push_results(args: argparse.Namespace) -> int:
-    from srb.push import model_results
-    from srb.push.hub import Hub
+    from speech_robust_bench.push import model_results
+    from speech_robust_bench.push.hub import Hub
 
     _check_name(args.model_id)
     _check_name(args.dataset)

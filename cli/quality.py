@@ -28,10 +28,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from srb.builders.content_check import matching_configs
-    from srb.builders.quality import COLUMNS, DNSMOS_COLUMNS
-    from srb.builders.quality_columns import score
-    from srb.core.progress import tasks
+    from speech_robust_bench.builders.content_check import matching_configs
+    from speech_robust_bench.builders.quality import COLUMNS, DNSMOS_COLUMNS
+    from speech_robust_bench.builders.quality_columns import score
+    from speech_robust_bench.core.progress import tasks
 
     if args.front:
         return _measure_fronts(args)
@@ -46,10 +46,10 @@ def run(args: argparse.Namespace) -> int:
 def _measure_fronts(args: argparse.Namespace) -> int:
     import json
 
-    from srb.core.errors import UserError
-    from srb.core.progress import tasks
-    from srb.models.config_sources import open_data, select
-    from srb.models.front_quality import MEASURES, front_quality
+    from speech_robust_bench.core.errors import UserError
+    from speech_robust_bench.core.progress import tasks
+    from speech_robust_bench.models.config_sources import open_data, select
+    from speech_robust_bench.models.front_quality import MEASURES, front_quality
 
     if args.limit is not None and args.limit < 1:
         raise UserError("--limit is 1 or more")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from srb.cli.options import add_corpus_options, config_source, shares
+from speech_robust_bench.cli.options import add_corpus_options, config_source, shares
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -30,11 +30,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    from srb.core.errors import UserError
-    from srb.core.progress import progress
-    from srb.report import metadata
-    from srb.report.page import write
-    from srb.report.report_data import gather
+    from speech_robust_bench.core.errors import UserError
+    from speech_robust_bench.core.progress import progress
+    from speech_robust_bench.report import metadata
+    from speech_robust_bench.report.page import write
+    from speech_robust_bench.report.report_data import gather
 
     data = config_source(args) if args.data or args.corpus else None
     if args.embed_audio and not data:

@@ -11,14 +11,14 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from srb.cli.options import add_corpus_options, perturbed_configs, positive
-from srb.core.errors import UserError
+from speech_robust_bench.cli.options import add_corpus_options, perturbed_configs, positive
+from speech_robust_bench.core.errors import UserError
 
 if TYPE_CHECKING:
-    from srb.diagnosis.suites import Suite
-    from srb.models.config_sources import ConfigSource
-    from srb.models.model_file import ModelEntry
-    from srb.models.perturbed_configs import PerturbedConfig, PerturbedConfigs
+    from speech_robust_bench.diagnosis.suites import Suite
+    from speech_robust_bench.models.config_sources import ConfigSource
+    from speech_robust_bench.models.model_file import ModelEntry
+    from speech_robust_bench.models.perturbed_configs import PerturbedConfig, PerturbedConfigs
 
 EPILOG = """examples:
   srb run --model moonshine 'en-demo_*' --corpus en-demo
@@ -102,7 +102,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _points(text: str) -> float:
-    from srb.models.adaptive_run import check_width
+    from speech_robust_bench.models.adaptive_run import check_width
 
     value: Any = text
     with contextlib.suppress(ValueError):
@@ -118,7 +118,7 @@ def run(args: argparse.Namespace) -> int:
     """The model, or each model of a file; the exit code is that of the worst."""
     if not args.model.startswith("@"):
         return _run_one(args)
-    from srb.models.model_file import read_models
+    from speech_robust_bench.models.model_file import read_models
 
     if args.name:
         raise UserError("--name is for one model; the models of a file have their names there")
@@ -136,7 +136,7 @@ def _for_entry(args: argparse.Namespace, entry: ModelEntry) -> argparse.Namespac
 
 def _run_models_on_ray(args: argparse.Namespace, entries: list[ModelEntry]) -> int:
     """Every model is one worker's, with a GPU of its own where there are enough; one after another on each."""
-    from srb.core.engines import RayActors
+    from speech_robust_bench.core.engines import RayActors
 
     commands = [_for_entry(args, entry) for entry in entries]
     local = [(argparse.Namespace(**{**vars(command), "engine": "local", "quiet": True}),) for command in commands]
@@ -165,11 +165,11 @@ class ModelWorker:
 
 
 def _run_one(args: argparse.Namespace) -> int:
-    from srb.models.costs import check_cost, estimated_cost
-    from srb.models.interface import check_spec, parse_spec
-    from srb.models.predictions import error_of_all
-    from srb.models.runner import RunJob, run_with_progress
-    from srb.models.streaming.replay import StreamOptions
+    from speech_robust_bench.models.costs import check_cost, estimated_cost
+    from speech_robust_bench.models.interface import check_spec, parse_spec
+    from speech_robust_bench.models.predictions import error_of_all
+    from speech_robust_bench.models.runner import RunJob, run_with_progress
+    from speech_robust_bench.models.streaming.replay import StreamOptions
 
     spec = parse_spec(args.model)
     check_spec(spec)
@@ -205,12 +205,12 @@ def _run_one(args: argparse.Namespace) -> int:
         cost = estimated_cost(options, configs)
         check_cost(cost, args.yes)
         if args.until is not None:
-            from srb.models.adaptive_run import run_until
+            from speech_robust_bench.models.adaptive_run import run_until
 
             say, warn = (lambda line: None) if args.quiet else print, partial(print, file=sys.stderr)
             records = run_until(options, configs, args.until, say, warn)
         elif args.engine == "ray":
-            from srb.models.ray_run import run_on_ray
+            from speech_robust_bench.models.ray_run import run_on_ray
 
             records = run_on_ray(options, names, args.workers, args.quiet)
         else:
@@ -227,19 +227,19 @@ def _run_one(args: argparse.Namespace) -> int:
 
 
 def _suite(args: argparse.Namespace) -> Suite | None:
-    from srb.diagnosis.suites import load
+    from speech_robust_bench.diagnosis.suites import load
 
     if args.suite and args.configs:
         raise UserError("say either configs or --suite")
     if args.until is not None:
-        from srb.models.adaptive_run import check_until
+        from speech_robust_bench.models.adaptive_run import check_until
 
         check_until(args.until, suite=bool(args.suite), stream=args.stream, ray=args.engine == "ray")
     return load(args.suite) if args.suite else None
 
 
 def _stored(args: argparse.Namespace, suite: Suite | None) -> tuple[ConfigSource, list[str], str]:
-    from srb.models.config_sources import open_data, select
+    from speech_robust_bench.models.config_sources import open_data, select
 
     where = args.data or "srb"
     data = open_data(where)
@@ -248,7 +248,7 @@ def _stored(args: argparse.Namespace, suite: Suite | None) -> tuple[ConfigSource
 
 def _with_clean(names: list[str], there: list[str] | None, quiet: bool) -> list[str]:
     """The configs and the clean ones that --until compares them with; those that were not asked for are named."""
-    from srb.core.names import with_clean
+    from speech_robust_bench.core.names import with_clean
 
     chosen = with_clean(names, there)
     if (added := [name for name in chosen if name not in names]) and not quiet:
@@ -258,7 +258,7 @@ def _with_clean(names: list[str], there: list[str] | None, quiet: bool) -> list[
 
 def _opened(perturbed: PerturbedConfigs, names: list[str], quiet: bool) -> list[PerturbedConfig]:
     """The configs, once every clip has been checked."""
-    from srb.core.progress import tasks
+    from speech_robust_bench.core.progress import tasks
 
     with tasks(quiet) as show:
         perturbed.progress = show

@@ -6,7 +6,7 @@ import argparse
 import sys
 from typing import Any
 
-from srb.cli.options import add_normaliser_option
+from speech_robust_bench.cli.options import add_normaliser_option
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -23,7 +23,7 @@ def add_allow_changed(parser: argparse.ArgumentParser) -> None:
 
 
 def add_scoring_options(parser: argparse.ArgumentParser) -> None:
-    """How to score: the fields of `srb.metrics.results.Options`."""
+    """How to score: the fields of `scoring.results.Options`."""
     add_normaliser_option(parser)
     parser.add_argument(
         "--conventions",
@@ -48,9 +48,9 @@ def run(args: argparse.Namespace) -> None:
     from dataclasses import fields
     from pathlib import Path
 
-    from srb.core.errors import UserError
-    from srb.core.progress import progress
-    from srb.metrics.results import NAME, Options, all_entries, score_run
+    from speech_robust_bench.core.errors import UserError
+    from speech_robust_bench.core.progress import progress
+    from speech_robust_bench.scoring.results import NAME, Options, all_entries, score_run
 
     if args.replicates < 0 or not 0 < args.level < 1:
         raise UserError("--replicates is 0 or more, --level between 0 and 1")
@@ -81,7 +81,7 @@ def _headline(results: dict[str, Any]) -> str:
 
 def _problems(results: dict[str, Any]) -> list[str]:
     """What a reader of the numbers has to know: failed clips, unfinished configs, scores that cannot be given."""
-    from srb.metrics.results import all_entries
+    from speech_robust_bench.scoring.results import all_entries
 
     failed = {config: entry for config, entry in all_entries(results).items() if entry["failed"]}
     lines = [f"{c}: {e['failed']} clips failed, scored as if their transcripts were empty" for c, e in failed.items()]

@@ -20,10 +20,16 @@ def run(args: argparse.Namespace) -> None:
     import json
     from dataclasses import asdict
 
-    from srb.core.console import Console
-    from srb.core.errors import UserError
-    from srb.diagnosis.rank_stability import across_probe_settings, enough, of_random_parts, ranked_scores, sizes_of
-    from srb.metrics.runs import open_run
+    from speech_robust_bench.core.console import Console
+    from speech_robust_bench.core.errors import UserError
+    from speech_robust_bench.diagnosis.rank_stability import (
+        across_probe_settings,
+        enough,
+        of_random_parts,
+        ranked_scores,
+        sizes_of,
+    )
+    from speech_robust_bench.scoring.runs import open_run
 
     if len(args.runs) < 3:
         raise UserError(f"a ranking needs three recognisers or more, not {len(args.runs)}")

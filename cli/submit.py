@@ -29,13 +29,13 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     from pathlib import Path
 
-    from srb.core.errors import UserError
-    from srb.core.escape import for_terminal
-    from srb.metrics.runs import open_run
-    from srb.push import expected_rows, submission
-    from srb.push.adversarial import places
-    from srb.push.hub import Hub
-    from srb.push.verify_process import check
+    from speech_robust_bench.core.errors import UserError
+    from speech_robust_bench.core.escape import for_terminal
+    from speech_robust_bench.push import expected_rows, submission
+    from speech_robust_bench.push.adversarial import places
+    from speech_robust_bench.push.hub import Hub
+    from speech_robust_bench.push.verify_process import check
+    from speech_robust_bench.scoring.runs import open_run
 
     if not args.to and not args.dry_run:
         raise UserError("--to ORG/RESULTS names the results repository; --dry-run only makes the submission")

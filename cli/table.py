@@ -7,7 +7,7 @@ import sys
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 
-from srb.cli.score import add_allow_changed
+from speech_robust_bench.cli.score import add_allow_changed
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -33,10 +33,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    from srb.core.errors import UserError
-    from srb.core.escape import for_terminal
-    from srb.metrics import table1
-    from srb.metrics.results import check_comparable, load, load_groups
+    from speech_robust_bench.core.errors import UserError
+    from speech_robust_bench.core.escape import for_terminal
+    from speech_robust_bench.scoring import table1
+    from speech_robust_bench.scoring.results import check_comparable, load, load_groups
 
     results = [load(folder, allow_changed=args.allow_changed) for folder in args.folder]
     if args.streaming:
@@ -78,7 +78,7 @@ def run(args: argparse.Namespace) -> None:
 
 def print_streaming(results: list) -> None:
     """One table per model, one row per config."""
-    from srb.metrics.stream_table import HEADS, stream_rows
+    from speech_robust_bench.scoring.stream_table import HEADS, stream_rows
 
     for result in results:
         _print_rows(result["model"], HEADS, stream_rows(result))
@@ -86,7 +86,7 @@ def print_streaming(results: list) -> None:
 
 def print_adversarial(results: list) -> None:
     """One table per model, one row per adversarial config."""
-    from srb.metrics.attack_success import HEADS, adversarial_rows
+    from speech_robust_bench.scoring.attack_success import HEADS, adversarial_rows
 
     for result in results:
         _print_rows(result["model"], HEADS, [row.cells() for row in adversarial_rows(result)])
@@ -94,8 +94,8 @@ def print_adversarial(results: list) -> None:
 
 def print_lenient(results: list) -> None:
     """One table per model, one row per config whose errors are counted in words."""
-    from srb.core.errors import UserError
-    from srb.metrics.table1 import cell_text
+    from speech_robust_bench.core.errors import UserError
+    from speech_robust_bench.scoring.table1 import cell_text
 
     if not any(entry.get("wer_lenient") for result in results for entry in result["configs"].values()):
         raise UserError("these results have no WER lenient; score them again with `srb score`")
@@ -109,8 +109,8 @@ def print_lenient(results: list) -> None:
 
 def print_confidence(results: list) -> None:
     """One table per model, one row per config whose words have confidences."""
-    from srb.core.errors import UserError
-    from srb.metrics.calibration import HEADS, confidence_rows
+    from speech_robust_bench.core.errors import UserError
+    from speech_robust_bench.scoring.calibration import HEADS, confidence_rows
 
     if not any(confidence_rows(result) for result in results):
         raise UserError("none of these recognisers told how sure it is of its words (docs/models.md says which do)")
@@ -120,8 +120,8 @@ def print_confidence(results: list) -> None:
 
 def print_overlap(results: list) -> None:
     """One table per model, one row per config of two talkers."""
-    from srb.core.errors import UserError
-    from srb.metrics.two_talkers import HEADS, overlap_rows
+    from speech_robust_bench.core.errors import UserError
+    from speech_robust_bench.scoring.two_talkers import HEADS, overlap_rows
 
     if not any(overlap_rows(result) for result in results):
         raise UserError("these runs have no config of two talkers; run them on 'en_overlap_*'")
@@ -131,8 +131,8 @@ def print_overlap(results: list) -> None:
 
 def print_ood(results: list) -> None:
     """One table per model, one row per task, and the average."""
-    from srb.diagnosis.suites import load
-    from srb.metrics.ood_table import HEADS, ood_rows
+    from speech_robust_bench.diagnosis.suites import load
+    from speech_robust_bench.scoring.ood_table import HEADS, ood_rows
 
     for result in results:
         _print_rows(result["model"], HEADS, ood_rows(result, load("ood").about["corpora"]))
@@ -140,8 +140,8 @@ def print_ood(results: list) -> None:
 
 def print_masked(folders: list[str], results: list) -> None:
     """One table per model, one row per config with masked words."""
-    from srb.diagnosis.remembered_words import HEADS, masked_rows
-    from srb.metrics.runs import open_run
+    from speech_robust_bench.diagnosis.remembered_words import HEADS, masked_rows
+    from speech_robust_bench.scoring.runs import open_run
 
     for folder, result in zip(folders, results, strict=True):
         _print_rows(result["model"], HEADS, [row.cells() for row in masked_rows(open_run(folder), result)])
@@ -150,7 +150,7 @@ def print_masked(folders: list[str], results: list) -> None:
 def _print_rows(title: str, heads: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     from rich.table import Table
 
-    from srb.core.console import Console
+    from speech_robust_bench.core.console import Console
 
     lines = [list(row) for row in rows]
     shown = [place for place in range(len(heads)) if any(row[place] for row in lines)]  # no empty columns
@@ -173,8 +173,8 @@ def _print_rows(title: str, heads: Sequence[str], rows: Iterable[Sequence[str]])
 
 def print_blocks(tables: list, intervals: bool = False) -> None:
     """Tables on the terminal, in blocks that are no wider than it is."""
-    from srb.core.console import Console
-    from srb.core.escape import for_terminal
+    from speech_robust_bench.core.console import Console
+    from speech_robust_bench.core.escape import for_terminal
 
     console = Console()
     for table in (table.filled() for table in tables):
@@ -186,7 +186,7 @@ def print_blocks(tables: list, intervals: bool = False) -> None:
 
 def blocks(table, width: int, intervals: bool) -> Iterator:
     """The table cut into as few blocks as fit the width, each with the models' names."""
-    from srb.metrics.table1 import cell_text
+    from speech_robust_bench.scoring.table1 import cell_text
 
     names = max([len(line.model) for line in table.lines] + [5])
     several = len({line.language for line in table.lines}) > 1
@@ -210,8 +210,8 @@ def _block(table, wanted: range, intervals: bool):
     from rich.table import Table
     from rich.text import Text
 
-    from srb.core.escape import for_terminal
-    from srb.metrics.table1 import cell_text
+    from speech_robust_bench.core.escape import for_terminal
+    from speech_robust_bench.scoring.table1 import cell_text
 
     part = table.keep(wanted)
     block = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))

@@ -24,11 +24,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     from pathlib import Path
 
-    from srb.core.errors import UserError
-    from srb.push import expected_rows
-    from srb.push.adversarial import places
-    from srb.push.untrusted_json import shown
-    from srb.push.verify_process import check
+    from speech_robust_bench.core.errors import UserError
+    from speech_robust_bench.push import expected_rows
+    from speech_robust_bench.push.adversarial import places
+    from speech_robust_bench.push.untrusted_json import shown
+    from speech_robust_bench.push.verify_process import check
 
     if args.rerun and len(args.submission) > 1:
         raise UserError("--rerun MODEL is for one submission")
@@ -57,8 +57,8 @@ def run(args: argparse.Namespace) -> int:
 def _rerun(args: argparse.Namespace, folder: str, written: str | None) -> bool:
     from pathlib import Path
 
-    from srb.push.rerun import rerun
-    from srb.push.verified import add_rerun
+    from speech_robust_bench.push.rerun import rerun
+    from speech_robust_bench.push.verified import add_rerun
 
     again = rerun(folder, args.data, args.rerun, args.sample)
     verdict = "agrees" if again.agrees else "does not agree"

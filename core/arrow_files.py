@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from srb.core.errors import UserError
+from speech_robust_bench.core.errors import UserError
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from srb.core.container_length import KNOWN, is_truncated
-from srb.core.errors import UserError
-from srb.core.files import replacing
+from speech_robust_bench.core.container_length import KNOWN, is_truncated
+from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.core.files import replacing
 
 RATE = 16_000
 LOWEST_RATE, HIGHEST_RATE = 1_000, 768_000  # of a file; at 1 Hz a few bytes would become gigabytes
@@ -137,7 +137,7 @@ def resample(samples: Samples, source_rate: int, rate: int) -> Samples:
 
 def to_pcm16(samples: Samples) -> np.ndarray:
     """The 16-bit values that storing keeps: rounded to the nearest, and +1.0 becomes 32767."""
-    from srb.core.pcm import round_to_16_bits
+    from speech_robust_bench.core.pcm import round_to_16_bits
 
     pcm = np.empty(len(samples), dtype=np.int16)
     round_to_16_bits(pcm, np.ascontiguousarray(samples, dtype=np.float32))

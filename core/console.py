@@ -10,7 +10,7 @@ from rich.console import ConsoleOptions, RenderableType
 from rich.errors import MarkupError
 from rich.segment import Segment
 
-from srb.core.escape import for_terminal
+from speech_robust_bench.core.escape import for_terminal
 
 
 class Console(rich.console.Console):

@@ -8,7 +8,7 @@ import math
 from collections.abc import Sequence
 from pathlib import Path
 
-from srb.core.errors import UserError
+from speech_robust_bench.core.errors import UserError
 
 MOST_BYTES = 50_000_000
 

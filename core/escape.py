@@ -2,7 +2,7 @@
 
 A model's name, a clip's id or a server's message is written by others. A terminal obeys escape sequences, a spreadsheet
 runs a cell that begins with `=` (OWASP, "CSV Injection"), Markdown takes `|`, `<` and backticks for markup. HTML has
-its own function, `srb.report.html.tag`.
+its own function, `report.html.tag`.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from srb.core.errors import UserError
+from speech_robust_bench.core.errors import UserError
 
 # What `replacing` calls a file that is not complete; no other program uses this ending.
 UNFINISHED = re.compile(r"\..*\.\d+\.srb-part")

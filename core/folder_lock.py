@@ -8,8 +8,8 @@ from pathlib import Path
 
 import filelock
 
-from srb.core.errors import UserError
-from srb.core.files import UNFINISHED
+from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.core.files import UNFINISHED
 
 LOCK_FILE = ".srb.lock"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from pathlib import Path
 
-from srb.core.version import DISTRIBUTION
+from speech_robust_bench.core.version import DISTRIBUTION
 
 _CLONE = Path(__file__).resolve().parents[1]
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from srb.core.errors import UserError
+from speech_robust_bench.core.errors import UserError
 
 Shape = Callable[[Any], str | None]
 _ABSENT = object()  # what an object's shape shows its checks for a key that is not there

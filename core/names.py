@@ -11,7 +11,7 @@ import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from srb.core.errors import UserError
+from speech_robust_bench.core.errors import UserError
 
 # What a value in a name can be a value of: the parameters of the scenario table, without their units. They are listed
 # so that the end of a scenario's own name (`noise_esc50`) is never taken for one.

@@ -1,7 +1,7 @@
 """Options as dataclass fields: one source for an option's name, default, help text, flag and check.
 
 A class of options is a dataclass that inherits from `Options`; each field is made by `option`. The Python API takes
-such objects, and the command line derives its flags from the same fields (`srb.cli.flags`).
+such objects, and the command line derives its flags from the same fields (`cli.flags`).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import MISSING, dataclass
 from numbers import Integral
 from typing import Any
 
-from srb.core.errors import UserError
+from speech_robust_bench.core.errors import UserError
 
 KEY = "option"
 Check = Callable[[Any], str | None]  # what is wrong with a value, to be read after its name

@@ -13,8 +13,8 @@ import unicodedata
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from srb.core.errors import UserError
-from srb.core.row_text import forbidden_character
+from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.core.row_text import forbidden_character
 
 STRINGS = ("text", "language", "speaker", "gender", "age", "accent", "corpus", "licence")
 COLUMNS = {

@@ -7,8 +7,8 @@ import math
 from pathlib import Path
 from typing import Any
 
-from srb.core.errors import UserError
-from srb.core.json_shapes import (
+from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.core.json_shapes import (
     anything,
     dict_of,
     fixed_list,

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from srb.core.audio import RATE, Samples, resample
-from srb.core.errors import UserError
+from speech_robust_bench.core.audio import RATE, Samples, resample
+from speech_robust_bench.core.errors import UserError
 
 MOST_CHANNELS = 16  # more than this is a batch of clips
 LOUDEST = 100.0  # full scale is 1; a float beyond this holds unscaled integers

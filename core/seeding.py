@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from srb.core.errors import UserError
+from speech_robust_bench.core.errors import UserError
 
 # Part of every stream: raise it only together with a new edition of the benchmark data.
 BENCHMARK_VERSION = "1"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from srb.core.csv_tables import read_text
-from srb.core.errors import UserError
+from speech_robust_bench.core.csv_tables import read_text
+from speech_robust_bench.core.errors import UserError
 
 MOST_BYTES = 200_000
 MOST_NODES = 50_000  # with each alias counted as a copy of what it stands for

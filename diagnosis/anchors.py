@@ -21,15 +21,15 @@ from typing import Any
 
 import numpy as np
 
-from srb.core.categories import AVERAGED
-from srb.core.errors import UserError
-from srb.core.files import write_atomically
-from srb.core.names import parse
-from srb.metrics.aggregate import ConfigCounts
-from srb.metrics.difficulty import load
-from srb.metrics.runs import Run
-from srb.metrics.scenario_facts import RECORDINGS
-from srb.models.run_file import same_data
+from speech_robust_bench.core.categories import AVERAGED
+from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.core.files import write_atomically
+from speech_robust_bench.core.names import parse
+from speech_robust_bench.models.run_file import same_data
+from speech_robust_bench.scoring.aggregate import ConfigCounts
+from speech_robust_bench.scoring.difficulty import load
+from speech_robust_bench.scoring.runs import Run
+from speech_robust_bench.scoring.scenario_facts import RECORDINGS
 
 SPREAD = 1.0  # errors that are added to the spread of a cell, so that every cell can be drawn
 RIDGE = 0.1

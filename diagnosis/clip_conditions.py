@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from srb.metrics.scoring import Counts
+from speech_robust_bench.scoring.scoring import Counts
 
 Json = dict[str, Any]
 # what -> the edges between its bins; the unit is in the name

@@ -17,12 +17,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from srb.core.categories import OVERLAP, REJECT
-from srb.core.errors import UserError
-from srb.core.names import parse
-from srb.diagnosis.word_ids import Coded, Vocabulary, align
-from srb.metrics.runs import Run
-from srb.metrics.scenario_facts import RECORDINGS
+from speech_robust_bench.core.categories import OVERLAP, REJECT
+from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.core.names import parse
+from speech_robust_bench.diagnosis.word_ids import Coded, Vocabulary, align
+from speech_robust_bench.scoring.runs import Run
+from speech_robust_bench.scoring.scenario_facts import RECORDINGS
 
 COLUMNS = ("gender", "accent", "age", "speaker")
 JOIN = "+"  # between the columns of an intersection

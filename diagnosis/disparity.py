@@ -16,13 +16,13 @@ from typing import Any
 
 import numpy as np
 
-from srb.core.names import parse
-from srb.diagnosis.clip_sets import ErrorMatrix
-from srb.metrics.aggregate import MEASURES
-from srb.metrics.bootstrap import interval, weights
-from srb.metrics.groups import disparity, log2_ratio
-from srb.metrics.runs import Predictions
-from srb.metrics.scoring import Counts
+from speech_robust_bench.core.names import parse
+from speech_robust_bench.diagnosis.clip_sets import ErrorMatrix
+from speech_robust_bench.scoring.aggregate import MEASURES
+from speech_robust_bench.scoring.bootstrap import interval, weights
+from speech_robust_bench.scoring.groups import disparity, log2_ratio
+from speech_robust_bench.scoring.runs import Predictions
+from speech_robust_bench.scoring.scoring import Counts
 
 Json = dict[str, Any]
 

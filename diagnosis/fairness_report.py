@@ -8,13 +8,19 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from srb.core.errors import UserError
-from srb.diagnosis import fairness_violations, pitch_proxy
-from srb.diagnosis.clip_sets import JOIN, TranscribedSet, clip_sets, with_transcripts, without_transcripts
-from srb.diagnosis.disparity import group_disparity
-from srb.diagnosis.fairness_violations import Degradation, GroupComparison
-from srb.diagnosis.fault_localisation import OMEGA, Faults, localise, table9
-from srb.metrics.runs import Run
+from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.diagnosis import fairness_violations, pitch_proxy
+from speech_robust_bench.diagnosis.clip_sets import (
+    JOIN,
+    TranscribedSet,
+    clip_sets,
+    with_transcripts,
+    without_transcripts,
+)
+from speech_robust_bench.diagnosis.disparity import group_disparity
+from speech_robust_bench.diagnosis.fairness_violations import Degradation, GroupComparison
+from speech_robust_bench.diagnosis.fault_localisation import OMEGA, Faults, localise, table9
+from speech_robust_bench.scoring.runs import Run
 
 Json = dict[str, Any]
 SCHEMA = (

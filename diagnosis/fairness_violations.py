@@ -18,11 +18,11 @@ from pathlib import Path
 
 import numpy as np
 
-from srb.core.csv_tables import csv_rows, read_text
-from srb.core.errors import UserError
-from srb.core.names import parse
-from srb.diagnosis.clip_sets import ErrorMatrix
-from srb.metrics.bootstrap import interval, weights
+from speech_robust_bench.core.csv_tables import csv_rows, read_text
+from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.core.names import parse
+from speech_robust_bench.diagnosis.clip_sets import ErrorMatrix
+from speech_robust_bench.scoring.bootstrap import interval, weights
 
 TAUS = (0.01, 0.05, 0.1, 0.15)  # the paper's
 COMPREHENSIBLE = 7.0  # of 10: leaves out six levels, among them the two of Scale that the paper leaves out of Table 4
@@ -86,7 +86,9 @@ Ratings = Mapping[tuple[str, int], float]  # scenario, severity -> how well peop
 @cache
 def comprehensibility() -> Ratings:
     """The paper's Table 10: how well 200 people understood each level, 10 being as well as the original."""
-    return read_ratings(Path(str(resources.files("srb.diagnosis").joinpath("data/comprehensibility.csv"))))
+    return read_ratings(
+        Path(str(resources.files("speech_robust_bench.diagnosis").joinpath("data/comprehensibility.csv")))
+    )
 
 
 def read_ratings(path: str | Path) -> Ratings:

@@ -15,9 +15,9 @@ from functools import cached_property
 
 import numpy as np
 
-from srb.core.names import parse
-from srb.diagnosis.clip_sets import TranscribedSet
-from srb.diagnosis.word_ids import Coded, align
+from speech_robust_bench.core.names import parse
+from speech_robust_bench.diagnosis.clip_sets import TranscribedSet
+from speech_robust_bench.diagnosis.word_ids import Coded, align
 
 MOST = 5  # of what a word turned into
 OMEGA = 3  # the paper's for two of its three recognisers

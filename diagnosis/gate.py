@@ -3,7 +3,7 @@
 The new recogniser gets clips on which the old one was run before; only the clips' errors count, in pairs. A clip and
 all its perturbed versions are one unit, because they share their words and their speaker. The units come in random
 order, each under some of the configs in turn, and after some of them the sequential test is asked
-(`srb.diagnosis.sequential_test`). It ends with "worse" when the rise of the noisy WER is above what is allowed, with
+(`diagnosis.sequential_test`). It ends with "worse" when the rise of the noisy WER is above what is allowed, with
 "not worse" when it is below what must not be missed, and "undecided" when the clips run out before either is certain.
 """
 
@@ -17,14 +17,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from srb.core.categories import REJECT
-from srb.core.errors import UserError, did_you_mean
-from srb.core.names import parse
-from srb.diagnosis.gate_result import NOT_WORSE, UNDECIDED, WORSE, GateOptions, GateResult, Look, Part
-from srb.diagnosis.sequential_test import Ratio, boundaries, ratio, score, spending, units_needed
-from srb.metrics.aggregate import ConfigCounts
-from srb.metrics.bootstrap import holm
-from srb.metrics.runs import Run
+from speech_robust_bench.core.categories import REJECT
+from speech_robust_bench.core.errors import UserError, did_you_mean
+from speech_robust_bench.core.names import parse
+from speech_robust_bench.diagnosis.gate_result import NOT_WORSE, UNDECIDED, WORSE, GateOptions, GateResult, Look, Part
+from speech_robust_bench.diagnosis.sequential_test import Ratio, boundaries, ratio, score, spending, units_needed
+from speech_robust_bench.scoring.aggregate import ConfigCounts
+from speech_robust_bench.scoring.bootstrap import holm
+from speech_robust_bench.scoring.runs import Run
 
 LOOKS = (0.1, 0.2, 0.35, 0.5, 0.75, 1.0)  # shares of the units after which the test is asked
 FEWEST_UNITS = 20  # for the first look: of fewer the variance is not known well enough

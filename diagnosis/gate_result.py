@@ -6,9 +6,9 @@ import math
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from srb.core.categories import label
-from srb.core.errors import UserError
-from srb.core.escape import for_markdown, for_terminal
+from speech_robust_bench.core.categories import label
+from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.core.escape import for_markdown, for_terminal
 
 CLIPS = 1500  # transcriptions at most
 BEYOND = 0.1  # the rise above what is allowed that must not be missed

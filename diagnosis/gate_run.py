@@ -11,21 +11,21 @@ from typing import Any
 
 import numpy as np
 
-from srb.core.errors import UserError
-from srb.core.files import write_atomically
-from srb.core.names import parse
-from srb.core.progress import progress
-from srb.diagnosis.gate import Pair, choose_configs, decide, plan
-from srb.diagnosis.gate_result import GateOptions, GateResult
-from srb.diagnosis.suites import Suite
-from srb.metrics.aggregate import ConfigCounts
-from srb.metrics.runs import Run, open_run
-from srb.models.config_sources import ConfigSource, open_data
-from srb.models.costs import check_cost, cost_per_minute
-from srb.models.perturbed_configs import reopened
-from srb.models.run_file import same_data
-from srb.models.runner import RunJob, Runner
-from srb.models.stored_config import Config
+from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.core.files import write_atomically
+from speech_robust_bench.core.names import parse
+from speech_robust_bench.core.progress import progress
+from speech_robust_bench.diagnosis.gate import Pair, choose_configs, decide, plan
+from speech_robust_bench.diagnosis.gate_result import GateOptions, GateResult
+from speech_robust_bench.diagnosis.suites import Suite
+from speech_robust_bench.models.config_sources import ConfigSource, open_data
+from speech_robust_bench.models.costs import check_cost, cost_per_minute
+from speech_robust_bench.models.perturbed_configs import reopened
+from speech_robust_bench.models.run_file import same_data
+from speech_robust_bench.models.runner import RunJob, Runner
+from speech_robust_bench.models.stored_config import Config
+from speech_robust_bench.scoring.aggregate import ConfigCounts
+from speech_robust_bench.scoring.runs import Run, open_run
 
 RESULT = "gate.json"
 

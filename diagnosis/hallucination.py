@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from srb.diagnosis.word_ids import Alignment, Coded
+from speech_robust_bench.diagnosis.word_ids import Alignment, Coded
 
 BURST = 4
 LONGEST_PHRASE = 8

@@ -12,9 +12,9 @@ from itertools import combinations
 
 import numpy as np
 
-from srb.core.errors import UserError
-from srb.metrics.aggregate import ConfigCounts, score
-from srb.metrics.runs import Run
+from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.scoring.aggregate import ConfigCounts, score
+from speech_robust_bench.scoring.runs import Run
 
 
 @dataclass(frozen=True)

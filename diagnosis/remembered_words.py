@@ -13,11 +13,11 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
-from srb.builders.forced_alignment import LANGUAGE, spoken_words
-from srb.core.errors import UserError
-from srb.core.names import parse
-from srb.metrics.masked_words import places, written
-from srb.metrics.runs import Run
+from speech_robust_bench.builders.forced_alignment import LANGUAGE, spoken_words
+from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.core.names import parse
+from speech_robust_bench.scoring.masked_words import places, written
+from speech_robust_bench.scoring.runs import Run
 
 Json = dict[str, Any]
 HEADS = ("config", "masked\nwords", "written\n%", "\ninterval", "LM guesses\n%", "if heard\n%", "\nWERD")

@@ -13,15 +13,15 @@ from typing import Any
 
 import numpy as np
 
-from srb.core.categories import OVERLAP, REJECT
-from srb.core.errors import UserError
-from srb.core.names import parse
-from srb.diagnosis import clip_conditions, hallucination, word_kinds
-from srb.diagnosis.disparity import lwerr_table
-from srb.diagnosis.word_ids import Alignment, Coded, Vocabulary, align
-from srb.metrics.groups import disparity, with_intersections
-from srb.metrics.runs import Predictions, Run, group_columns, label
-from srb.metrics.scoring import Counts
+from speech_robust_bench.core.categories import OVERLAP, REJECT
+from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.core.names import parse
+from speech_robust_bench.diagnosis import clip_conditions, hallucination, word_kinds
+from speech_robust_bench.diagnosis.disparity import lwerr_table
+from speech_robust_bench.diagnosis.word_ids import Alignment, Coded, Vocabulary, align
+from speech_robust_bench.scoring.groups import disparity, with_intersections
+from speech_robust_bench.scoring.runs import Predictions, Run, group_columns, label
+from speech_robust_bench.scoring.scoring import Counts
 
 Json = dict[str, Any]
 SCHEMA = 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from srb.diagnosis.word_ids import Coded
+from speech_robust_bench.diagnosis.word_ids import Coded
 
 
 def sentences(count: int, words: int, vocabulary: int, rng: np.random.Generator) -> Coded:

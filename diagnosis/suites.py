@@ -16,10 +16,10 @@ from functools import cached_property
 from importlib import resources
 from typing import Any
 
-from srb.core.csv_tables import read_text
-from srb.core.errors import UserError, did_you_mean
-from srb.core.json_shapes import dict_of, list_of, number, object_of, parse_object, text
-from srb.core.names import ConfigName, default_corpus, parse
+from speech_robust_bench.core.csv_tables import read_text
+from speech_robust_bench.core.errors import UserError, did_you_mean
+from speech_robust_bench.core.json_shapes import dict_of, list_of, number, object_of, parse_object, text
+from speech_robust_bench.core.names import ConfigName, default_corpus, parse
 
 SUITES = {
     "fast": "ten configs, all clips: ranks recognisers as the paper's Table 1 does",
@@ -130,7 +130,7 @@ def load(name: str) -> Suite:
         return Suite("anchors", _checked_cells(parse_object(read_text(name), _CELLS, name), name))
     if name not in SUITES:
         raise UserError(f"there is no suite '{name}'; {did_you_mean(name, SUITES)}, or a file of `srb anchors`")
-    text = resources.files("srb.diagnosis").joinpath(f"data/{name}.json").read_text("utf-8")
+    text = resources.files("speech_robust_bench.diagnosis").joinpath(f"data/{name}.json").read_text("utf-8")
     return Suite(name, json.loads(text))
 
 

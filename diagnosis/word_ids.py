@@ -1,7 +1,7 @@
 """Transcripts as arrays of word numbers, so that counting and aligning words needs no Python loop over words.
 
 A `Vocabulary` gives every word that it meets a number; `encode` turns a list of transcripts into one flat array and
-the places where each begins. Texts are normalised as everywhere else (`srb.metrics.scoring`).
+the places where each begins. Texts are normalised as everywhere else (`scoring.scoring`).
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from srb.core.errors import UserError
-from srb.metrics.scoring import NORMALISERS, Counts, default_unit, versions
-from srb.metrics.word_alignment import align_numbers
+from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.scoring.scoring import NORMALISERS, Counts, default_unit, versions
+from speech_robust_bench.scoring.word_alignment import align_numbers
 
 VOCABULARY_UNITS = ("word", "char-nospace")
 BY_WORD = {"srb-paper-1", "none"}  # the normalisers that treat every word of a text alone
@@ -124,7 +124,7 @@ class Vocabulary:
 
 
 def align(reference: Coded, hypothesis: Coded) -> Alignment:
-    """Align each transcript with its reference; the counts are those of `srb.metrics.scoring.align`."""
+    """Align each transcript with its reference; the counts are those of `scoring.scoring.align`."""
     partner, inserted = align_numbers(reference.words, reference.starts, hypothesis.words, hypothesis.starts)
     paired = partner >= 0
     wrong = np.zeros(len(partner), dtype=bool)

@@ -16,10 +16,10 @@ from pathlib import Path
 
 import numpy as np
 
-from srb.core.csv_tables import csv_cells, read_text
-from srb.core.errors import UserError
-from srb.diagnosis.word_ids import Alignment
-from srb.metrics.scoring import normalise
+from speech_robust_bench.core.csv_tables import csv_cells, read_text
+from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.diagnosis.word_ids import Alignment
+from speech_robust_bench.scoring.scoring import normalise
 
 # name of a band -> the share of running words up to which it goes
 BANDS = {

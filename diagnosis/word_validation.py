@@ -18,14 +18,14 @@ from typing import Any
 
 import numpy as np
 
-from srb.core.audio import RATE, Samples
-from srb.core.errors import UserError
-from srb.core.names import parse
-from srb.diagnosis.clip_sets import TranscribedSet, clip_sets
-from srb.diagnosis.fault_localisation import OMEGA, Faults, localise
-from srb.diagnosis.word_ids import Vocabulary, align
-from srb.metrics.runs import Run
-from srb.metrics.scoring import normalise
+from speech_robust_bench.core.audio import RATE, Samples
+from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.core.names import parse
+from speech_robust_bench.diagnosis.clip_sets import TranscribedSet, clip_sets
+from speech_robust_bench.diagnosis.fault_localisation import OMEGA, Faults, localise
+from speech_robust_bench.diagnosis.word_ids import Vocabulary, align
+from speech_robust_bench.scoring.runs import Run
+from speech_robust_bench.scoring.scoring import normalise
 
 Json = dict[str, Any]
 SENTENCES = 50
@@ -160,7 +160,7 @@ def validate(
     seed: int = 0,
 ) -> ValidationOutcome:
     """Speak sentences, add white noise, and count those whose word under test is not recognised in its place."""
-    from srb.builders.perturb.noise import gaussian
+    from speech_robust_bench.builders.perturb.noise import gaussian
 
     rng = np.random.default_rng(seed)
     errors = 0
@@ -183,7 +183,7 @@ class ValidationOptions:
 
 def validate_run(run: Run, model: str, options: ValidationOptions = ValidationOptions()) -> Json:
     """RQ3 on a run's words, those that its noise levels lose and those that they never lose, spoken to a recogniser."""
-    from srb.models.interface import open_model
+    from speech_robust_bench.models.interface import open_model
 
     transcribed = next(clip_sets([run]))
     language = parse(transcribed.clips.clean).language
@@ -230,7 +230,7 @@ def p_value(robust: ValidationOutcome, non_robust: ValidationOutcome) -> float:
 
 def voices(engine: str, language: str = "en") -> Callable[[str, int], Samples]:
     """A function that speaks a sentence with one of the engine's voices, in turn."""
-    from srb.builders.tts import open_voice_engine
+    from speech_robust_bench.builders.tts import open_voice_engine
 
     speaker = open_voice_engine(engine)
     names = speaker.voices(language)

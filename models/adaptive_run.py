@@ -22,15 +22,15 @@ from dataclasses import dataclass, field, replace
 from numbers import Real
 from typing import Any
 
-from srb.core.categories import AVERAGED
-from srb.core.errors import UserError
-from srb.core.names import parse
-from srb.metrics import aggregate
-from srb.metrics.aggregate import ConfigScore
-from srb.metrics.difficulty import load
-from srb.metrics.runs import open_run
-from srb.models.runner import RunJob, Runner, clean_first
-from srb.models.stored_config import Config
+from speech_robust_bench.core.categories import AVERAGED
+from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.core.names import parse
+from speech_robust_bench.models.runner import RunJob, Runner, clean_first
+from speech_robust_bench.models.stored_config import Config
+from speech_robust_bench.scoring import aggregate
+from speech_robust_bench.scoring.aggregate import ConfigScore
+from speech_robust_bench.scoring.difficulty import load
+from speech_robust_bench.scoring.runs import open_run
 
 FIRST = 10  # clips of every config to begin with
 ROUND = 0.1  # of the clips so far are added before the interval is looked at again

@@ -7,8 +7,8 @@ clips with DNSMOS >= 3.4, the paper's number), `nearfield` and `farfield` of the
 
 from __future__ import annotations
 
-from srb.core.errors import UserError
-from srb.core.names import ConfigName, parse
+from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.core.names import ConfigName, parse
 
 REPO = "mshah1/speech_robust_bench_public"
 

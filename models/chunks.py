@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from srb.models.interface import Clip
+from speech_robust_bench.models.interface import Clip
 
 FRAME_S = 0.02
 

@@ -16,12 +16,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import Protocol
 
-from srb.builders.manifests import MANIFEST, edition, read_manifest, shard_paths
-from srb.core.errors import UserError, did_you_mean
-from srb.core.json_shapes import object_of, read_object, text
-from srb.core.secrets import mask_secrets
-from srb.models import authors_data
-from srb.models.stored_config import Config
+from speech_robust_bench.builders.manifests import MANIFEST, edition, read_manifest, shard_paths
+from speech_robust_bench.core.errors import UserError, did_you_mean
+from speech_robust_bench.core.json_shapes import object_of, read_object, text
+from speech_robust_bench.core.secrets import mask_secrets
+from speech_robust_bench.models import authors_data
+from speech_robust_bench.models.stored_config import Config
 
 _PREPARED = object_of(config_name=text)  # a dataset_info.json
 

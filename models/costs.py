@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from srb.core.errors import UserError
-from srb.models.interface import Spec, parse_spec
-from srb.models.predictions import read_lines
-from srb.models.runner import RunJob
-from srb.models.stored_config import Config
+from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.models.interface import Spec, parse_spec
+from speech_robust_bench.models.predictions import read_lines
+from speech_robust_bench.models.runner import RunJob
+from speech_robust_bench.models.stored_config import Config
 
 FREE_OF_QUESTIONS = 1.0  # US dollars; a run that costs more wants a yes
 
@@ -23,7 +23,7 @@ def cost_per_minute(spec: Spec) -> float:
         return cost_per_minute(parse_spec(spec.wrapped))
     if said or spec.adapter != "api":
         return said
-    from srb.models.adapters.api import vendor_of
+    from speech_robust_bench.models.adapters.api import vendor_of
 
     return vendor_of(spec.target).cost_per_minute
 

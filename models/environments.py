@@ -1,7 +1,7 @@
 """A virtual environment for each model that needs one: transformers 4 beside 5, NeMo, vLLM.
 
 An environment is made once, with uv if it is there and venv and pip otherwise, and found again by its requirements. The
-recogniser then runs in a process of that environment, behind a pipe (`srb.models.pipe_worker`), and gives the same
+recogniser then runs in a process of that environment, behind a pipe (`models.pipe_worker`), and gives the same
 transcripts as in this one.
 """
 
@@ -25,14 +25,14 @@ from typing import Any
 
 import numpy as np
 
-from srb.core.errors import UserError
-from srb.core.files import write_atomically
-from srb.core.folder_lock import locked
-from srb.core.secrets import mask_secrets
-from srb.core.version import DISTRIBUTION, __version__
-from srb.models.interface import Clip, Described, Recogniser, SomeFailed, Spec, Transcript
-from srb.models.pipe_worker import read_message, write_message
-from srb.models.streaming.session import Event, Word
+from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.core.files import write_atomically
+from speech_robust_bench.core.folder_lock import locked
+from speech_robust_bench.core.secrets import mask_secrets
+from speech_robust_bench.core.version import DISTRIBUTION, __version__
+from speech_robust_bench.models.interface import Clip, Described, Recogniser, SomeFailed, Spec, Transcript
+from speech_robust_bench.models.pipe_worker import read_message, write_message
+from speech_robust_bench.models.streaming.session import Event, Word
 
 # What the adapters themselves use, in the versions that are used here
 BASE = ("numpy", "soundfile", "soxr", "httpx", "filelock")
@@ -192,7 +192,7 @@ def open_in_environment(spec: Spec, requirements: Sequence[str], **defaults: Any
     python = make_environment(requirements)
     path = [str(python.parents[1] / "rooms"), str(Path.cwd()), *filter(None, [os.environ.get("PYTHONPATH")])]
     process = subprocess.Popen(
-        [str(python), "-m", "srb.models.pipe_worker"],
+        [str(python), "-m", "speech_robust_bench.models.pipe_worker"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

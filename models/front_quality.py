@@ -21,19 +21,19 @@ from typing import Any
 
 import numpy as np
 
-from srb.builders.quality import DNSMOS_COLUMNS, dnsmos, pesq
-from srb.core.audio import RATE, Samples
-from srb.core.categories import OVERLAP
-from srb.core.errors import UserError
-from srb.core.files import write_atomically
-from srb.core.install_hint import install_hint
-from srb.core.json_shapes import integer, list_of, nullable, number, object_of, read_object, text
-from srb.metrics.scenario_facts import RECORDINGS
-from srb.models.adapters.front import open_chain, streams
-from srb.models.config_sources import ConfigSource
-from srb.models.front_ends.rnnoise import fitted
-from srb.models.interface import Clip, FrontEnd, need
-from srb.models.stored_config import Config, category_of
+from speech_robust_bench.builders.quality import DNSMOS_COLUMNS, dnsmos, pesq
+from speech_robust_bench.core.audio import RATE, Samples
+from speech_robust_bench.core.categories import OVERLAP
+from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.core.files import write_atomically
+from speech_robust_bench.core.install_hint import install_hint
+from speech_robust_bench.core.json_shapes import integer, list_of, nullable, number, object_of, read_object, text
+from speech_robust_bench.models.adapters.front import open_chain, streams
+from speech_robust_bench.models.config_sources import ConfigSource
+from speech_robust_bench.models.front_ends.rnnoise import fitted
+from speech_robust_bench.models.interface import Clip, FrontEnd, need
+from speech_robust_bench.models.stored_config import Config, category_of
+from speech_robust_bench.scoring.scenario_facts import RECORDINGS
 
 MEASURES = ("pesq", "stoi", "si_sdr_db", "si_sdri_db", *DNSMOS_COLUMNS)
 _ROWS = list_of(
@@ -165,7 +165,7 @@ def _of_config(
     chains: dict[str, FrontEnd],
     tick: Callable[[int], None],
 ) -> dict[str, dict[str, Any]]:
-    from srb.builders.scenarios import SCENARIOS
+    from speech_robust_bench.builders.scenarios import SCENARIOS
 
     scenario = SCENARIOS.get(str(config.about["scenario"]))
     aligned = scenario is None or not scenario.stretches

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from srb.core.errors import UserError
-from srb.models.adapters.python import Function, LiveFunction
-from srb.models.interface import Clip, Recogniser, Spec
+from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.models.adapters.python import Function, LiveFunction
+from speech_robust_bench.models.interface import Clip, Recogniser, Spec
 
 BATCH_SIZE = 16
 

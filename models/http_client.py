@@ -20,10 +20,10 @@ from typing import Any, TypeVar
 
 import httpx
 
-from srb.core.audio import to_pcm16
-from srb.core.errors import UserError
-from srb.core.secrets import mask_secrets
-from srb.models.interface import Clip
+from speech_robust_bench.core.audio import to_pcm16
+from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.core.secrets import mask_secrets
+from speech_robust_bench.models.interface import Clip
 
 AGAIN = {408, 409, 425, 429, 500, 502, 503, 504}
 REFUSED = {401, 403, 404}

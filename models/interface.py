@@ -1,7 +1,7 @@
 """The interface that every recogniser has, and the specs that name recognisers on a command line.
 
 A spec is `adapter:target?option=value&option=value`: `moonshine`, `hf:openai/whisper-tiny.en?dtype=float16`,
-`cmd:my-recogniser {}`. The adapter is a module of `srb.models.adapters`, imported only when it is asked for.
+`cmd:my-recogniser {}`. The adapter is a module of `models.adapters`, imported only when it is asked for.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from urllib.parse import quote, unquote
 
 import numpy as np
 
-from srb.core.errors import UserError, did_you_mean
-from srb.core.secrets import MASK, mask_secrets, names_secret
+from speech_robust_bench.core.errors import UserError, did_you_mean
+from speech_robust_bench.core.secrets import MASK, mask_secrets, names_secret
 
 Clip = np.ndarray  # mono float32 in [-1, 1]
 # A clip and its rate to a clip of the same length; a separator gives an array (talkers, samples).
@@ -190,7 +190,7 @@ def parse_spec(text: str) -> Spec:
 
 def adapters() -> dict[str, str]:
     """Every adapter's name and module."""
-    package = importlib.import_module("srb.models.adapters")
+    package = importlib.import_module("speech_robust_bench.models.adapters")
     names = sorted(module.name for module in pkgutil.iter_modules(package.__path__) if not module.name.startswith("_"))
     return {name.replace("_", "-"): f"{package.__name__}.{name}" for name in names}
 

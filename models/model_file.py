@@ -21,9 +21,9 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from srb.core.errors import UserError, did_you_mean
-from srb.core.yaml_files import read_yaml
-from srb.models.interface import Spec, check_spec, parse_spec
+from speech_robust_bench.core.errors import UserError, did_you_mean
+from speech_robust_bench.core.yaml_files import read_yaml
+from speech_robust_bench.models.interface import Spec, check_spec, parse_spec
 
 KNOWN = Path(__file__).with_name("known.yaml")
 TEXTS, NUMBERS = ("family", "licence", "model_type", "note"), ("parameters", "hours")

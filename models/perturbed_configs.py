@@ -19,22 +19,22 @@ from typing import Any
 
 import numpy as np
 
-from srb.builders.banks import Banks
-from srb.builders.build import OnError, Progress
-from srb.builders.corpora import Problem, parse_flags
-from srb.builders.perturbed_clips import CheckedClips, list_clips, perturb_clips, row_digests
-from srb.builders.plan import DEMO, Job, Sources, available, clips, job_named, plan
-from srb.builders.rows import make_row, reference
-from srb.builders.scenarios import SCENARIOS, Scenario
-from srb.builders.tts import material_of
-from srb.core.audio import RATE, from_pcm16
-from srb.core.engines import Processes
-from srb.core.errors import UserError
-from srb.core.names import ConfigName
-from srb.core.row_hashes import content_digest, transcripts_digest
-from srb.core.seeding import BENCHMARK_VERSION, later_version
-from srb.models.interface import Clip, cores
-from srb.models.stored_config import ClipRow, Config, masked_facts
+from speech_robust_bench.builders.banks import Banks
+from speech_robust_bench.builders.build import OnError, Progress
+from speech_robust_bench.builders.corpora import Problem, parse_flags
+from speech_robust_bench.builders.perturbed_clips import CheckedClips, list_clips, perturb_clips, row_digests
+from speech_robust_bench.builders.plan import DEMO, Job, Sources, available, clips, job_named, plan
+from speech_robust_bench.builders.rows import make_row, reference
+from speech_robust_bench.builders.scenarios import SCENARIOS, Scenario
+from speech_robust_bench.builders.tts import material_of
+from speech_robust_bench.core.audio import RATE, from_pcm16
+from speech_robust_bench.core.engines import Processes
+from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.core.names import ConfigName
+from speech_robust_bench.core.row_hashes import content_digest, transcripts_digest
+from speech_robust_bench.core.seeding import BENCHMARK_VERSION, later_version
+from speech_robust_bench.models.interface import Clip, cores
+from speech_robust_bench.models.stored_config import ClipRow, Config, masked_facts
 
 # What a worker perturbs at a time, and what waits in memory for the recogniser: bounded in clips and in seconds.
 CLIPS_AT_A_TIME = 64
@@ -110,7 +110,7 @@ class PerturbedConfigs:
     @property
     def pool(self) -> Processes:
         if self._pool is None:
-            self._pool = Processes(self.workers, ["srb.builders.forkserver_preload"])
+            self._pool = Processes(self.workers, ["speech_robust_bench.builders.forkserver_preload"])
         return self._pool
 
     def take_early(self, name: str) -> dict[Chunk, Future]:

@@ -1,4 +1,4 @@
-"""The other end of the pipe: opens a recogniser in this process and answers for it. Run by `srb.models.environments`.
+"""The other end of the pipe: opens a recogniser in this process and answers for it. Run by `models.environments`.
 
 A message is four bytes of length, that much JSON, and the blocks of bytes whose sizes the JSON lists. The first
 question names the recogniser; every further one is a batch of clips, or a step of a live stream.
@@ -61,8 +61,8 @@ def main() -> None:
 
 
 def _open(question: dict[str, Any], answers: BinaryIO) -> Any:
-    from srb.core.errors import UserError
-    from srb.models.interface import open_model
+    from speech_robust_bench.core.errors import UserError
+    from speech_robust_bench.models.interface import open_model
 
     try:
         recogniser = open_model(question["spec"], **question["defaults"])
@@ -78,7 +78,7 @@ def _open(question: dict[str, Any], answers: BinaryIO) -> Any:
 def _answered(work: Work, recogniser: Any, question: dict[str, Any], blocks: list[bytes]) -> dict[str, Any]:
     import numpy as np
 
-    from srb.core.errors import UserError
+    from speech_robust_bench.core.errors import UserError
 
     try:
         return work(recogniser, question, [np.frombuffer(block, "<f4").copy() for block in blocks])
@@ -89,7 +89,7 @@ def _answered(work: Work, recogniser: Any, question: dict[str, Any], blocks: lis
 
 
 def _transcribed(recogniser: Any, question: dict[str, Any], clips: list[Any]) -> dict[str, Any]:
-    from srb.models.interface import SomeFailed
+    from speech_robust_bench.models.interface import SomeFailed
 
     try:
         outcomes: list[Any] = recogniser.transcribe(clips, question["rate"], question["language"])

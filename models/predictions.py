@@ -17,12 +17,12 @@ from typing import Any
 
 import numpy as np
 
-from srb.core.files import write_atomically
-from srb.core.folder_lock import locked
-from srb.core.run_files import parse_line
-from srb.models.interface import Clip
-from srb.models.stored_config import ClipRow
-from srb.models.transcriber import Transcription
+from speech_robust_bench.core.files import write_atomically
+from speech_robust_bench.core.folder_lock import locked
+from speech_robust_bench.core.run_files import parse_line
+from speech_robust_bench.models.interface import Clip
+from speech_robust_bench.models.stored_config import ClipRow
+from speech_robust_bench.models.transcriber import Transcription
 
 
 def line_of(config: str, row: ClipRow, outcome: Transcription, clip: Clip | Exception | None = None) -> dict[str, Any]:

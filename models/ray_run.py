@@ -10,10 +10,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from srb.core.engines import RayActors
-from srb.core.progress import progress
-from srb.models.config_sources import ConfigSource, open_data
-from srb.models.runner import RunJob, Runner
+from speech_robust_bench.core.engines import RayActors
+from speech_robust_bench.core.progress import progress
+from speech_robust_bench.models.config_sources import ConfigSource, open_data
+from speech_robust_bench.models.runner import RunJob, Runner
 
 
 class ConfigWorker:

@@ -14,12 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from srb.core.errors import UserError
-from srb.core.files import write_atomically
-from srb.core.folder_lock import locked
-from srb.core.run_files import read_run_json
-from srb.models.interface import PERFORMANCE_OPTIONS, Recogniser, Spec
-from srb.models.stored_config import Config
+from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.core.files import write_atomically
+from speech_robust_bench.core.folder_lock import locked
+from speech_robust_bench.core.run_files import read_run_json
+from speech_robust_bench.models.interface import PERFORMANCE_OPTIONS, Recogniser, Spec
+from speech_robust_bench.models.stored_config import Config
 
 QUANTILES = (5, 25, 50, 75, 95, 99)
 # packages whose versions go into run.json

@@ -9,23 +9,23 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from srb.core.errors import UserError
-from srb.core.names import parse
-from srb.metrics.runs import ANCHORS
-from srb.models.batches import prefetch, read_batches
-from srb.models.config_sources import open_data
-from srb.models.environments import open_in_environment
-from srb.models.interface import Recogniser, Spec, open_model
-from srb.models.predictions import PredictionsFile, line_of
-from srb.models.run_file import RunFile, describe, record_of, same_data
-from srb.models.stored_config import ClipRow, Config
-from srb.models.streaming.replay import StreamOptions
-from srb.models.streaming.streamed import streamed
-from srb.models.streaming.word_times import WordTimes, word_times_of
-from srb.models.transcriber import Transcriber
+from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.core.names import parse
+from speech_robust_bench.models.batches import prefetch, read_batches
+from speech_robust_bench.models.config_sources import open_data
+from speech_robust_bench.models.environments import open_in_environment
+from speech_robust_bench.models.interface import Recogniser, Spec, open_model
+from speech_robust_bench.models.predictions import PredictionsFile, line_of
+from speech_robust_bench.models.run_file import RunFile, describe, record_of, same_data
+from speech_robust_bench.models.stored_config import ClipRow, Config
+from speech_robust_bench.models.streaming.replay import StreamOptions
+from speech_robust_bench.models.streaming.streamed import streamed
+from speech_robust_bench.models.streaming.word_times import WordTimes, word_times_of
+from speech_robust_bench.models.transcriber import Transcriber
+from speech_robust_bench.scoring.runs import ANCHORS
 
 if TYPE_CHECKING:
-    from srb.models.perturbed_configs import PerturbedConfigs
+    from speech_robust_bench.models.perturbed_configs import PerturbedConfigs
 
 
 class ClipChoice(Protocol):
@@ -88,7 +88,7 @@ def clean_first(configs: Sequence[Config]) -> list[Config]:
 
 def run_with_progress(options: RunJob, configs: Sequence[Config], quiet: bool = False) -> dict[str, dict[str, Any]]:
     """`run_configs` with a progress bar in seconds of audio."""
-    from srb.core.progress import progress
+    from speech_robust_bench.core.progress import progress
 
     total = sum(row.duration for config in configs for row in options.rows(config))
     with progress(quiet) as bar:

@@ -17,17 +17,17 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from srb.core.arrow_files import damage_named, read_row_group, read_schema
-from srb.core.audio import RATE, read
-from srb.core.categories import MASKED
-from srb.core.errors import UserError
-from srb.core.files import path_inside
-from srb.core.language_codes import is_language_code
-from srb.core.names import parse
-from srb.core.row_columns import RESERVED, Columns, column_names, column_problem, column_values
-from srb.core.row_hashes import content_digest, transcripts_digest
-from srb.core.seeding import FIRST_VERSION, later_version
-from srb.models.interface import Clip
+from speech_robust_bench.core.arrow_files import damage_named, read_row_group, read_schema
+from speech_robust_bench.core.audio import RATE, read
+from speech_robust_bench.core.categories import MASKED
+from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.core.files import path_inside
+from speech_robust_bench.core.language_codes import is_language_code
+from speech_robust_bench.core.names import parse
+from speech_robust_bench.core.row_columns import RESERVED, Columns, column_names, column_problem, column_values
+from speech_robust_bench.core.row_hashes import content_digest, transcripts_digest
+from speech_robust_bench.core.seeding import FIRST_VERSION, later_version
+from speech_robust_bench.models.interface import Clip
 
 WINDOW_BYTES = 128 * 2**20  # of compressed audio held while its clips are sorted by length
 MOST_TEXT_BYTES = 500_000_000  # of a config's other columns, in memory
@@ -306,7 +306,7 @@ def masked_facts(places: Any) -> dict[str, str]:
 
 def category_of(scenario: str) -> str | None:
     """The category of a scenario in the table, None if it has no row."""
-    from srb.builders import scenarios
+    from speech_robust_bench.builders import scenarios
 
     table = getattr(scenarios, "SCENARIOS", {})
     return table[scenario].category if scenario in table else None

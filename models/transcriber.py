@@ -10,12 +10,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from srb.core.audio import RATE
-from srb.core.errors import UserError
-from srb.core.row_text import LONGEST
-from srb.core.secrets import mask_secrets
-from srb.models.batches import Batch
-from srb.models.interface import Clip, Recogniser, SomeFailed, Transcript, out_of_memory
+from speech_robust_bench.core.audio import RATE
+from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.core.row_text import LONGEST
+from speech_robust_bench.core.secrets import mask_secrets
+from speech_robust_bench.models.batches import Batch
+from speech_robust_bench.models.interface import Clip, Recogniser, SomeFailed, Transcript, out_of_memory
 
 MOST_CHARACTERS = LONGEST["text"]  # of one clip's text, as of a reference: what is stored can be submitted
 GIVE_UP_AFTER = 25  # failures with not one success: then the recogniser is broken, not the clip

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 
-from srb.models.interface import Transcript
+from speech_robust_bench.models.interface import Transcript
 
 _NAMES = r"audio|speech|recording|clip|speaker|transcript|transcription|transcribed"
 _LEAD = re.compile(rf"(?=[^:\n]*\b(?:{_NAMES})\b)(?:[^\s:]+[ \t]+){{0,14}}[^\s:]+[ \t]*:\s*", re.IGNORECASE)

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from srb.models.http_client import ServerRequest, text_at
+from speech_robust_bench.models.http_client import ServerRequest, text_at
 
 
 @dataclass(frozen=True)

@@ -18,20 +18,20 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 
-from srb.attacks.standard import STANDARDS, weakness
-from srb.builders.perturb.noise import snr_db
-from srb.builders.scenarios import SCENARIOS
-from srb.core.arrow_files import count_rows, row_groups
-from srb.core.audio import read, to_pcm16
-from srb.core.errors import UserError
-from srb.core.names import ConfigName, parse
-from srb.core.redact_paths import without_folders
-from srb.core.row_hashes import content_digest, row_digest
-from srb.models.config_sources import ConfigSource, open_data
-from srb.models.interface import parse_spec
-from srb.models.stored_config import Config, frames_of
-from srb.push.expected_rows import Expected, expected_of
-from srb.push.untrusted_json import Refused, shown
+from speech_robust_bench.attacks.standard import STANDARDS, weakness
+from speech_robust_bench.builders.perturb.noise import snr_db
+from speech_robust_bench.builders.scenarios import SCENARIOS
+from speech_robust_bench.core.arrow_files import count_rows, row_groups
+from speech_robust_bench.core.audio import read, to_pcm16
+from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.core.names import ConfigName, parse
+from speech_robust_bench.core.redact_paths import without_folders
+from speech_robust_bench.core.row_hashes import content_digest, row_digest
+from speech_robust_bench.models.config_sources import ConfigSource, open_data
+from speech_robust_bench.models.interface import parse_spec
+from speech_robust_bench.models.stored_config import Config, frames_of
+from speech_robust_bench.push.expected_rows import Expected, expected_of
+from speech_robust_bench.push.untrusted_json import Refused, shown
 
 UNUSED_DB = 3.0  # the median SNR of the standard attacks is at the bound; this far above it is another attack
 LEFT_OUT = 0.02  # share of clips that may be missing: silent, or longer than the model takes

@@ -15,14 +15,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from srb.builders.manifests import MANIFEST, parquet_paths, parse_manifest, read_manifest
-from srb.core.errors import UserError
-from srb.core.redact_paths import without_folders
-from srb.core.secrets import has_secret, texts
-from srb.push import expected_rows
-from srb.push.hub import Hub, Remote
-from srb.push.licences import LicenceTerms, row_licences, terms
-from srb.push.published_card import dataset_card, eval_yaml
+from speech_robust_bench.builders.manifests import MANIFEST, parquet_paths, parse_manifest, read_manifest
+from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.core.redact_paths import without_folders
+from speech_robust_bench.core.secrets import has_secret, texts
+from speech_robust_bench.push import expected_rows
+from speech_robust_bench.push.hub import Hub, Remote
+from speech_robust_bench.push.licences import LicenceTerms, row_licences, terms
+from speech_robust_bench.push.published_card import dataset_card, eval_yaml
 
 if TYPE_CHECKING:
     from huggingface_hub import CommitOperationAdd, CommitOperationDelete
@@ -80,7 +80,7 @@ def choose(folder: Path, patterns: Sequence[str]) -> dict[str, Manifest]:
     for pattern in patterns or ["*"]:
         matching = fnmatch.filter(known, pattern)
         if not matching:
-            from srb.core.errors import did_you_mean
+            from speech_robust_bench.core.errors import did_you_mean
 
             raise UserError(f"no config '{pattern}' in {folder}; {did_you_mean(pattern, list(known))}")
         chosen.update({name: known[name] for name in matching})

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from srb.metrics.aggregate import MEASURES, measure_of
-from srb.push.model_results import part_of_benchmark
+from speech_robust_bench.push.model_results import part_of_benchmark
+from speech_robust_bench.scoring.aggregate import MEASURES, measure_of
 
 SCHEMA_VERSION = "0.2.1"
 BENCHMARK = "speech-robust-bench"

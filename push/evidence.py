@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from srb.core.names import parse
-from srb.push.shared_errors import near_copy, sketch, wrong_words
+from speech_robust_bench.core.names import parse
+from speech_robust_bench.push.shared_errors import near_copy, sketch, wrong_words
 
 SAME_ERRORS = 20  # so many wrong transcripts that are the same to the letter are not chance
 MOST_EQUAL = 0.98  # of the clips of a config

@@ -16,15 +16,15 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from srb.builders.manifests import MANIFEST
-from srb.core.errors import UserError
-from srb.core.json_shapes import dict_of, integer, maybe, object_of, parse_object, text
-from srb.core.names import parse
-from srb.core.row_hashes import transcripts_digest
-from srb.core.seeding import FIRST_VERSION, later_version
+from speech_robust_bench.builders.manifests import MANIFEST
+from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.core.json_shapes import dict_of, integer, maybe, object_of, parse_object, text
+from speech_robust_bench.core.names import parse
+from speech_robust_bench.core.row_hashes import transcripts_digest
+from speech_robust_bench.core.seeding import FIRST_VERSION, later_version
 
 if TYPE_CHECKING:
-    from srb.models.stored_config import ClipRow, Config
+    from speech_robust_bench.models.stored_config import ClipRow, Config
 
 NAME = "benchmark.json"
 PEOPLE = ("duration", "speaker", "gender", "age", "accent", "language")
@@ -65,15 +65,15 @@ def people_digest(lines: Iterable[Mapping[str, Any]]) -> str:
 
 def of_config(folder: Path) -> Expected:
     """Read a built config; the audio is not touched."""
-    from srb.models.config_sources import BuiltFolder
+    from speech_robust_bench.models.config_sources import BuiltFolder
 
     return expected_of(BuiltFolder(folder.parent).config(folder.name))
 
 
 def expected_of(config: Config) -> Expected:
     """What predictions of an opened config must agree with."""
-    from srb.diagnosis.suites import SUITES
-    from srb.diagnosis.suites import load as load_suite
+    from speech_robust_bench.diagnosis.suites import SUITES
+    from speech_robust_bench.diagnosis.suites import load as load_suite
 
     about, manifest = config.about, config.manifest
     level, ids = parse(config.name).level, [row.id for row in config.rows]
@@ -166,7 +166,7 @@ def load(where: str) -> dict[str, Expected]:
             raise UserError(f"--data {where}: no built config in it (<config>/{MANIFEST})")
         return {folder.name: of_config(folder) for folder in folders}
     if re.fullmatch(r"[\w.-]+/[\w.-]+(@[\w.-]+)?", where):
-        from srb.push.hub import Hub
+        from speech_robust_bench.push.hub import Hub
 
         repo, _, revision = where.partition("@")
         return from_json(Hub().read(repo, "dataset", NAME, revision or "main"))

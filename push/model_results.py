@@ -12,9 +12,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from srb.core.errors import UserError
-from srb.metrics import results
-from srb.push.hub import Hub
+from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.push.hub import Hub
+from speech_robust_bench.scoring import results
 
 PATH = ".eval_results/srb.yaml"
 CARD = "README.md"

@@ -16,8 +16,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from srb.core.errors import UserError
-from srb.push.untrusted_json import (
+from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.push.untrusted_json import (
     JSONL_BYTES,
     LINE,
     LINE_BYTES,
@@ -157,7 +157,7 @@ def unpack(folder: Path, out: Path, most_rows: Mapping[str, int]) -> dict[str, s
     environment = {**os.environ, "MALLOC_ARENA_MAX": "1", "ARROW_DEFAULT_MEMORY_POOL": "system"}
     asked = json.dumps([str(folder), str(out), dict(most_rows)])
     done = subprocess.run(
-        [sys.executable, "-m", "srb.push.parquet_predictions"],
+        [sys.executable, "-m", "speech_robust_bench.push.parquet_predictions"],
         input=asked,
         env=environment,
         capture_output=True,

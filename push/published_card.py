@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from srb.builders.dataset_card import TITLE, make_card
-from srb.push.licences import LicenceTerms, bank_names, hub_licence
+from speech_robust_bench.builders.dataset_card import TITLE, make_card
+from speech_robust_bench.push.licences import LicenceTerms, bank_names, hub_licence
 
 FRAMEWORK = "speech-robust-bench"  # what makes the scores: `srb score`
 Manifest = dict[str, Any]

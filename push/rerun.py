@@ -16,11 +16,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from srb.core.errors import UserError
-from srb.metrics.scoring import align
-from srb.models.interface import Recogniser
-from srb.models.transcriber import Transcriber, Transcription
-from srb.push import parquet_predictions
+from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.models.interface import Recogniser
+from speech_robust_bench.models.transcriber import Transcriber, Transcription
+from speech_robust_bench.push import parquet_predictions
+from speech_robust_bench.scoring.scoring import align
 
 MOST_DIFFERENCE = 5.0  # points of WER between the sent and the new transcripts
 LEAST_SHOWN = 0.5  # of the clips with the same words: those in which they were shown after the same audio
@@ -54,8 +54,8 @@ class Rerun:
 
 def rerun(folder: str | Path, data: str | Path, spec: str, sample: int, seed: int | None = None) -> Rerun:
     """Transcribe `sample` clips of an accepted submission again; `data` is the built folder that it was made from."""
-    from srb.models.config_sources import open_data
-    from srb.models.interface import open_model
+    from speech_robust_bench.models.config_sources import open_data
+    from speech_robust_bench.models.interface import open_model
 
     if Path(data).is_file():
         raise UserError(f"--data {data}: a rerun needs the audio; point to the built folder or ORG/srb")
@@ -85,8 +85,8 @@ def _as_sent(model: Recogniser, streams: dict[Key, Json]) -> Recogniser:
     """The model as the submission used it: on whole clips, or live in chunks of the same length."""
     if not streams:
         return model
-    from srb.models.streaming.replay import StreamOptions
-    from srb.models.streaming.streamed import streamed
+    from speech_robust_bench.models.streaming.replay import StreamOptions
+    from speech_robust_bench.models.streaming.streamed import streamed
 
     first = next(iter(streams.values()))
     return streamed(model, StreamOptions(first["chunk_ms"], realtime=first["realtime"]))
@@ -119,7 +119,7 @@ def _lines(folder: Path, config: str) -> Iterator[Json]:
 
 
 def _transcribe(place: Any, model: Recogniser, chosen: list[Key]) -> Iterator[tuple[Key, Transcription]]:
-    from srb.models.batches import read_batches
+    from speech_robust_bench.models.batches import read_batches
 
     transcriber = Transcriber(model)
     for name in sorted({config for config, _ in chosen}):

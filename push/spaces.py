@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from srb.push.dataset_upload import git_blob
-from srb.push.hub import Hub
+from speech_robust_bench.push.dataset_upload import git_blob
+from speech_robust_bench.push.hub import Hub
 
 KIND = "space"
 KEPT = (".gitattributes",)  # the Hub's own
@@ -13,7 +13,7 @@ KEPT = (".gitattributes",)  # the Hub's own
 
 def metric_files(metrics: Sequence[str] = ()) -> dict[str, dict[str, bytes]]:
     """The files of each metric's Space."""
-    from srb.metrics import modules
+    from speech_robust_bench.scoring import modules
 
     return {metric: modules.space_files(metric) for metric in metrics or modules.METRICS}
 

@@ -1,6 +1,6 @@
 """Checks of streamed predictions: is what a submission says about its streams possible, and one story throughout?
 
-Every measure follows from the events, the time of each call and the places of the words (`srb.metrics.stream_record`),
+Every measure follows from the events, the time of each call and the places of the words (`scoring.stream_record`),
 so these are what is checked. The transcript must be that of the events; an event comes when its chunk was done; the
 calls of a clip take no longer than the clip did. Words must be those of the reference, lie in every config where they
 lie in the clean one, and, where the clean audio is at hand, where a forced alignment finds them. How long a call took
@@ -15,13 +15,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from srb.builders.forced_alignment import align, spoken_words
-from srb.builders.scenarios import SCENARIOS
-from srb.core.errors import UserError
-from srb.core.names import parse
-from srb.metrics.stream_measures import SpokenWord, early_words, updates_of
-from srb.metrics.stream_record import calls_of, check_stream, check_words, transcript
-from srb.push.untrusted_json import Refused
+from speech_robust_bench.builders.forced_alignment import align, spoken_words
+from speech_robust_bench.builders.scenarios import SCENARIOS
+from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.core.names import parse
+from speech_robust_bench.push.untrusted_json import Refused
+from speech_robust_bench.scoring.stream_measures import SpokenWord, early_words, updates_of
+from speech_robust_bench.scoring.stream_record import calls_of, check_stream, check_words, transcript
 
 SAMPLE = 8  # clips of a clean config that are aligned again
 SAME_S = 0.05  # between two alignments of a clip by one aligner
@@ -128,7 +128,7 @@ def _moved(config: str, clips: Placed, clean: Placed) -> str | None:
 
 def _elsewhere(config: str, clips: Placed, places: Sequence[str]) -> str | None:
     """Why the words of clean clips are not where they are in the audio; a sample is aligned again."""
-    from srb.models.config_sources import open_data
+    from speech_robust_bench.models.config_sources import open_data
 
     named = sorted(clip for clip, (_, words) in clips.items() if words)
     named.sort(key=lambda clip: hashlib.sha256(f"{config} {clip} {clips[clip][1]}".encode()).digest())

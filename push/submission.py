@@ -17,14 +17,14 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from srb.core.errors import UserError
-from srb.core.names import parse
-from srb.core.redact_paths import without_folders
-from srb.core.secrets import has_secret, texts
-from srb.core.seeding import BENCHMARK_VERSION
-from srb.metrics import results
-from srb.metrics.runs import open_run
-from srb.push import parquet_predictions
+from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.core.names import parse
+from speech_robust_bench.core.redact_paths import without_folders
+from speech_robust_bench.core.secrets import has_secret, texts
+from speech_robust_bench.core.seeding import BENCHMARK_VERSION
+from speech_robust_bench.push import parquet_predictions
+from speech_robust_bench.scoring import results
+from speech_robust_bench.scoring.runs import open_run
 
 SCHEMA = 1
 NAME = "submission.json"

@@ -16,10 +16,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from srb.core.errors import UserError
-from srb.core.escape import for_terminal
-from srb.core.names import parse
-from srb.core.row_text import LONGEST, forbidden_character
+from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.core.escape import for_terminal
+from speech_robust_bench.core.names import parse
+from speech_robust_bench.core.row_text import LONGEST, forbidden_character
 
 JSON_BYTES = 20_000_000
 JSONL_BYTES = 200_000_000

@@ -19,17 +19,17 @@ from typing import Any
 
 import numpy as np
 
-from srb.core.errors import UserError
-from srb.core.files import write_atomically
-from srb.core.seeding import FIRST_VERSION, later_version
-from srb.metrics import aggregate, results
-from srb.metrics.aggregate import MEASURES
-from srb.metrics.integrity import digest
-from srb.metrics.runs import Predictions, Run
-from srb.push.evidence import Fingerprints, copies
-from srb.push.leaderboard import verified_files
-from srb.push.leaderboard.verified_files import SCHEMA
-from srb.push.verify import Verdict
+from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.core.files import write_atomically
+from speech_robust_bench.core.seeding import FIRST_VERSION, later_version
+from speech_robust_bench.push.evidence import Fingerprints, copies
+from speech_robust_bench.push.leaderboard import verified_files
+from speech_robust_bench.push.leaderboard.verified_files import SCHEMA
+from speech_robust_bench.push.verify import Verdict
+from speech_robust_bench.scoring import aggregate, results
+from speech_robust_bench.scoring.aggregate import MEASURES
+from speech_robust_bench.scoring.integrity import digest
+from speech_robust_bench.scoring.runs import Predictions, Run
 
 Json = dict[str, Any]
 OTHER_NORMALISERS = ("srb-numbers-1", "open-asr-1")

@@ -16,16 +16,16 @@ from tempfile import TemporaryDirectory
 from types import SimpleNamespace
 from typing import Any
 
-from srb.core.errors import UserError
-from srb.core.row_hashes import transcripts_digest
-from srb.core.seeding import BENCHMARK_VERSION, FIRST_VERSION, later_version
-from srb.metrics import results
-from srb.metrics.runs import Run
-from srb.push import adversarial, parquet_predictions, submission, untrusted_json
-from srb.push.evidence import Evidence, Fingerprints
-from srb.push.expected_rows import Expected, of_suite, people_digest
-from srb.push.streamed_lines import StreamedLines
-from srb.push.untrusted_json import Refused, number, shape, shown, text
+from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.core.row_hashes import transcripts_digest
+from speech_robust_bench.core.seeding import BENCHMARK_VERSION, FIRST_VERSION, later_version
+from speech_robust_bench.push import adversarial, parquet_predictions, submission, untrusted_json
+from speech_robust_bench.push.evidence import Evidence, Fingerprints
+from speech_robust_bench.push.expected_rows import Expected, of_suite, people_digest
+from speech_robust_bench.push.streamed_lines import StreamedLines
+from speech_robust_bench.push.untrusted_json import Refused, number, shape, shown, text
+from speech_robust_bench.scoring import results
+from speech_robust_bench.scoring.runs import Run
 
 # What another version of numpy may do: to the last digit of a score, to a bound of an interval, and to a sum of times.
 TOLERANCE = 0.00015
@@ -252,7 +252,7 @@ def _check_predictions(
 def _entry(path: Path, lines: list[Json], expected: Expected) -> Json:
     import json
 
-    from srb.models.run_file import record_of
+    from speech_robust_bench.models.run_file import record_of
 
     keys = ("language", "corpus", "scenario", "severity", "category", "source", "bank", "benchmark_version")
     about = {key: getattr(expected, key) for key in (*keys, "content_sha256")}

@@ -14,9 +14,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from srb.push import expected_rows
-from srb.push.expected_rows import Expected
-from srb.push.untrusted_json import shown
+from speech_robust_bench.push import expected_rows
+from speech_robust_bench.push.expected_rows import Expected
+from speech_robust_bench.push.untrusted_json import shown
 
 MEMORY_BYTES = 12_000_000_000
 CPU_SECONDS = 1_800
@@ -64,7 +64,7 @@ def check(
         task = Task(
             str(Path(folder).absolute()), str(expected), list(audio), str(out) if out else None, predictions_url, author
         )
-        command = [sys.executable, "-m", "srb.push.verify_process"]
+        command = [sys.executable, "-m", "speech_robust_bench.push.verify_process"]
         try:
             done = subprocess.run(
                 command, input=json.dumps(asdict(task)), capture_output=True, text=True, timeout=SECONDS
@@ -80,9 +80,9 @@ def check(
 
 
 def _check(task: Task) -> Outcome:
-    from srb.push import verified
-    from srb.push.leaderboard import verified_files
-    from srb.push.verify import verify
+    from speech_robust_bench.push import verified
+    from speech_robust_bench.push.leaderboard import verified_files
+    from speech_robust_bench.push.verify import verify
 
     verdict = verify(task.folder, expected_rows.load(task.benchmark), task.audio)
     if not verdict.accepted or verdict.facts is None:

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import numpy as np
 
-from srb.builders.gallery import spectrogram_png
-from srb.core.audio import encode_flac, read, to_pcm16
-from srb.core.names import parse
-from srb.metrics.results import Json
-from srb.metrics.runs import Predictions, open_run
-from srb.models.config_sources import ConfigSource
+from speech_robust_bench.builders.gallery import spectrogram_png
+from speech_robust_bench.core.audio import encode_flac, read, to_pcm16
+from speech_robust_bench.core.names import parse
+from speech_robust_bench.models.config_sources import ConfigSource
+from speech_robust_bench.scoring.results import Json
+from speech_robust_bench.scoring.runs import Predictions, open_run
 
 PEAK = 0.5  # of the added signal as it is played
 

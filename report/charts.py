@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from srb.report.html import Html, tag
+from speech_robust_bench.report.html import Html, tag
 
 PALETTE = 7
 WIDTH, HEIGHT = 480, 330

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from srb.core.categories import label
-from srb.metrics.stream_conditions import CLEAN, HARD, Condition
-from srb.report.charts import Axes, Curve, Point, Series, fixed, scatter
-from srb.report.html import Html, tag
-from srb.report.sections.trade_off import pareto_front
+from speech_robust_bench.core.categories import label
+from speech_robust_bench.report.charts import Axes, Curve, Point, Series, fixed, scatter
+from speech_robust_bench.report.html import Html, tag
+from speech_robust_bench.report.sections.trade_off import pareto_front
+from speech_robust_bench.scoring.stream_conditions import CLEAN, HARD, Condition
 
 LEAD = (
     "Down and to the left is better. The dashed line is the Pareto front of a condition: nobody is beyond it, more "

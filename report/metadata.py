@@ -7,8 +7,8 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from srb.core.csv_tables import csv_rows, read_text
-from srb.core.errors import UserError
+from speech_robust_bench.core.csv_tables import csv_rows, read_text
+from speech_robust_bench.core.errors import UserError
 
 COLUMNS = {
     "model": ("model", "name"),

@@ -11,33 +11,33 @@ from base64 import b64encode
 from importlib.resources import files
 from pathlib import Path
 
-from srb.core.errors import UserError
-from srb.core.files import replacing
-from srb.report.html import Html, join, tag
-from srb.report.report_data import Report
-from srb.report.sections.attacks import attacks
-from srb.report.sections.categories import categories
-from srb.report.sections.correlates import correlates
-from srb.report.sections.languages import languages
-from srb.report.sections.masked import masked
-from srb.report.sections.overlap import overlap
-from srb.report.sections.provenance import provenance
-from srb.report.sections.ranking import ranking
-from srb.report.sections.report_cards import report_cards
-from srb.report.sections.severities import curves, heat_map, perturbations
-from srb.report.sections.speakers import speakers
-from srb.report.sections.streaming import streaming
-from srb.report.sections.trade_off import trade_off
-from srb.report.sections.untranscribed import untranscribed
-from srb.report.sections.worst_clips import worst_clips
-from srb.report.sections.worst_words import worst_words
+from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.core.files import replacing
+from speech_robust_bench.report.html import Html, join, tag
+from speech_robust_bench.report.report_data import Report
+from speech_robust_bench.report.sections.attacks import attacks
+from speech_robust_bench.report.sections.categories import categories
+from speech_robust_bench.report.sections.correlates import correlates
+from speech_robust_bench.report.sections.languages import languages
+from speech_robust_bench.report.sections.masked import masked
+from speech_robust_bench.report.sections.overlap import overlap
+from speech_robust_bench.report.sections.provenance import provenance
+from speech_robust_bench.report.sections.ranking import ranking
+from speech_robust_bench.report.sections.report_cards import report_cards
+from speech_robust_bench.report.sections.severities import curves, heat_map, perturbations
+from speech_robust_bench.report.sections.speakers import speakers
+from speech_robust_bench.report.sections.streaming import streaming
+from speech_robust_bench.report.sections.trade_off import trade_off
+from speech_robust_bench.report.sections.untranscribed import untranscribed
+from speech_robust_bench.report.sections.worst_clips import worst_clips
+from speech_robust_bench.report.sections.worst_words import worst_words
 
 # The order of the sections of one language.
 SECTIONS = (
     *(ranking, categories, heat_map, perturbations, curves, trade_off, correlates, speakers),
     *(streaming, attacks, masked, overlap, worst_words, worst_clips, report_cards),
 )
-_TEMPLATE = files("srb.report") / "template"
+_TEMPLATE = files("speech_robust_bench.report") / "template"
 
 
 def write(report: Report, path: str | Path, title: str = "Speech Robust Bench") -> tuple[Path, Path]:

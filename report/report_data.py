@@ -7,18 +7,18 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from srb.core.errors import UserError
-from srb.diagnosis.report_card import aligned, card
-from srb.metrics.ranking import Standing, order
-from srb.metrics.results import Json, check_comparable, load
-from srb.metrics.runs import open_run
-from srb.metrics.stream_conditions import conditions
-from srb.models.config_sources import ConfigSource
-from srb.report import stream_clip
-from srb.report.attacked_clips import AttackedClip, attacked_clips
-from srb.report.metadata import About
-from srb.report.stream_clip import StreamClip
-from srb.report.word_study import Study, study
+from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.diagnosis.report_card import aligned, card
+from speech_robust_bench.models.config_sources import ConfigSource
+from speech_robust_bench.report import stream_clip
+from speech_robust_bench.report.attacked_clips import AttackedClip, attacked_clips
+from speech_robust_bench.report.metadata import About
+from speech_robust_bench.report.stream_clip import StreamClip
+from speech_robust_bench.report.word_study import Study, study
+from speech_robust_bench.scoring.ranking import Standing, order
+from speech_robust_bench.scoring.results import Json, check_comparable, load
+from speech_robust_bench.scoring.runs import open_run
+from speech_robust_bench.scoring.stream_conditions import conditions
 
 Key = tuple[str, str]  # config, clip
 
@@ -64,7 +64,7 @@ class Report:
         return [model for model, _ in self.standings(language)]
 
     def standings(self, language: str) -> list[tuple[ReportedModel, Standing]]:
-        """The same with the standing of each (`srb.metrics.ranking`)."""
+        """The same with the standing of each (`scoring.ranking`)."""
         placed = order([model.results for model in self.models], language)
         return [(self.models[i], standing) for i, standing in placed]
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from srb.core.names import parse
-from srb.metrics.runs import Run
-from srb.metrics.stream_measures import SpokenWord, Update, measure_clip, segments_of, updates_of
-from srb.models.config_sources import ConfigSource
+from speech_robust_bench.core.names import parse
+from speech_robust_bench.models.config_sources import ConfigSource
+from speech_robust_bench.scoring.runs import Run
+from speech_robust_bench.scoring.stream_measures import SpokenWord, Update, measure_clip, segments_of, updates_of
 
 LONGEST_S = 15.0  # of a clip that is drawn
 ENVELOPE = 300  # points of the drawn waveform

@@ -9,11 +9,11 @@ from itertools import groupby
 
 import numpy as np
 
-from srb.core.names import parse
-from srb.diagnosis.report_card import AlignedRun
-from srb.metrics.results import Json
-from srb.metrics.scoring import normalise
-from srb.metrics.word_alignment import DELETION, HIT, INSERTION, SUBSTITUTION, align_words
+from speech_robust_bench.core.names import parse
+from speech_robust_bench.diagnosis.report_card import AlignedRun
+from speech_robust_bench.scoring.results import Json
+from speech_robust_bench.scoring.scoring import normalise
+from speech_robust_bench.scoring.word_alignment import DELETION, HIT, INSERTION, SUBSTITUTION, align_words
 
 Words = Sequence[str]
 _EDITS = {HIT: "equal", SUBSTITUTION: "replace", DELETION: "delete", INSERTION: "insert"}

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from speech_robust_bench.anchors import choose_anchors, predict_from_anchors
     from speech_robust_bench.augmentation import Perturb, RandomPerturb
+    from speech_robust_bench.builders.dataset import SpeechRobustBench
     from speech_robust_bench.evaluation import evaluate, read_run, score
     from speech_robust_bench.lazy_dataset import load
     from speech_robust_bench.one_clip import PerturbedClip, perturb
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from speech_robust_bench.robustness_gate import GateResult, gate
     from speech_robust_bench.run_results import Results, Score
     from speech_robust_bench.scenario_table import ScenarioTable, scenarios
-    from srb.builders.dataset import SpeechRobustBench
 
     __version__: str
 
@@ -41,7 +41,7 @@ _MODULES = {
     "Results": "run_results",
     "Score": "run_results",
     "ScenarioTable": "scenario_table",
-    "SpeechRobustBench": "srb.builders.dataset",
+    "SpeechRobustBench": "speech_robust_bench.builders.dataset",
     "evaluate": "evaluation",
     "gate": "robustness_gate",
     "load": "lazy_dataset",

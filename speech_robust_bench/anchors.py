@@ -29,8 +29,8 @@ def choose_anchors(
     Returns:
         By how many points the average NWERD of each run is off, where it is predicted from the others.
     """
-    from srb.diagnosis import anchors
-    from srb.metrics.runs import open_run
+    from speech_robust_bench.diagnosis import anchors
+    from speech_robust_bench.scoring.runs import open_run
 
     return anchors.choose(
         [open_run(run) for run in runs], Path(suite), clips, normaliser=normaliser, seed=seed, clean=clean
@@ -50,8 +50,8 @@ def predict_from_anchors(
     Returns:
         Score and standard error of each category that the anchors stand for, and of the `average` of these.
     """
-    from srb.diagnosis import anchors
-    from srb.diagnosis.suites import load
-    from srb.metrics.runs import open_run
+    from speech_robust_bench.diagnosis import anchors
+    from speech_robust_bench.diagnosis.suites import load
+    from speech_robust_bench.scoring.runs import open_run
 
     return anchors.predict(open_run(run), [open_run(known) for known in runs], load(os.fspath(suite)).about)

@@ -13,15 +13,15 @@ from typing import Any
 
 import numpy as np
 
+from speech_robust_bench.builders.apply import FILE_CORPUS, Perturbed, perturb_clip
+from speech_robust_bench.builders.custom import load_table
+from speech_robust_bench.builders.random_scenarios import Draw, RandomScenarios, draw_for_clip
+from speech_robust_bench.builders.scenarios import Scenario, find
+from speech_robust_bench.core.audio import RATE, from_pcm16, read, resample, to_pcm16
+from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.core.sample_arrays import channels_of, check_rate, like
+from speech_robust_bench.core.seeding import content_id
 from speech_robust_bench.one_clip import Folder, check_scenario, open_banks
-from srb.builders.apply import FILE_CORPUS, Perturbed, perturb_clip
-from srb.builders.custom import load_table
-from srb.builders.random_scenarios import Draw, RandomScenarios, draw_for_clip
-from srb.builders.scenarios import Scenario, find
-from srb.core.audio import RATE, from_pcm16, read, resample, to_pcm16
-from srb.core.errors import UserError
-from srb.core.sample_arrays import channels_of, check_rate, like
-from srb.core.seeding import content_id
 
 
 class _Transform:

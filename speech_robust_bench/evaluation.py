@@ -11,15 +11,15 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.core.names import with_clean
 from speech_robust_bench.one_clip import Folder
 from speech_robust_bench.run_results import Results, Score
-from srb.core.errors import UserError
-from srb.core.names import with_clean
 
 if TYPE_CHECKING:
-    from srb.diagnosis.suites import Suite
-    from srb.models.interface import Recogniser, Spec
-    from srb.models.streaming.replay import StreamOptions
+    from speech_robust_bench.diagnosis.suites import Suite
+    from speech_robust_bench.models.interface import Recogniser, Spec
+    from speech_robust_bench.models.streaming.replay import StreamOptions
 
 Corpora = Mapping[str, str | os.PathLike | None] | None
 
@@ -69,12 +69,12 @@ def evaluate(
         workers: processes that perturb.
         progress: show a progress bar where there is a terminal.
     """
-    from srb.builders.plan import check_limit
-    from srb.diagnosis.suites import load as load_suite
-    from srb.models.adapters.live import as_live
-    from srb.models.adaptive_run import check_until, run_until
-    from srb.models.predictions import error_of_all
-    from srb.models.runner import RunJob, run_with_progress
+    from speech_robust_bench.builders.plan import check_limit
+    from speech_robust_bench.diagnosis.suites import load as load_suite
+    from speech_robust_bench.models.adapters.live import as_live
+    from speech_robust_bench.models.adaptive_run import check_until, run_until
+    from speech_robust_bench.models.predictions import error_of_all
+    from speech_robust_bench.models.runner import RunJob, run_with_progress
 
     check_limit(limit)
     pace = _pace(stream)
@@ -112,8 +112,8 @@ def evaluate(
 
 
 def _pace(stream: bool | Mapping[str, Any]) -> StreamOptions | None:
-    from srb.core.errors import did_you_mean
-    from srb.models.streaming.replay import StreamOptions
+    from speech_robust_bench.core.errors import did_you_mean
+    from speech_robust_bench.models.streaming.replay import StreamOptions
 
     if stream is False or stream is None:
         return None
@@ -127,8 +127,8 @@ def _pace(stream: bool | Mapping[str, Any]) -> StreamOptions | None:
 
 def recogniser_of(model: Any, name: str | None, batch_size: int | None) -> tuple[Spec, Recogniser | None]:
     """A model as the runner takes it: the spec of one that is loaded later, or an object and the spec for it."""
-    from srb.models.given_model import as_recogniser
-    from srb.models.interface import check_spec, parse_spec
+    from speech_robust_bench.models.given_model import as_recogniser
+    from speech_robust_bench.models.interface import check_spec, parse_spec
 
     if not isinstance(model, str):
         return as_recogniser(model, name, batch_size)
@@ -164,8 +164,8 @@ def score(
         ids: of the utterances; two scores over the same ids and seed are resampled alike.
         replicates, level, seed: of the bootstrap.
     """
-    from srb.metrics import bootstrap
-    from srb.metrics.scoring import align
+    from speech_robust_bench.scoring import bootstrap
+    from speech_robust_bench.scoring.scoring import align
 
     counts = align(references, predictions, normaliser=normaliser, unit=unit, language=language)
     if not len(counts):
@@ -185,7 +185,7 @@ def _patterns(
     data: str | os.PathLike | None,
     tts: str | None,
 ) -> list[str]:
-    from srb.builders.corpora import as_sources
+    from speech_robust_bench.builders.corpora import as_sources
 
     if suite and configs:
         raise UserError("say either configs or a suite")
@@ -195,7 +195,7 @@ def _patterns(
             raise UserError("say which configs: names or patterns such as 'en-demo_*', or suite='fast'")
         return patterns
     if data is not None:
-        from srb.models.config_sources import open_data
+        from speech_robust_bench.models.config_sources import open_data
 
         return suite.on_data(open_data(os.fspath(data)).names())
     if "tts" in suite.members and not tts:
@@ -218,11 +218,11 @@ class EvaluationData:
     progress: bool
 
     def __post_init__(self) -> None:
-        from srb.builders.banks import Banks
-        from srb.builders.corpora import as_sources
-        from srb.builders.custom import load_table
-        from srb.builders.plan import DEMO
-        from srb.models.perturbed_configs import PerturbedConfigs, default_workers
+        from speech_robust_bench.builders.banks import Banks
+        from speech_robust_bench.builders.corpora import as_sources
+        from speech_robust_bench.builders.custom import load_table
+        from speech_robust_bench.builders.plan import DEMO
+        from speech_robust_bench.models.perturbed_configs import PerturbedConfigs, default_workers
 
         if self.data is not None and self.corpus is not None:
             raise UserError("say either data, for what was built, or corpus, to perturb as it runs")
@@ -242,13 +242,13 @@ class EvaluationData:
     def open(self, patterns: list[str]) -> list[Any]:
         """The configs that the patterns mean, and the clean ones that they are compared with."""
         if self.perturbed is None:
-            from srb.models.config_sources import open_data, select
+            from speech_robust_bench.models.config_sources import open_data, select
 
             stored = open_data(self.where)
             names = with_clean(select(stored, patterns, self.where), set(stored.names()))
             return [stored.config(name) for name in names]
         names = with_clean(self.perturbed.select(patterns))
-        from srb.core.progress import tasks
+        from speech_robust_bench.core.progress import tasks
 
         with tasks(not self.progress) as show:
             self.perturbed.progress = show

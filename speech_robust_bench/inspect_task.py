@@ -20,12 +20,12 @@ from inspect_ai.model import ChatMessageUser, ContentAudio, ContentText
 from inspect_ai.scorer import Metric, SampleScore, Score, Scorer, Target, metric, scorer
 from inspect_ai.solver import TaskState, generate
 
+from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.core.names import parse
 from speech_robust_bench.lazy_dataset import load
-from srb.core.errors import UserError
-from srb.core.names import parse
-from srb.metrics.scoring import align, error_rate
-from srb.models.adapters.chat_api import PROMPT
-from srb.models.unwrap import unwrap
+from speech_robust_bench.models.adapters.chat_api import PROMPT
+from speech_robust_bench.models.unwrap import unwrap
+from speech_robust_bench.scoring.scoring import align, error_rate
 
 
 @task

@@ -7,12 +7,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, overload
 
+from speech_robust_bench.builders.corpora import Utterance, as_sources
+from speech_robust_bench.builders.custom import load_table
+from speech_robust_bench.builders.plan import DEMO, Job, clips, job_named
+from speech_robust_bench.builders.rows import make_row, own_columns, unencoded_row
+from speech_robust_bench.core.audio import RATE, from_pcm16
 from speech_robust_bench.one_clip import Folder, open_banks
-from srb.builders.corpora import Utterance, as_sources
-from srb.builders.custom import load_table
-from srb.builders.plan import DEMO, Job, clips, job_named
-from srb.builders.rows import make_row, own_columns, unencoded_row
-from srb.core.audio import RATE, from_pcm16
 
 if TYPE_CHECKING:
     import datasets

@@ -6,14 +6,14 @@ import os
 from dataclasses import dataclass, field
 from typing import Any
 
-from srb.builders.apply import FILE_CORPUS, mix_talkers, perturb_clip
-from srb.builders.banks import Banks
-from srb.builders.custom import load_table
-from srb.builders.scenarios import Scenario, check_can_perturb, find
-from srb.core.audio import RATE, encode_flac, from_pcm16, to_pcm16
-from srb.core.errors import UserError
-from srb.core.sample_arrays import like, mono_at_benchmark_rate
-from srb.core.seeding import content_id
+from speech_robust_bench.builders.apply import FILE_CORPUS, mix_talkers, perturb_clip
+from speech_robust_bench.builders.banks import Banks
+from speech_robust_bench.builders.custom import load_table
+from speech_robust_bench.builders.scenarios import Scenario, check_can_perturb, find
+from speech_robust_bench.core.audio import RATE, encode_flac, from_pcm16, to_pcm16
+from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.core.sample_arrays import like, mono_at_benchmark_rate
+from speech_robust_bench.core.seeding import content_id
 
 Folder = str | os.PathLike | None
 

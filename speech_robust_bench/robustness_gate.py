@@ -9,10 +9,10 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+from speech_robust_bench.diagnosis.gate_result import CLIPS, GateResult
 from speech_robust_bench.evaluation import Corpora, EvaluationData, recogniser_of
 from speech_robust_bench.one_clip import Folder
 from speech_robust_bench.run_results import Results
-from srb.diagnosis.gate_result import CLIPS, GateResult
 
 
 def gate(
@@ -62,11 +62,11 @@ def gate(
     Returns:
         The result: `passed`, `verdict`, `summary()`, `parts`, `markdown()`, `junit()`, `to_json()`.
     """
-    from srb.diagnosis.gate_result import GateOptions
-    from srb.diagnosis.gate_run import baseline_counts, data_of, gate_model, gate_run
-    from srb.diagnosis.suites import load
-    from srb.metrics.runs import open_run
-    from srb.models.runner import RunJob
+    from speech_robust_bench.diagnosis.gate_result import GateOptions
+    from speech_robust_bench.diagnosis.gate_run import baseline_counts, data_of, gate_model, gate_run
+    from speech_robust_bench.diagnosis.suites import load
+    from speech_robust_bench.models.runner import RunJob
+    from speech_robust_bench.scoring.runs import open_run
 
     how = GateOptions(worst, detect, alpha, clips, normaliser, seed)
     old = open_run(baseline.folder if isinstance(baseline, Results) else Path(baseline))

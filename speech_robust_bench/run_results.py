@@ -10,13 +10,13 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from srb.core.errors import UserError, did_you_mean
-from srb.metrics.results import PARTS, Json, load, load_groups
+from speech_robust_bench.core.errors import UserError, did_you_mean
+from speech_robust_bench.scoring.results import PARTS, Json, load, load_groups
 
 if TYPE_CHECKING:
     import pandas
 
-    from srb.metrics.compare import Comparison
+    from speech_robust_bench.scoring.compare import Comparison
 
 MEASURES = ("wer", "werd", "nwerd")
 
@@ -150,13 +150,13 @@ class Results:
         Delays are medians in seconds, those that end in `_p95` 95th percentiles; None is what a config does not have.
         Intervals are in `results.json["configs"][config]["streaming"]`.
         """
-        from srb.metrics.stream_conditions import stream_records
+        from speech_robust_bench.scoring.stream_conditions import stream_records
 
         return stream_records({**self.json["configs"], **self.json["reject"]})
 
     def predictions(self, config: str) -> list[dict[str, Any]]:
         """What was transcribed: one dict a clip, with `text` (the reference) and `pred_text`."""
-        from srb.metrics.runs import open_run
+        from speech_robust_bench.scoring.runs import open_run
 
         if config not in self.configs:
             raise UserError(f"no config '{config}' in this run; {did_you_mean(config, self.configs)}")
@@ -167,8 +167,8 @@ class Results:
 
         `by`: for each data set by itself ("dataset"), or for each group of clips that a column tells apart ("domain").
         """
-        from srb.metrics.results import check_comparable
-        from srb.metrics.table1 import (
+        from speech_robust_bench.scoring.results import check_comparable
+        from speech_robust_bench.scoring.table1 import (
             beyond_table,
             dataset_table,
             group_tables,
@@ -215,8 +215,8 @@ class Results:
 
         `groups` is a column that tells groups of clips apart; each is then compared by itself.
         """
-        from srb.metrics.compare import compare, compare_groups
-        from srb.metrics.runs import open_run
+        from speech_robust_bench.scoring.compare import compare, compare_groups
+        from speech_robust_bench.scoring.runs import open_run
 
         runs = [open_run(run.folder) for run in (self, other)]
         a, b = self.model, other.model
@@ -228,15 +228,15 @@ class Results:
 
     def difference(self, other: Results, **options: Any) -> list[dict[str, Any]]:
         """How far this recogniser's transcripts are from another's, one dict a config; needs no reference."""
-        from srb.metrics.runs import open_run
-        from srb.metrics.transcript_difference import between
+        from speech_robust_bench.scoring.runs import open_run
+        from speech_robust_bench.scoring.transcript_difference import between
 
         return between(open_run(self.folder), open_run(other.folder), **options)
 
     def report(self, path: str | os.PathLike, *others: Results, title: str = "Speech Robust Bench") -> Path:
         """Write the report, one page that needs nothing but itself; others are shown beside it."""
-        from srb.report.page import write
-        from srb.report.report_data import gather
+        from speech_robust_bench.report.page import write
+        from speech_robust_bench.report.report_data import gather
 
         return write(gather([run.folder for run in (self, *others)]), Path(path), title)[0]
 
@@ -263,8 +263,8 @@ class Results:
 
     def _repr_html_(self) -> str:
         """The report itself, in a frame of its own."""
-        from srb.report.page import page
-        from srb.report.report_data import gather
+        from speech_robust_bench.report.page import page
+        from speech_robust_bench.report.report_data import gather
 
         content = html.escape(page(gather([self.folder]), self.model), quote=True)
         return f'<iframe srcdoc="{content}" style="width: 100%; height: 640px; border: 1px solid #8886"></iframe>'

@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, overload
 
-from srb.builders.scenarios import Scenario
+from speech_robust_bench.builders.scenarios import Scenario
 
 if TYPE_CHECKING:
     import pandas
@@ -26,7 +26,7 @@ class ScenarioTable(Sequence[Scenario]):
     def __getitem__(self, key: int | str | slice) -> Scenario | ScenarioTable:
         """A scenario by its name or place."""
         if isinstance(key, str):
-            from srb.builders.scenarios import find
+            from speech_robust_bench.builders.scenarios import find
 
             return find(key, {row.name: row for row in self._rows})
         return ScenarioTable(self._rows[key]) if isinstance(key, slice) else self._rows[key]
@@ -44,7 +44,7 @@ class ScenarioTable(Sequence[Scenario]):
 
     def to_records(self) -> list[dict[str, Any]]:
         """One dict a scenario."""
-        from srb.builders.scenario_listing import as_record
+        from speech_robust_bench.builders.scenario_listing import as_record
 
         return [as_record(row) for row in self._rows]
 
@@ -55,12 +55,12 @@ class ScenarioTable(Sequence[Scenario]):
         return pandas.DataFrame(self.to_records())
 
     def __repr__(self) -> str:
-        from srb.builders.scenario_listing import as_text
+        from speech_robust_bench.builders.scenario_listing import as_text
 
         return as_text(self._rows)
 
     def _repr_html_(self) -> str:
-        from srb.builders.scenario_listing import HEADS, cells
+        from speech_robust_bench.builders.scenario_listing import HEADS, cells
 
         def line(values: Sequence[str], tag: str) -> str:
             return "<tr>" + "".join(f"<{tag}>{html.escape(value)}</{tag}>" for value in values) + "</tr>"
@@ -71,7 +71,7 @@ class ScenarioTable(Sequence[Scenario]):
 
 def scenarios(*names: str, file: str | os.PathLike | None = None) -> ScenarioTable:
     """The scenario table: all of it, or the categories and scenarios named; `file` adds your own from YAML."""
-    from srb.builders.custom import load_table
-    from srb.builders.scenarios import choose
+    from speech_robust_bench.builders.custom import load_table
+    from speech_robust_bench.builders.scenarios import choose
 
     return ScenarioTable(choose(names, load_table(file)))

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from srb.cli.main import main
+from speech_robust_bench.cli.main import main
 
 ODD = [None, True, -1, 0, 1e308, 2**60, "", "x" * 3000, "\ud800", "\x1b[31m", [], {}, [[]], {"": None}, "1", 0.5]
 ODD_CELLS = ["", "nan", "inf", "-1", "0", "1e999", "9" * 400, "x" * 200_000, "\x00", "\u202e", '"', "\x1b[31m", "=1+1"]

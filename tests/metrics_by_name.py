@@ -11,7 +11,7 @@ from pathlib import Path
 import evaluate
 import pytest
 
-from srb.metrics import modules
+from speech_robust_bench.scoring import modules
 
 
 @contextmanager

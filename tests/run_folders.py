@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from srb.core.names import parse
+from speech_robust_bench.core.names import parse
 
 TEXTS = {
     "a": "the quick brown fox",

@@ -97,4 +97,4 @@ def test_no_modules_import_each_other_in_a_circle():
 
 def test_the_walk_sees_imports_inside_functions():
     """The check itself: `srb demo` imports nothing of ours at its head but a lot further down."""
-    assert any(room(other) < room("srb.cli.run") for other in imports("srb.cli.run"))
+    assert any(room(other) < room("speech_robust_bench.cli.run") for other in imports("speech_robust_bench.cli.run"))

@@ -10,8 +10,8 @@ import yaml
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from srb.cli.main import parser_of
-from srb.core.version import __version__
+from speech_robust_bench.cli.main import parser_of
+from speech_robust_bench.core.version import __version__
 
 ROOT = Path(__file__).parents[1]
 SETUP = configparser.ConfigParser()

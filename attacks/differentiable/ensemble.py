@@ -9,8 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from srb.attacks.clips import AttackBatch, AttackClip
-from srb.attacks.differentiable.base import View
+from speech_robust_bench.attacks.clips import AttackBatch, AttackClip
+from speech_robust_bench.attacks.differentiable.base import View
 
 
 @dataclass

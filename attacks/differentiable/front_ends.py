@@ -16,8 +16,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from srb.attacks.clips import mask_of
-from srb.core.audio import RATE
+from speech_robust_bench.attacks.clips import mask_of
+from speech_robust_bench.core.audio import RATE
 
 # (extractor, waveforms that are zero behind their ends, their lengths) -> the model's input and its mask
 FrontEnd = Callable[[Any, Tensor, Tensor], dict[str, Tensor]]

@@ -14,8 +14,8 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from srb.attacks.clips import AttackBatch
-from srb.attacks.differentiable.base import View, WrappedView
+from speech_robust_bench.attacks.clips import AttackBatch
+from speech_robust_bench.attacks.differentiable.base import View, WrappedView
 
 LOST = 1.0  # a token that trails by this much has lost
 

@@ -15,12 +15,12 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from srb.attacks import losses
-from srb.attacks.clips import AttackBatch, AttackClip, padded
-from srb.attacks.differentiable.base import View
-from srb.attacks.differentiable.spelling import writable_spelling
-from srb.attacks.differentiable.transducer_path import best_path, path_scores
-from srb.core.errors import UserError
+from speech_robust_bench.attacks import losses
+from speech_robust_bench.attacks.clips import AttackBatch, AttackClip, padded
+from speech_robust_bench.attacks.differentiable.base import View
+from speech_robust_bench.attacks.differentiable.spelling import writable_spelling
+from speech_robust_bench.attacks.differentiable.transducer_path import best_path, path_scores
+from speech_robust_bench.core.errors import UserError
 
 TOLERANCE = 1e-3  # of the features' spread
 

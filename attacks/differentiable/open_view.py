@@ -1,4 +1,4 @@
-"""The differentiable view of a recogniser: which class of this package, or of `srb.attacks.defences`, fits it."""
+"""The differentiable view of a recogniser: which class of this package, or of `attacks.defences`, fits it."""
 
 from __future__ import annotations
 
@@ -6,22 +6,22 @@ from collections.abc import Callable
 
 import torch
 
-from srb.attacks.defences import Defended
-from srb.attacks.differentiable.audio_language_model import AudioLanguageModelView
-from srb.attacks.differentiable.base import View
-from srb.attacks.differentiable.ctc import CtcView
-from srb.attacks.differentiable.encoder_decoder import Seq2SeqView
-from srb.attacks.differentiable.nemo_model import nemo_view
-from srb.attacks.differentiable.probe import ProbeView
-from srb.attacks.differentiable.python_model import ModuleView
-from srb.attacks.differentiable.speechbrain_model import speechbrain_view
-from srb.attacks.differentiable.transducer import TransducerView
-from srb.attacks.differentiable.whisper import WhisperView
-from srb.core.errors import UserError
-from srb.models.adapters import hf, nemo, python, speechbrain
-from srb.models.adapters.smooth import Smooth
-from srb.models.interface import Recogniser
-from srb.models.probe.recogniser import Probe
+from speech_robust_bench.attacks.defences import Defended
+from speech_robust_bench.attacks.differentiable.audio_language_model import AudioLanguageModelView
+from speech_robust_bench.attacks.differentiable.base import View
+from speech_robust_bench.attacks.differentiable.ctc import CtcView
+from speech_robust_bench.attacks.differentiable.encoder_decoder import Seq2SeqView
+from speech_robust_bench.attacks.differentiable.nemo_model import nemo_view
+from speech_robust_bench.attacks.differentiable.probe import ProbeView
+from speech_robust_bench.attacks.differentiable.python_model import ModuleView
+from speech_robust_bench.attacks.differentiable.speechbrain_model import speechbrain_view
+from speech_robust_bench.attacks.differentiable.transducer import TransducerView
+from speech_robust_bench.attacks.differentiable.whisper import WhisperView
+from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.models.adapters import hf, nemo, python, speechbrain
+from speech_robust_bench.models.adapters.smooth import Smooth
+from speech_robust_bench.models.interface import Recogniser
+from speech_robust_bench.models.probe.recogniser import Probe
 
 WITH_GRADIENTS = (
     "hf: (transformers), speechbrain:, nemo:, probe:, python: (an object with a `losses` method) "

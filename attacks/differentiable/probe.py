@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from srb.attacks.clips import AttackBatch
-from srb.attacks.differentiable.ctc import CtcView
-from srb.core.errors import UserError
-from srb.models.probe.letters import BLANK, spelled
+from speech_robust_bench.attacks.clips import AttackBatch
+from speech_robust_bench.attacks.differentiable.ctc import CtcView
+from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.models.probe.letters import BLANK, spelled
 
 
 @dataclass

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from srb.attacks.clips import AttackBatch, mask_of
-from srb.attacks.differentiable.base import View
+from speech_robust_bench.attacks.clips import AttackBatch, mask_of
+from speech_robust_bench.attacks.differentiable.base import View
 
 
 @dataclass

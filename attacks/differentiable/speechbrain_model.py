@@ -16,13 +16,13 @@ from torch import Tensor
 from torch.nn import functional
 from torch.nn.utils.rnn import pad_sequence
 
-from srb.attacks import losses
-from srb.attacks.clips import AttackBatch, AttackClip, padded
-from srb.attacks.differentiable.base import View
-from srb.attacks.differentiable.spelling import writable_spelling
-from srb.core.audio import RATE
-from srb.core.errors import UserError
-from srb.models.adapters.speechbrain import LONGEST_S, SHORTEST_S
+from speech_robust_bench.attacks import losses
+from speech_robust_bench.attacks.clips import AttackBatch, AttackClip, padded
+from speech_robust_bench.attacks.differentiable.base import View
+from speech_robust_bench.attacks.differentiable.spelling import writable_spelling
+from speech_robust_bench.core.audio import RATE
+from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.models.adapters.speechbrain import LONGEST_S, SHORTEST_S
 
 
 @dataclass

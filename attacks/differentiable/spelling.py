@@ -5,7 +5,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Callable
 
-from srb.core.errors import UserError
+from speech_robust_bench.core.errors import UserError
 
 
 def writable_spelling(text: str, writable: Callable[[str], bool], name: str) -> str:

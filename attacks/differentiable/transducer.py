@@ -8,10 +8,10 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from srb.attacks import losses
-from srb.attacks.clips import AttackBatch
-from srb.attacks.differentiable.transducer_path import best_path, path_scores
-from srb.attacks.differentiable.transformers_model import TransformersView, encoder_frames
+from speech_robust_bench.attacks import losses
+from speech_robust_bench.attacks.clips import AttackBatch
+from speech_robust_bench.attacks.differentiable.transducer_path import best_path, path_scores
+from speech_robust_bench.attacks.differentiable.transformers_model import TransformersView, encoder_frames
 
 
 @dataclass

@@ -12,13 +12,13 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from srb.attacks.clips import AttackClip, mask_of, padded
-from srb.attacks.differentiable.base import View
-from srb.attacks.differentiable.front_ends import FRONT_ENDS, front_end
-from srb.attacks.differentiable.spelling import writable_spelling
-from srb.core.audio import RATE
-from srb.core.errors import UserError
-from srb.models.hf.base import SHORTEST_S
+from speech_robust_bench.attacks.clips import AttackClip, mask_of, padded
+from speech_robust_bench.attacks.differentiable.base import View
+from speech_robust_bench.attacks.differentiable.front_ends import FRONT_ENDS, front_end
+from speech_robust_bench.attacks.differentiable.spelling import writable_spelling
+from speech_robust_bench.core.audio import RATE
+from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.models.hf.base import SHORTEST_S
 
 TOLERANCE = 1e-3  # of the features' spread: rounding is below it, another preprocessing above
 

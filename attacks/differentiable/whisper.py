@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from srb.attacks.clips import AttackClip
-from srb.attacks.differentiable.encoder_decoder import Seq2SeqView
-from srb.core.audio import RATE
-from srb.models.hf.whisper import WHISPER_S
+from speech_robust_bench.attacks.clips import AttackClip
+from speech_robust_bench.attacks.differentiable.encoder_decoder import Seq2SeqView
+from speech_robust_bench.core.audio import RATE
+from speech_robust_bench.models.hf.whisper import WHISPER_S
 
 
 @dataclass

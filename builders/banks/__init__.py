@@ -4,8 +4,8 @@
 depends on the random stream and on the bank's sorted list of recordings alone, never on the order of the file system.
 """
 
-from srb.builders.banks.collection import Banks
-from srb.builders.banks.layouts import open_bank
-from srb.builders.recording import Recording, RecordingBank
+from speech_robust_bench.builders.banks.collection import Banks
+from speech_robust_bench.builders.banks.layouts import open_bank
+from speech_robust_bench.builders.recording import Recording, RecordingBank
 
 __all__ = ["Banks", "Recording", "RecordingBank", "open_bank"]

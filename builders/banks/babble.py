@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from srb.core.audio import Samples
+from speech_robust_bench.core.audio import Samples
 
 TALKERS = 3
 # Speeds as ratios: below 1 the talker is slower and lower than the clip's own voice, above 1 faster and higher.
@@ -23,7 +23,7 @@ def babble(clip: Samples, rng: np.random.Generator) -> Samples:
     out = np.zeros(len(clip), dtype=np.float32)
     if not len(clip):
         return out
-    from srb.builders.perturb.signal_kernels import add_talker
+    from speech_robust_bench.builders.perturb.signal_kernels import add_talker
 
     for talker, ((up, down), offset) in enumerate(zip(speeds, offsets, strict=True)):
         voice = clip[::-1] if talker == backwards else clip

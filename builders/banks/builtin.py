@@ -10,11 +10,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from srb.builders.banks import music, noises, shoebox
-from srb.builders.banks.babble import babble
-from srb.builders.banks.rooms import Bins, bins
-from srb.builders.recording import Recording, RecordingBank, frozen
-from srb.core.audio import Samples
+from speech_robust_bench.builders.banks import music, noises, shoebox
+from speech_robust_bench.builders.banks.babble import babble
+from speech_robust_bench.builders.banks.rooms import Bins, bins
+from speech_robust_bench.builders.recording import Recording, RecordingBank, frozen
+from speech_robust_bench.core.audio import Samples
 
 NOISES = {
     "noise": ("fan", "footsteps", "keyboard", "pink", "traffic", "vacuum", "wind"),

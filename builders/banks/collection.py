@@ -7,10 +7,10 @@ import os
 from dataclasses import dataclass, field
 from typing import Any
 
-from srb.builders.banks.layouts import ROOMS, FolderBank, open_bank
-from srb.builders.banks.rooms import FolderRooms
-from srb.builders.recording import RecordingBank
-from srb.core.files import file_state
+from speech_robust_bench.builders.banks.layouts import ROOMS, FolderBank, open_bank
+from speech_robust_bench.builders.banks.rooms import FolderRooms
+from speech_robust_bench.builders.recording import RecordingBank
+from speech_robust_bench.core.files import file_state
 
 
 @dataclass

@@ -14,10 +14,10 @@ from pathlib import Path
 
 import numpy as np
 
-from srb.builders.banks.rooms import real_rooms, simulated_rooms
-from srb.builders.recording import Recording, RecordingBank, decode
-from srb.core.audio import Samples
-from srb.core.errors import UserError
+from speech_robust_bench.builders.banks.rooms import real_rooms, simulated_rooms
+from speech_robust_bench.builders.recording import Recording, RecordingBank, decode
+from speech_robust_bench.core.audio import Samples
+from speech_robust_bench.core.errors import UserError
 
 AUDIO = (".wav", ".flac", ".ogg", ".mp3")
 # How far below the user's folder a data set may be: a parent folder, and an archive unpacked into a folder of its name.
@@ -79,7 +79,7 @@ def open_bank(kind: str, folder: str | os.PathLike | None = None) -> RecordingBa
     if kind not in LAYOUTS:
         raise UserError(f"bank {kind!r}: no such bank; there are {', '.join(LAYOUTS)}")
     if folder is None:
-        from srb.builders.banks.builtin import builtin_bank
+        from speech_robust_bench.builders.banks.builtin import builtin_bank
 
         return builtin_bank(kind)
     given = Path(folder)

@@ -11,8 +11,8 @@ from functools import lru_cache
 
 import numpy as np
 
-from srb.builders.banks.noises import as_recorded, band, coloured, decay, seeded
-from srb.core.audio import RATE, Samples
+from speech_robust_bench.builders.banks.noises import as_recorded, band, coloured, decay, seeded
+from speech_robust_bench.core.audio import RATE, Samples
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,8 @@ from functools import lru_cache
 import numpy as np
 import scipy.fft
 
-from srb.builders.recording import frozen
-from srb.core.audio import RATE, Samples
+from speech_robust_bench.builders.recording import frozen
+from speech_robust_bench.core.audio import RATE, Samples
 
 LENGTH = 10 * RATE
 Rng = np.random.Generator

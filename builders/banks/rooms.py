@@ -17,9 +17,9 @@ from pathlib import Path
 
 import numpy as np
 
-from srb.builders.recording import SEVERITIES, Recording, decode
-from srb.core.audio import RATE, Samples
-from srb.core.errors import UserError
+from speech_robust_bench.builders.recording import SEVERITIES, Recording, decode
+from speech_robust_bench.core.audio import RATE, Samples
+from speech_robust_bench.core.errors import UserError
 
 SABINE_S_M = 0.161
 # The SRMR range of the published data. Its lower end is a recording of noise that stood in the authors' list of rooms
@@ -111,7 +111,7 @@ def schroeder_rt60_s(response: Samples, rate: int = RATE) -> float:
 @lru_cache(maxsize=1)
 def published_srmr() -> dict[str, float]:
     """The SRMR of each real room of OpenSLR 28, by file name."""
-    table = resources.files("srb.builders").joinpath("data/real_rir_srmr.csv")
+    table = resources.files("speech_robust_bench.builders").joinpath("data/real_rir_srmr.csv")
     with table.open(encoding="utf-8") as file:
         return {row["filename"]: float(row["srmr"]) for row in csv.DictReader(file)}
 
@@ -162,7 +162,7 @@ def simulated_rooms(kind: str, title: str, root: Path, files: tuple[str, ...]) -
 
 def real_rooms(kind: str, title: str, root: Path, files: tuple[str, ...]) -> FolderRooms:
     """Rooms by SRMR: from the published table by file name, else measured on a fixed utterance."""
-    from srb.builders.banks.srmr import room_srmr
+    from speech_robust_bench.builders.banks.srmr import room_srmr
 
     table = published_srmr()
     values, listed = [], False

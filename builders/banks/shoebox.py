@@ -14,8 +14,8 @@ from functools import lru_cache
 import numpy as np
 import scipy.fft
 
-from srb.builders.banks.noises import as_recorded, seeded
-from srb.core.audio import RATE, Samples
+from speech_robust_bench.builders.banks.noises import as_recorded, seeded
+from speech_robust_bench.core.audio import RATE, Samples
 
 SPEED_M_S = 343.0
 MIXING_S = 0.04

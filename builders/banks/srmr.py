@@ -18,9 +18,9 @@ import numpy as np
 import scipy.fft
 import scipy.signal
 
-from srb.builders.banks.noises import as_recorded, band, coloured, seeded
-from srb.builders.recording import Recording
-from srb.core.audio import RATE, Samples
+from speech_robust_bench.builders.banks.noises import as_recorded, band, coloured, seeded
+from speech_robust_bench.builders.recording import Recording
+from speech_robust_bench.core.audio import RATE, Samples
 
 CHANNELS = 23
 LOWEST_HZ = 125.0
@@ -159,7 +159,7 @@ _measured: dict[bytes, float] = {}
 
 def room_srmr(rir: Recording) -> float:
     """The SRMR of the fixed utterance heard in a room; kept for the process by the response's content."""
-    from srb.builders.perturb.room import convolve, prepare
+    from speech_robust_bench.builders.perturb.room import convolve, prepare
 
     key = hashlib.blake2b(rir.samples.tobytes(), digest_size=16).digest()
     if key not in _measured:

@@ -15,8 +15,16 @@ from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
-from srb.builders.corpora.base import CorpusInfo, FileAudio, Problem, Utterance, find_folder, gender, words
-from srb.builders.corpora.long_form import whole_recordings
+from speech_robust_bench.builders.corpora.base import (
+    CorpusInfo,
+    FileAudio,
+    Problem,
+    Utterance,
+    find_folder,
+    gender,
+    words,
+)
+from speech_robust_bench.builders.corpora.long_form import whole_recordings
 
 INFO = CorpusInfo(
     name="ami",

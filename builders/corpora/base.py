@@ -12,12 +12,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import Protocol
 
-from srb.core import audio as codec
-from srb.core.audio import Samples
-from srb.core.errors import UserError
-from srb.core.language_codes import is_language_code
-from srb.core.row_columns import Columns, column_problem
-from srb.core.row_text import LONGEST, forbidden_character
+from speech_robust_bench.core import audio as codec
+from speech_robust_bench.core.audio import Samples
+from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.core.language_codes import is_language_code
+from speech_robust_bench.core.row_columns import Columns, column_problem
+from speech_robust_bench.core.row_text import LONGEST, forbidden_character
 
 # What the readers look for beside a transcript, best first: libsndfile decodes all of them.
 AUDIO_SUFFIXES = (".flac", ".wav", ".opus", ".ogg", ".mp3", ".sph", ".aiff", ".au")

@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from srb.builders.corpora.base import CorpusInfo, FileAudio, Problem, Utterance, find_folder
-from srb.builders.corpora.folder import other_columns, pick_columns, utterance
-from srb.core.row_columns import column_values
+from speech_robust_bench.builders.corpora.base import CorpusInfo, FileAudio, Problem, Utterance, find_folder
+from speech_robust_bench.builders.corpora.folder import other_columns, pick_columns, utterance
+from speech_robust_bench.core.row_columns import column_values
 
 INFO = CorpusInfo(
     name="commonvoice",

@@ -15,8 +15,8 @@ from dataclasses import replace
 from pathlib import Path
 from string import punctuation
 
-from srb.builders.corpora import commonvoice
-from srb.builders.corpora.base import CorpusInfo, Problem, Utterance
+from speech_robust_bench.builders.corpora import commonvoice
+from speech_robust_bench.builders.corpora.base import CorpusInfo, Problem, Utterance
 
 INFO = CorpusInfo(
     name="cv7",

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from srb.builders.corpora.base import CorpusInfo, Problem, Utterance
-from srb.builders.corpora.folder import read_manifest
+from speech_robust_bench.builders.corpora.base import CorpusInfo, Problem, Utterance
+from speech_robust_bench.builders.corpora.folder import read_manifest
 
 FOLDER = Path(__file__).parent.parent / "data" / "demo"
 

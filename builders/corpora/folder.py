@@ -13,9 +13,17 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from srb.builders.corpora.base import AUDIO_SUFFIXES, CorpusInfo, FileAudio, Problem, Utterance, gender, known
-from srb.core.errors import UserError
-from srb.core.row_columns import Columns, column_names, column_values
+from speech_robust_bench.builders.corpora.base import (
+    AUDIO_SUFFIXES,
+    CorpusInfo,
+    FileAudio,
+    Problem,
+    Utterance,
+    gender,
+    known,
+)
+from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.core.row_columns import Columns, column_names, column_values
 
 # field of an utterance -> the columns that hold it, in the order in which they are tried
 COLUMNS: dict[str, tuple[str, ...]] = {

@@ -14,13 +14,13 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from srb.builders.corpora.base import Audio, BytesAudio, FileAudio, Problem, Utterance
-from srb.builders.corpora.folder import other_columns, pick_columns, utterance
-from srb.builders.corpora.mls import LANGUAGES
-from srb.core.audio import Samples
-from srb.core.errors import UserError
-from srb.core.files import check_tree
-from srb.core.row_columns import column_values
+from speech_robust_bench.builders.corpora.base import Audio, BytesAudio, FileAudio, Problem, Utterance
+from speech_robust_bench.builders.corpora.folder import other_columns, pick_columns, utterance
+from speech_robust_bench.builders.corpora.mls import LANGUAGES
+from speech_robust_bench.core.audio import Samples
+from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.core.files import check_tree
+from speech_robust_bench.core.row_columns import column_values
 
 _PREFIXES = {"hf": False, "hf-stream": True}
 

@@ -9,7 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from srb.builders.corpora.base import AUDIO_SUFFIXES, CorpusInfo, FileAudio, Problem, Utterance, find_folder, gender
+from speech_robust_bench.builders.corpora.base import (
+    AUDIO_SUFFIXES,
+    CorpusInfo,
+    FileAudio,
+    Problem,
+    Utterance,
+    find_folder,
+    gender,
+)
 
 INFO = CorpusInfo(
     name="librispeech",

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from srb.builders.corpora.base import FileAudio, Problem, Utterance
+from speech_robust_bench.builders.corpora.base import FileAudio, Problem, Utterance
 
 
 @dataclass(frozen=True, slots=True)

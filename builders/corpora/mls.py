@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from srb.builders.corpora.base import CorpusInfo, FileAudio, Problem, Utterance, find_folder, gender
+from speech_robust_bench.builders.corpora.base import CorpusInfo, FileAudio, Problem, Utterance, find_folder, gender
 
 LANGUAGES = {
     "de": "german",

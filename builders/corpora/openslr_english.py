@@ -13,7 +13,7 @@ import csv
 from collections.abc import Iterator
 from pathlib import Path
 
-from srb.builders.corpora.base import CorpusInfo, FileAudio, Problem, Utterance, gender
+from speech_robust_bench.builders.corpora.base import CorpusInfo, FileAudio, Problem, Utterance, gender
 
 UK_IRELAND = CorpusInfo(
     name="ukireland",

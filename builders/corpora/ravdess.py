@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from srb.builders.corpora.base import CorpusInfo, FileAudio, Problem, Utterance
+from speech_robust_bench.builders.corpora.base import CorpusInfo, FileAudio, Problem, Utterance
 
 INFO = CorpusInfo(
     name="ravdess",

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from srb.builders.corpora import (
+from speech_robust_bench.builders.corpora import (
     ami,
     chime,
     commonvoice,
@@ -34,10 +34,10 @@ from srb.builders.corpora import (
     tedlium,
     voxpopuli,
 )
-from srb.builders.corpora.base import Corpus, CorpusInfo, FileAudio, Problem, Utterance
-from srb.core.errors import UserError
-from srb.core.files import check_link, check_tree
-from srb.core.names import default_corpus
+from speech_robust_bench.builders.corpora.base import Corpus, CorpusInfo, FileAudio, Problem, Utterance
+from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.core.files import check_link, check_tree
+from speech_robust_bench.core.names import default_corpus
 
 _FLAG = re.compile(r"(?P<language>[a-z]{2,3})(?:-(?P<name>[a-z0-9]+))?(?:=(?P<source>.+))?")
 LINKS = "links:"  # before a source whose links may lead anywhere
@@ -210,7 +210,7 @@ def open_corpus(
 
 
 def _filter_p808(utterances: list[Utterance], minimum: float) -> Iterable[Utterance | Problem]:
-    from srb.builders.quality import filter_p808  # it needs packages that nothing else here does
+    from speech_robust_bench.builders.quality import filter_p808  # it needs packages that nothing else here does
 
     return filter_p808(utterances, minimum, os.cpu_count() or 1)
 

@@ -12,7 +12,7 @@ import csv
 from collections.abc import Iterator
 from pathlib import Path
 
-from srb.builders.corpora.base import (
+from speech_robust_bench.builders.corpora.base import (
     AUDIO_SUFFIXES,
     CorpusInfo,
     FileAudio,

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from srb.builders.corpora.base import CorpusInfo, FileAudio, Problem, Utterance, find_folder, gender
-from srb.builders.corpora.long_form import whole_recordings
+from speech_robust_bench.builders.corpora.base import CorpusInfo, FileAudio, Problem, Utterance, find_folder, gender
+from speech_robust_bench.builders.corpora.long_form import whole_recordings
 
 INFO = CorpusInfo(
     name="tedlium",

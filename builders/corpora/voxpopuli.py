@@ -11,7 +11,15 @@ import csv
 from collections.abc import Iterator
 from pathlib import Path
 
-from srb.builders.corpora.base import CorpusInfo, FileAudio, Problem, Utterance, find_folder, gender, known
+from speech_robust_bench.builders.corpora.base import (
+    CorpusInfo,
+    FileAudio,
+    Problem,
+    Utterance,
+    find_folder,
+    gender,
+    known,
+)
 
 INFO = CorpusInfo(
     name="voxpopuli",

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from srb.builders.perturb.butterworth import Kind, butterworth
-from srb.builders.perturb.resample import sinc_resample
-from srb.core.audio import Samples
+from speech_robust_bench.builders.perturb.butterworth import Kind, butterworth
+from speech_robust_bench.builders.perturb.resample import sinc_resample
+from speech_robust_bench.core.audio import Samples
 
 CHUNK_MS = 20
 FRAME_SHARE = 0.1

@@ -11,14 +11,14 @@ from typing import Literal
 
 import numpy as np
 
-from srb.core.audio import Samples
+from speech_robust_bench.core.audio import Samples
 
 Kind = Literal["lowpass", "highpass"]
 
 
 def butterworth(samples: Samples, rate: int, corner_hz: float, kind: Kind, order: int = 2) -> Samples:
     """Filter a clip; `order` is even."""
-    from srb.builders.perturb.signal_kernels import biquad
+    from speech_robust_bench.builders.perturb.signal_kernels import biquad
 
     samples = np.ascontiguousarray(samples, dtype=np.float32)
     for section in _sections(rate, corner_hz, kind, order):

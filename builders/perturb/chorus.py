@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from srb.builders.perturb.delays import Sweep, Wave, oscillator, runs, whole_samples
+from speech_robust_bench.builders.perturb.delays import Sweep, Wave, oscillator, runs, whole_samples
 
 
 class Voice(NamedTuple):
@@ -41,7 +41,7 @@ def chorus(
     length = len(samples)
     if not length:
         return np.zeros(0, dtype=np.float32)
-    from srb.builders.perturb.signal_kernels import add_delayed
+    from speech_robust_bench.builders.perturb.signal_kernels import add_delayed
 
     samples = np.ascontiguousarray(samples, dtype=np.float32)
     out = np.empty(length + longest, dtype=np.float32)

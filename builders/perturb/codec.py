@@ -10,9 +10,9 @@ import io
 
 import numpy as np
 
-from srb.builders.perturb.butterworth import butterworth
-from srb.core.audio import Samples
-from srb.core.audio import resample as convert_rate
+from speech_robust_bench.builders.perturb.butterworth import butterworth
+from speech_robust_bench.core.audio import Samples
+from speech_robust_bench.core.audio import resample as convert_rate
 
 TELEPHONE_RATE = 8_000
 TELEPHONE_BAND_HZ = (300, 3_400)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from srb.builders.perturb.delays import whole_samples
+from speech_robust_bench.builders.perturb.delays import whole_samples
 
 
 def echo(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from srb.core.audio import Samples, to_pcm16
+from speech_robust_bench.core.audio import Samples, to_pcm16
 
 
 def kenansville(samples: Samples, rate: int, snr_db: float, rng: np.random.Generator) -> Samples:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from srb.core.audio import Samples
+from speech_robust_bench.core.audio import Samples
 
 FRAME_MS = 10
 TARGET = 0.1  # RMS: -20 dBFS
@@ -17,7 +17,7 @@ FALL, RISE = 0.4, 0.02  # share of the way to the wanted gain in a frame: time c
 
 def agc(samples: Samples, rate: int, gain_db: float, rng: np.random.Generator) -> Samples:
     """The clip with its level controlled, turned up by `gain_db` at most."""
-    from srb.builders.perturb.signal_kernels import control_level
+    from speech_robust_bench.builders.perturb.signal_kernels import control_level
 
     out = np.empty(len(samples), dtype=np.float32)
     most = 10 ** (gain_db / 20)

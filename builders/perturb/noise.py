@@ -11,8 +11,8 @@ from functools import lru_cache
 
 import numpy as np
 
-from srb.builders.recording import Recording
-from srb.core.audio import Samples
+from speech_robust_bench.builders.recording import Recording
+from speech_robust_bench.core.audio import Samples
 
 SWELL_S, SWELL_DB = 4.0, 10.0  # a car that passes: how long a period of moving noise is, and how far it swings
 
@@ -65,7 +65,7 @@ def to_length(recording: Samples, length: int) -> Samples:
 
 def energy(samples: Samples) -> float:
     """Sum of squares, in double precision and in a fixed order of additions."""
-    from srb.builders.perturb.signal_kernels import sum_of_squares
+    from speech_robust_bench.builders.perturb.signal_kernels import sum_of_squares
 
     return sum_of_squares(samples)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from srb.core.audio import Samples
+from speech_robust_bench.core.audio import Samples
 
 PACKET_MS = 20
 MEAN_BURST = 2.0  # packets

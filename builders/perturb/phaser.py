@@ -6,7 +6,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from srb.builders.perturb.delays import Sweep, Wave, oscillator, runs
+from speech_robust_bench.builders.perturb.delays import Sweep, Wave, oscillator, runs
 
 
 def phaser(
@@ -24,7 +24,7 @@ def phaser(
     """Not clipped: SoX clips its output, and never what it feeds back."""
     if not 0 <= decay <= 0.99:
         raise ValueError(f"phaser: the decay must lie between 0 and 0.99, not {decay}")
-    from srb.builders.perturb.signal_kernels import add_delayed
+    from speech_robust_bench.builders.perturb.signal_kernels import add_delayed
 
     # The gain-out may come first, because everything after it is linear.
     out = np.multiply(samples, np.float32(gain_in * gain_out), dtype=np.float32)

@@ -14,8 +14,8 @@ from functools import lru_cache
 
 import numpy as np
 
-from srb.builders.perturb.resample import sinc_resample
-from srb.core.audio import Samples
+from speech_robust_bench.builders.perturb.resample import sinc_resample
+from speech_robust_bench.core.audio import Samples
 
 N_FFT = 512
 HOP = N_FFT // 4
@@ -43,7 +43,7 @@ def _stretch(blocks: Iterable[Block], length: int, pace: float) -> Samples:
     """Phase vocoder: `pace` times as fast at the same pitch, from the blocks of a clip of `length` samples."""
     from scipy import fft
 
-    from srb.builders.perturb.signal_kernels import overlap_frames, vocode
+    from speech_robust_bench.builders.perturb.signal_kernels import overlap_frames, vocode
 
     at = np.arange(0, length // HOP + 1, pace)
     whole = np.floor(at).astype(np.int64)
@@ -78,7 +78,7 @@ def _polar(spectrum: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     Only the phase modulo 2 pi reaches the output, so it is kept as a phasor (real and imaginary part) and no angle is
     ever computed.
     """
-    from srb.builders.perturb.signal_kernels import phasors
+    from speech_robust_bench.builders.perturb.signal_kernels import phasors
 
     shape = len(spectrum) + 2, spectrum.shape[1]
     size, unit = np.zeros(shape, dtype=np.float32), np.zeros((2, *shape), dtype=np.float32)

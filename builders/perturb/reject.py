@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from srb.builders.perturb.noise import energy, to_length
-from srb.builders.recording import Recording
-from srb.core.audio import Samples
+from speech_robust_bench.builders.perturb.noise import energy, to_length
+from speech_robust_bench.builders.recording import Recording
+from speech_robust_bench.core.audio import Samples
 
 DEFAULT_RMS = 0.05  # where the clip itself is silent
 

@@ -11,7 +11,7 @@ from math import ceil, gcd
 
 import numpy as np
 
-from srb.core.audio import Samples
+from speech_robust_bench.core.audio import Samples
 
 ZERO_CROSSINGS = 6
 ROLLOFF = 0.99
@@ -49,7 +49,7 @@ def _interpolated(samples: Samples, source_rate: int, rate: int, length: int) ->
 
 def sinc_resample(samples: Samples, source_rate: int, rate: int) -> Samples:
     """Change the sampling rate from `source_rate` to `rate`."""
-    from srb.builders.perturb.signal_kernels import many_phases, polyphase
+    from speech_robust_bench.builders.perturb.signal_kernels import many_phases, polyphase
 
     common = gcd(source_rate, rate)
     step, phases = source_rate // common, rate // common

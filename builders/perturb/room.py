@@ -11,10 +11,10 @@ import math
 
 import numpy as np
 
-from srb.builders.perturb.noise import energy
-from srb.builders.recording import Recording
-from srb.core.audio import Samples
-from srb.core.errors import UserError
+from speech_robust_bench.builders.perturb.noise import energy
+from speech_robust_bench.builders.recording import Recording
+from speech_robust_bench.core.audio import Samples
+from speech_robust_bench.core.errors import UserError
 
 LEAD_IN_S = 0.010
 LANES = 4  # blocks that are transformed together: as many as a vector has, and three times as fast as one by one
@@ -44,7 +44,7 @@ def convolve(samples: Samples, response: Samples) -> Samples:
     """Full convolution in float32 by overlap-add, so that memory follows the clip whatever its length."""
     import scipy.fft
 
-    from srb.builders.perturb.signal_kernels import multiply_spectra
+    from speech_robust_bench.builders.perturb.signal_kernels import multiply_spectra
 
     needed = -(-len(samples) // LANES) + len(response) - 1
     size = scipy.fft.next_fast_len(min(needed, max(LONGEST_BLOCK, 2 * len(response))), real=True)

@@ -38,7 +38,7 @@ def treble(
 
 
 def _filter(samples: np.ndarray, coefficients: tuple[float, ...]) -> np.ndarray:
-    from srb.builders.perturb.signal_kernels import biquad
+    from speech_robust_bench.builders.perturb.signal_kernels import biquad
 
     samples = np.ascontiguousarray(samples, dtype=np.float32)
     out = np.empty(len(samples), dtype=np.float32)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numba import types
 
-from srb.core.compiled import compiled
+from speech_robust_bench.core.compiled import compiled
 
 _clip_in = types.Array(types.float32, 1, "C", readonly=True)
 _clip_out = types.float32[::1]

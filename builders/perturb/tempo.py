@@ -40,7 +40,7 @@ def tempo(
     stride = segment - overlap  # of the output; the clip is walked through at `factor` times that
     places = (factor * (np.arange(-(-length // stride)) * stride) + 0.5).astype(np.int64)
     padded = _padded(samples, search // 2, places[-1] + search + segment)
-    from srb.builders.perturb.signal_kernels import settle
+    from speech_robust_bench.builders.perturb.signal_kernels import settle
 
     places[0] = search // 2  # the first segment stays at the start of the clip
     settle(places, np.empty(max(search, 1), dtype=np.float32), padded, stride, overlap)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from srb.core.audio import Samples
+from speech_robust_bench.core.audio import Samples
 
 FRAME_MS = 10
 BELOW_PEAK_DB = 30  # a frame this far below the loudest is not speech
@@ -28,7 +28,7 @@ def trim_end(samples: Samples, rate: int, cut_ms: float, rng: np.random.Generato
 
 def speech_bounds(samples: Samples, rate: int) -> tuple[int, int]:
     """Where the first frame begins and the last one ends that are within 30 dB of the loudest; all of a silent clip."""
-    from srb.builders.perturb.noise import energy
+    from speech_robust_bench.builders.perturb.noise import energy
 
     size = round(FRAME_MS * rate / 1000)
     energies = np.array([energy(samples[start : start + size]) for start in range(0, len(samples), size)])

@@ -17,12 +17,12 @@ from typing import Any
 
 import numpy as np
 
-from srb.builders.perturb.codec import TELEPHONE_RATE, fit_length
-from srb.builders.perturb.packets import PACKET_MS, lost_packets
-from srb.core.audio import Samples, from_pcm16, to_pcm16
-from srb.core.audio import resample as convert_rate
-from srb.core.errors import UserError
-from srb.core.install_hint import install_hint
+from speech_robust_bench.builders.perturb.codec import TELEPHONE_RATE, fit_length
+from speech_robust_bench.builders.perturb.packets import PACKET_MS, lost_packets
+from speech_robust_bench.core.audio import Samples, from_pcm16, to_pcm16
+from speech_robust_bench.core.audio import resample as convert_rate
+from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.core.install_hint import install_hint
 
 OPUS_KBPS = 24
 OPUS_LOOKAHEAD_S = Fraction(13, 2000)  # of the encoder: 6.5 ms, which the decoder's output lags behind

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import evaluate
 
-from srb.core.errors import UserError  # From: speech-robust-bench
-from srb.metrics.calibration import calibration, judged_clips  # From: speech-robust-bench
-from srb.metrics.evaluate_base import TextColumns, metric_info  # From: speech-robust-bench
-from srb.metrics.scoring import versions  # From: speech-robust-bench
+from speech_robust_bench.core.errors import UserError  # From: speech-robust-bench
+from speech_robust_bench.scoring.calibration import calibration, judged_clips  # From: speech-robust-bench
+from speech_robust_bench.scoring.evaluate_base import TextColumns, metric_info  # From: speech-robust-bench
+from speech_robust_bench.scoring.scoring import versions  # From: speech-robust-bench
 
 _DESCRIPTION = """\
 Does a recogniser know when it fails? Expected calibration error of its confidence in each word, and the area under the

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import evaluate
 
-from srb.core.errors import UserError  # From: speech-robust-bench
-from srb.metrics.evaluate_base import TextColumns, metric_info  # From: speech-robust-bench
-from srb.metrics.groups import disparity, with_intersections  # From: speech-robust-bench
-from srb.metrics.scoring import align, versions  # From: speech-robust-bench
+from speech_robust_bench.core.errors import UserError  # From: speech-robust-bench
+from speech_robust_bench.scoring.evaluate_base import TextColumns, metric_info  # From: speech-robust-bench
+from speech_robust_bench.scoring.groups import disparity, with_intersections  # From: speech-robust-bench
+from speech_robust_bench.scoring.scoring import align, versions  # From: speech-robust-bench
 
 _DESCRIPTION = """\
 Word error rate of any number of groups of speakers, the gap and the log2 ratio between the worst and the best group,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import evaluate
 
-from srb.metrics.evaluate_base import TextColumns, metric_info  # From: speech-robust-bench
-from srb.metrics.groups import log2_ratio, split  # From: speech-robust-bench
-from srb.metrics.scoring import align, versions  # From: speech-robust-bench
+from speech_robust_bench.scoring.evaluate_base import TextColumns, metric_info  # From: speech-robust-bench
+from speech_robust_bench.scoring.groups import log2_ratio, split  # From: speech-robust-bench
+from speech_robust_bench.scoring.scoring import align, versions  # From: speech-robust-bench
 
 _DESCRIPTION = """\
 Log WER Ratio (LWERR) is log2(WER of female speakers / WER of male speakers), or of any two groups. 0 means no

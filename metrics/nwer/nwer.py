@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import evaluate
 
-from srb.metrics.difficulty import resolve  # From: speech-robust-bench
-from srb.metrics.evaluate_base import TextColumns, metric_info  # From: speech-robust-bench
-from srb.metrics.scoring import align, versions  # From: speech-robust-bench
+from speech_robust_bench.scoring.difficulty import resolve  # From: speech-robust-bench
+from speech_robust_bench.scoring.evaluate_base import TextColumns, metric_info  # From: speech-robust-bench
+from speech_robust_bench.scoring.scoring import align, versions  # From: speech-robust-bench
 
 _DESCRIPTION = """\
 Normalised WER (NWER) is 100 x WER / difficulty: the word error rate in a scenario over how hard the scenario is, by the

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import evaluate
 
-from srb.metrics.degradation import WerdOptions, score  # From: speech-robust-bench
-from srb.metrics.difficulty import resolve  # From: speech-robust-bench
-from srb.metrics.evaluate_base import TextColumns, metric_info  # From: speech-robust-bench
+from speech_robust_bench.scoring.degradation import WerdOptions, score  # From: speech-robust-bench
+from speech_robust_bench.scoring.difficulty import resolve  # From: speech-robust-bench
+from speech_robust_bench.scoring.evaluate_base import TextColumns, metric_info  # From: speech-robust-bench
 
 _DESCRIPTION = """\
 Normalised WER Degradation (NWERD) is 100 x WERD / difficulty, where WERD is the word error rate in a scenario minus

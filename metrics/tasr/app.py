@@ -1,6 +1,6 @@
 """The page of this metric's Space."""
 
-from srb.metrics.widget import launch
+from speech_robust_bench.scoring.widget import launch
 
 launch(
     "tasr.py",

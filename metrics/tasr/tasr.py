@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import evaluate
 
-from srb.metrics.evaluate_base import TextColumns, metric_info  # From: speech-robust-bench
-from srb.metrics.scoring import check_texts, versions  # From: speech-robust-bench
-from srb.metrics.success_rates import success_rates  # From: speech-robust-bench
+from speech_robust_bench.scoring.evaluate_base import TextColumns, metric_info  # From: speech-robust-bench
+from speech_robust_bench.scoring.scoring import check_texts, versions  # From: speech-robust-bench
+from speech_robust_bench.scoring.success_rates import success_rates  # From: speech-robust-bench
 
 _DESCRIPTION = """\
 Targeted and untargeted success rates of an adversarial attack, in per cent (Olivier 2023, Eq. 6.1 and 6.2), on words

@@ -5,9 +5,9 @@ from __future__ import annotations
 import evaluate
 import numpy as np
 
-from srb.metrics.bootstrap import interval, rates, weights  # From: speech-robust-bench
-from srb.metrics.evaluate_base import TextColumns, metric_info  # From: speech-robust-bench
-from srb.metrics.scoring import align, versions  # From: speech-robust-bench
+from speech_robust_bench.scoring.bootstrap import interval, rates, weights  # From: speech-robust-bench
+from speech_robust_bench.scoring.evaluate_base import TextColumns, metric_info  # From: speech-robust-bench
+from speech_robust_bench.scoring.scoring import align, versions  # From: speech-robust-bench
 
 _DESCRIPTION = """\
 Word error rate, in points (per cent), with a bootstrap interval, and how it is spread over utterances: standard

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import evaluate
 
-from srb.metrics.degradation import WerdOptions, score  # From: speech-robust-bench
-from srb.metrics.evaluate_base import TextColumns, metric_info  # From: speech-robust-bench
+from speech_robust_bench.scoring.degradation import WerdOptions, score  # From: speech-robust-bench
+from speech_robust_bench.scoring.evaluate_base import TextColumns, metric_info  # From: speech-robust-bench
 
 _DESCRIPTION = """\
 WER Degradation (WERD) is the word error rate of a recogniser in a scenario minus its word error rate on clean speech,

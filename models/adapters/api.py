@@ -1,6 +1,6 @@
-"""A vendor of speech recognition: `api:deepgram`, `api:assemblyai`, ...; the rows are in `srb.models.vendors`.
+"""A vendor of speech recognition: `api:deepgram`, `api:assemblyai`, ...; the rows are in `models.vendors`.
 
-The key is in the vendor's environment variable. What is tried again and what ends a run: see `srb.models.http_client`.
+The key is in the vendor's environment variable. What is tried again and what ends a run: see `models.http_client`.
 """
 
 from __future__ import annotations
@@ -10,11 +10,18 @@ import os
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from srb.core.errors import UserError, did_you_mean
-from srb.models.chunks import split_at_pauses
-from srb.models.http_client import ClientOptions, ServerClient, ServerRequest, check_url, text_at, wav_bytes
-from srb.models.interface import Clip, Described, Recogniser, SomeFailed
-from srb.models.vendors import VENDORS, Upload, Vendor, VendorJob
+from speech_robust_bench.core.errors import UserError, did_you_mean
+from speech_robust_bench.models.chunks import split_at_pauses
+from speech_robust_bench.models.http_client import (
+    ClientOptions,
+    ServerClient,
+    ServerRequest,
+    check_url,
+    text_at,
+    wav_bytes,
+)
+from speech_robust_bench.models.interface import Clip, Described, Recogniser, SomeFailed
+from speech_robust_bench.models.vendors import VENDORS, Upload, Vendor, VendorJob
 
 FIRST_ASK_S, LONGEST_ASK_S = 1.0, 10.0  # between two questions whether a job is done
 

@@ -1,7 +1,7 @@
 """An audio language model behind a chat endpoint: `chat-api:http://localhost:8000/v1?model=Qwen/Qwen2-Audio-7B-Instruct`.
 
 POST <url>/chat/completions with the audio as `input_audio` (OpenAI's API reference), as vLLM and others serve it. Words
-around the transcript are taken away by the rule of `srb.models.unwrap`; the answer as it came is stored beside.
+around the transcript are taken away by the rule of `models.unwrap`; the answer as it came is stored beside.
 """
 
 from __future__ import annotations
@@ -11,10 +11,17 @@ import os
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from srb.core.errors import UserError
-from srb.models.http_client import ClientOptions, ServerClient, ServerRequest, check_url, text_at, wav_bytes
-from srb.models.interface import Clip, Described, Recogniser, SomeFailed
-from srb.models.unwrap import unwrap, with_raw
+from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.models.http_client import (
+    ClientOptions,
+    ServerClient,
+    ServerRequest,
+    check_url,
+    text_at,
+    wav_bytes,
+)
+from speech_robust_bench.models.interface import Clip, Described, Recogniser, SomeFailed
+from speech_robust_bench.models.unwrap import unwrap, with_raw
 
 PROMPT = "Transcribe the speech word for word, and write nothing else."
 

@@ -22,11 +22,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from srb.core.audio import to_pcm16
-from srb.core.errors import UserError
-from srb.core.language_codes import is_language_code
-from srb.core.secrets import mask_secrets
-from srb.models.interface import Clip, Described, Recogniser, SomeFailed
+from speech_robust_bench.core.audio import to_pcm16
+from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.core.language_codes import is_language_code
+from speech_robust_bench.core.secrets import mask_secrets
+from speech_robust_bench.models.interface import Clip, Described, Recogniser, SomeFailed
 
 MOST_BYTES = 4 * 2**20  # of what a command prints for one clip or one list of clips
 LAST_BYTES = 1 << 16  # of stderr are kept

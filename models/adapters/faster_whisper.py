@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from srb.core.audio import RATE, resample
-from srb.core.errors import UserError
-from srb.models.interface import Clip, Described, Recogniser, folder_revision, need, with_confidences
+from speech_robust_bench.core.audio import RATE, resample
+from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.models.interface import Clip, Described, Recogniser, folder_revision, need, with_confidences
 
 FRAMES_PER_S = 100
 LONGEST_WINDOW_S = 30

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from srb.core.errors import UserError, did_you_mean
-from srb.core.row_text import join_talkers
-from srb.models import front_ends
-from srb.models.interface import Clip, Described, FrontEnd, Recogniser, SomeFailed, open_model
+from speech_robust_bench.core.errors import UserError, did_you_mean
+from speech_robust_bench.core.row_text import join_talkers
+from speech_robust_bench.models import front_ends
+from speech_robust_bench.models.interface import Clip, Described, FrontEnd, Recogniser, SomeFailed, open_model
 
 EXAMPLE = "front:rnnoise|moonshine"
 

@@ -2,7 +2,7 @@
 
 Straight on the model and its processor, so that nothing happens that is not written here. The class is the one that
 transformers itself maps the config to: CTC, RNN-T, TDT, encoder-decoder, or a language model that takes audio; each is
-a file of `srb.models.hf`. Whisper and CTC have a way of their own with long clips; the others take clips of up to
+a file of `models.hf`. Whisper and CTC have a way of their own with long clips; the others take clips of up to
 `chunk_s`, and longer ones are cut at pauses.
 """
 
@@ -12,15 +12,15 @@ import re
 from pathlib import Path
 from typing import Any
 
-from srb.core.errors import UserError
-from srb.models.hf.base import DEFAULT_TOKENS_PER_S, TransformersRecogniser
-from srb.models.hf.ctc import Ctc
-from srb.models.hf.generate import AudioLanguageModel, Seq2Seq, Transducer
-from srb.models.hf.live import LiveTransducer, live_kind
-from srb.models.hf.loading import INSTALL, loading, quiet_transformers, revision_of
-from srb.models.hf.requests import prompt_for, request_for
-from srb.models.hf.whisper import Whisper
-from srb.models.interface import Recogniser, need
+from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.models.hf.base import DEFAULT_TOKENS_PER_S, TransformersRecogniser
+from speech_robust_bench.models.hf.ctc import Ctc
+from speech_robust_bench.models.hf.generate import AudioLanguageModel, Seq2Seq, Transducer
+from speech_robust_bench.models.hf.live import LiveTransducer, live_kind
+from speech_robust_bench.models.hf.loading import INSTALL, loading, quiet_transformers, revision_of
+from speech_robust_bench.models.hf.requests import prompt_for, request_for
+from speech_robust_bench.models.hf.whisper import Whisper
+from speech_robust_bench.models.interface import Recogniser, need
 
 # transformers' auto classes in the order in which they are tried, and what runs their models
 KINDS: tuple[tuple[str, type[TransformersRecogniser]], ...] = (

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from srb.core.errors import UserError, did_you_mean
-from srb.models.interface import Clip, Described, Recogniser, open_model
-from srb.models.streaming.policies import POLICIES, Policy, PolicySession
-from srb.models.streaming.replay import replay
-from srb.models.streaming.session import Streams
-from srb.models.streaming.voice_activity import Endpointer
+from speech_robust_bench.core.errors import UserError, did_you_mean
+from speech_robust_bench.models.interface import Clip, Described, Recogniser, open_model
+from speech_robust_bench.models.streaming.policies import POLICIES, Policy, PolicySession
+from speech_robust_bench.models.streaming.replay import replay
+from speech_robust_bench.models.streaming.session import Streams
+from speech_robust_bench.models.streaming.voice_activity import Endpointer
 
 DETECTORS = ("silero", "none")
 PAUSE_S = 0.5

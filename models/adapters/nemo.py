@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from srb.core.audio import RATE, resample
-from srb.core.errors import UserError
-from srb.core.remote_code import closed_stdin
-from srb.models.interface import Clip, Described, Recogniser, need
-from srb.models.unwrap import unwrap, with_raw
+from speech_robust_bench.core.audio import RATE, resample
+from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.core.remote_code import closed_stdin
+from speech_robust_bench.models.interface import Clip, Described, Recogniser, need
+from speech_robust_bench.models.unwrap import unwrap, with_raw
 
 INSTALL = 'pip install "nemo_toolkit[asr]"'
 PROMPT = "Transcribe the following:"  # as the card of Canary-Qwen has it

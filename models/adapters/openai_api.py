@@ -1,7 +1,7 @@
 """An OpenAI-compatible transcription endpoint: `openai-api:http://localhost:8000/v1?model=whisper-1`.
 
 POST <url>/audio/transcriptions with a 16-bit WAV, as OpenAI's API reference has it; many servers speak it (vLLM,
-speaches, LocalAI). What is tried again and what ends the run: see `srb.models.http_client`.
+speaches, LocalAI). What is tried again and what ends the run: see `models.http_client`.
 """
 
 from __future__ import annotations
@@ -10,9 +10,16 @@ import os
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from srb.core.errors import UserError
-from srb.models.http_client import ClientOptions, ServerClient, ServerRequest, check_url, text_at, wav_bytes
-from srb.models.interface import Clip, Described, Recogniser, SomeFailed
+from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.models.http_client import (
+    ClientOptions,
+    ServerClient,
+    ServerRequest,
+    check_url,
+    text_at,
+    wav_bytes,
+)
+from speech_robust_bench.models.interface import Clip, Described, Recogniser, SomeFailed
 
 
 @dataclass

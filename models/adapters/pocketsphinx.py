@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from srb.core.audio import RATE, resample, to_pcm16
-from srb.core.engines import follow_parent
-from srb.core.install_hint import install_hint
-from srb.models.interface import Clip, Described, Recogniser, cores, need, with_confidences
-from srb.models.streaming.session import Event
+from speech_robust_bench.core.audio import RATE, resample, to_pcm16
+from speech_robust_bench.core.engines import follow_parent
+from speech_robust_bench.core.install_hint import install_hint
+from speech_robust_bench.models.interface import Clip, Described, Recogniser, cores, need, with_confidences
+from speech_robust_bench.models.streaming.session import Event
 
 INSTALL = install_hint("demo")
 FRAMES_PER_S = 100

@@ -9,20 +9,20 @@ import re
 from pathlib import Path
 from typing import Any
 
-from srb.core.errors import UserError
-from srb.core.install_hint import install_hint
-from srb.models.interface import Recogniser, folder_revision, need
+from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.core.install_hint import install_hint
+from speech_robust_bench.models.interface import Recogniser, folder_revision, need
 
 
 def load(target: str, *, device: str = "", batch_size: int = 8, upstream: str = "", threads: int = 0) -> Recogniser:
     """`probe:<folder>`. No `device` is a GPU, if any; `upstream` is another place of the same encoder."""
     torch = need("torch", "probe", install_hint("models"))
-    from srb.models.probe.letters import Letters
-    from srb.models.probe.probe_file import RECORD, WEIGHTS, read_probe, read_weights
-    from srb.models.probe.recogniser import Probe, ProbeModel
-    from srb.models.probe.training import HeadSettings, new_head
-    from srb.models.probe.upstream import open_upstream
-    from srb.models.probe.upstream_spec import upstream_name
+    from speech_robust_bench.models.probe.letters import Letters
+    from speech_robust_bench.models.probe.probe_file import RECORD, WEIGHTS, read_probe, read_weights
+    from speech_robust_bench.models.probe.recogniser import Probe, ProbeModel
+    from speech_robust_bench.models.probe.training import HeadSettings, new_head
+    from speech_robust_bench.models.probe.upstream import open_upstream
+    from speech_robust_bench.models.probe.upstream_spec import upstream_name
 
     if not target:
         raise UserError("'probe' needs the folder of a trained probe: probe:probes/hubert")

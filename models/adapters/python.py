@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from srb.core.errors import UserError
-from srb.models.interface import Clip, Described, Recogniser
-from srb.models.streaming.session import Session
+from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.models.interface import Clip, Described, Recogniser
+from speech_robust_bench.models.streaming.session import Session
 
 
 @dataclass

@@ -14,14 +14,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from srb.builders.perturb.codec import mp3
-from srb.core.audio import RATE
-from srb.core.errors import UserError, did_you_mean
-from srb.core.seeding import clip_rng, content_id
-from srb.models.enhance import a_priori_snr
-from srb.models.hf.ctc import Ctc
-from srb.models.interface import Clip, Described, Recogniser, open_model
-from srb.models.rover import rover
+from speech_robust_bench.builders.perturb.codec import mp3
+from speech_robust_bench.core.audio import RATE
+from speech_robust_bench.core.errors import UserError, did_you_mean
+from speech_robust_bench.core.seeding import clip_rng, content_id
+from speech_robust_bench.models.enhance import a_priori_snr
+from speech_robust_bench.models.hf.ctc import Ctc
+from speech_robust_bench.models.interface import Clip, Described, Recogniser, open_model
+from speech_robust_bench.models.rover import rover
 
 MP3_KBPS = 32  # the finest of the `mp3` scenario
 LEVELS = 256  # amplitudes that quantisation keeps, of the 65,536 of 16 bits (Yang et al. 2019)

@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from srb.core.audio import RATE, resample
-from srb.core.errors import UserError
-from srb.models.chunks import split_at_pauses
-from srb.models.interface import Clip, Described, Recogniser, folder_revision, need
+from speech_robust_bench.core.audio import RATE, resample
+from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.models.chunks import split_at_pauses
+from speech_robust_bench.models.interface import Clip, Described, Recogniser, folder_revision, need
 
 INSTALL = "pip install speechbrain"
 LONGEST_S = 30.0

@@ -12,10 +12,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from srb.core.audio import to_pcm16
-from srb.core.errors import UserError
-from srb.models.interface import Clip, Described, Recogniser, cores, folder_revision, need, with_confidences
-from srb.models.streaming.session import Event, Word
+from speech_robust_bench.core.audio import to_pcm16
+from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.models.interface import (
+    Clip,
+    Described,
+    Recogniser,
+    cores,
+    folder_revision,
+    need,
+    with_confidences,
+)
+from speech_robust_bench.models.streaming.session import Event, Word
 
 
 @dataclass

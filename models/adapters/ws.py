@@ -11,11 +11,11 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from srb.core.errors import UserError, did_you_mean
-from srb.models.interface import Clip, Described, Recogniser, need
-from srb.models.streaming.replay import StreamOptions, replay
-from srb.models.streaming.websocket import MOST_BYTES, WebSocketSession, give_up_sending_after
-from srb.models.streaming.wires import WIRES
+from speech_robust_bench.core.errors import UserError, did_you_mean
+from speech_robust_bench.models.interface import Clip, Described, Recogniser, need
+from speech_robust_bench.models.streaming.replay import StreamOptions, replay
+from speech_robust_bench.models.streaming.websocket import MOST_BYTES, WebSocketSession, give_up_sending_after
+from speech_robust_bench.models.streaming.wires import WIRES
 
 CLOSE_TIMEOUT_S = 2.0  # for the server's goodbye: one that has stalled says none
 

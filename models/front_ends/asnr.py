@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from srb.models.enhance import a_priori_snr
-from srb.models.interface import Clip, FrontEnd
+from speech_robust_bench.models.enhance import a_priori_snr
+from speech_robust_bench.models.interface import Clip, FrontEnd
 
 FRAME_S = 0.032
 QUIET_SHARE = 0.1  # of the frames: those between the words

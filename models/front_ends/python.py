@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from srb.core.errors import UserError
-from srb.models.adapters.python import imported
-from srb.models.interface import Clip, FrontEnd
+from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.models.adapters.python import imported
+from speech_robust_bench.models.interface import Clip, FrontEnd
 
 
 def load(target: str) -> FrontEnd:

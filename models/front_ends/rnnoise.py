@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from srb.core.audio import resample
-from srb.models.interface import Clip, FrontEnd, need
+from speech_robust_bench.core.audio import resample
+from speech_robust_bench.models.interface import Clip, FrontEnd, need
 
 INSTALL = "pip install pyrnnoise"
 RATE = 48_000

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import numpy as np
 
-from srb.core.audio import resample
-from srb.core.errors import UserError
-from srb.models.front_ends.rnnoise import fitted
-from srb.models.interface import Clip, FrontEnd, need
+from speech_robust_bench.core.audio import resample
+from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.models.front_ends.rnnoise import fitted
+from speech_robust_bench.models.interface import Clip, FrontEnd, need
 
 INSTALL = "pip install speechbrain"
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from srb.core.audio import resample, to_pcm16
-from srb.core.errors import UserError
-from srb.models.front_ends.rnnoise import fitted
-from srb.models.interface import Clip, FrontEnd, need
+from speech_robust_bench.core.audio import resample, to_pcm16
+from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.models.front_ends.rnnoise import fitted
+from speech_robust_bench.models.interface import Clip, FrontEnd, need
 
 INSTALL = "pip install webrtc-noise-gain"
 RATE = 16_000

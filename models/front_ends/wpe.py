@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from srb.models.front_ends.rnnoise import fitted
-from srb.models.interface import Clip, FrontEnd, need
+from speech_robust_bench.models.front_ends.rnnoise import fitted
+from speech_robust_bench.models.interface import Clip, FrontEnd, need
 
 INSTALL = "pip install nara-wpe"
 SIZE, SHIFT = 512, 128

@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from srb.core.audio import resample
-from srb.models.chunks import split_at_pauses
-from srb.models.interface import Clip, Described
+from speech_robust_bench.core.audio import resample
+from speech_robust_bench.models.chunks import split_at_pauses
+from speech_robust_bench.models.interface import Clip, Described
 
 SHORTEST_S = 0.1  # below, the first convolutions have nothing to give; such clips are padded with silence
 DEFAULT_TOKENS_PER_S = 25.0  # letters, for models that spell; people say 10 to 20 in a second

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from srb.core.errors import UserError
-from srb.models.chunks import split_at_pauses
-from srb.models.hf.base import TransformersRecogniser
-from srb.models.interface import Clip, with_confidences
+from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.models.chunks import split_at_pauses
+from speech_robust_bench.models.hf.base import TransformersRecogniser
+from speech_robust_bench.models.interface import Clip, with_confidences
 
 # MMS names its adapters by ISO 639-3
 ISO_639_3 = {

@@ -1,6 +1,6 @@
 """Models that write until they are done: encoder-decoders, transducers, and language models that take audio.
 
-The request differs (`srb.models.hf.requests`), the rest is shared: generate, drop the prompt's tokens, decode. On noise
+The request differs (`models.hf.requests`), the rest is shared: generate, drop the prompt's tokens, decode. On noise
 a decoder may never end by itself, so a clip has at most `tokens_per_s` tokens for each of its seconds; models that
 write in step with the audio (transducers, Kyutai, Voxtral Realtime) need no such bound.
 """
@@ -10,11 +10,11 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from srb.models.hf.base import TransformersRecogniser, positions
-from srb.models.hf.ctc import ISO_639_3
-from srb.models.hf.requests import Wanted, parameters
-from srb.models.interface import Clip
-from srb.models.unwrap import raw_text, unwrap, with_raw
+from speech_robust_bench.models.hf.base import TransformersRecogniser, positions
+from speech_robust_bench.models.hf.ctc import ISO_639_3
+from speech_robust_bench.models.hf.requests import Wanted, parameters
+from speech_robust_bench.models.interface import Clip
+from speech_robust_bench.models.unwrap import raw_text, unwrap, with_raw
 
 IN_STEP = {"kyutai_speech_to_text", "voxtral_realtime"}  # a token for every frame of audio
 LEAST_TOKENS = 2

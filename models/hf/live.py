@@ -15,12 +15,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from srb.core.audio import resample
-from srb.models.hf.base import TransformersRecogniser
-from srb.models.hf.generate import AudioLanguageModel, Transducer
-from srb.models.hf.requests import parameters
-from srb.models.interface import Clip
-from srb.models.streaming.session import Event
+from speech_robust_bench.core.audio import resample
+from speech_robust_bench.models.hf.base import TransformersRecogniser
+from speech_robust_bench.models.hf.generate import AudioLanguageModel, Transducer
+from speech_robust_bench.models.hf.requests import parameters
+from speech_robust_bench.models.interface import Clip
+from speech_robust_bench.models.streaming.session import Event
 
 LONGEST_TOKENS = 400  # of a segment: so the cost of an event does not grow with the length of the stream
 

@@ -8,10 +8,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from srb.core.errors import UserError
-from srb.core.install_hint import install_hint
-from srb.core.remote_code import closed_stdin
-from srb.models.interface import folder_revision, need, out_of_memory
+from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.core.install_hint import install_hint
+from speech_robust_bench.core.remote_code import closed_stdin
+from speech_robust_bench.models.interface import folder_revision, need, out_of_memory
 
 INSTALL = install_hint("models")
 

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from srb.models.interface import Clip
+from speech_robust_bench.models.interface import Clip
 
 # What the models' cards say to ask; `?prompt=` in a spec says something else.
 PROMPTS = {

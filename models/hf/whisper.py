@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from srb.models.hf.base import TransformersRecogniser
-from srb.models.interface import Clip
+from speech_robust_bench.models.hf.base import TransformersRecogniser
+from speech_robust_bench.models.interface import Clip
 
 WHISPER_S = 30.0
 

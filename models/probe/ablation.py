@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from srb.core.errors import UserError
-from srb.models.probe.upstream_spec import upstream_name
+from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.models.probe.upstream_spec import upstream_name
 
 
 class Ablation(NamedTuple):

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from srb.core.audio import RATE
+from speech_robust_bench.core.audio import RATE
 
 FILTERS, WINDOW, HOP, FFT = 80, 400, 160, 512
 DELTA_FRAMES = 2

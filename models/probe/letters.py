@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from srb.core.errors import UserError
-from srb.metrics.scoring import normalise
+from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.scoring.scoring import normalise
 
 BLANK = 0
 MOST_LETTERS = 20_000  # Chinese has some thousands

@@ -7,9 +7,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from srb.core.errors import UserError
-from srb.core.files import replacing, write_atomically
-from srb.core.json_shapes import integer, list_of, maybe, nullable, number, object_of, read_object, text, truth
+from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.core.files import replacing, write_atomically
+from speech_robust_bench.core.json_shapes import (
+    integer,
+    list_of,
+    maybe,
+    nullable,
+    number,
+    object_of,
+    read_object,
+    text,
+    truth,
+)
 
 RECORD, WEIGHTS = "probe.json", "head.safetensors"
 FORMAT = 1

@@ -8,11 +8,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from srb.models.hf.base import TransformersRecogniser
-from srb.models.interface import Clip
-from srb.models.probe.head import Head
-from srb.models.probe.letters import Letters
-from srb.models.probe.upstream import Upstream
+from speech_robust_bench.models.hf.base import TransformersRecogniser
+from speech_robust_bench.models.interface import Clip
+from speech_robust_bench.models.probe.head import Head
+from speech_robust_bench.models.probe.letters import Letters
+from speech_robust_bench.models.probe.upstream import Upstream
 
 
 class ProbeModel(nn.Module):

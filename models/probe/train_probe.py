@@ -7,13 +7,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from srb.builders.banks import Banks
-from srb.builders.plan import Sources
-from srb.builders.random_scenarios import RandomScenarios
-from srb.core.errors import UserError
-from srb.models.probe.probe_file import ProbeFile
-from srb.models.probe.training import HeadSettings, Schedule, Training
-from srb.models.probe.training_clips import (
+from speech_robust_bench.builders.banks import Banks
+from speech_robust_bench.builders.plan import Sources
+from speech_robust_bench.builders.random_scenarios import RandomScenarios
+from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.models.probe.probe_file import ProbeFile
+from speech_robust_bench.models.probe.training import HeadSettings, Schedule, Training
+from speech_robust_bench.models.probe.training_clips import (
     Augmentation,
     HiddenStates,
     Progress,
@@ -22,7 +22,7 @@ from srb.models.probe.training_clips import (
     read_clips,
     split_dev,
 )
-from srb.models.probe.upstream import open_upstream
+from speech_robust_bench.models.probe.upstream import open_upstream
 
 
 @dataclass(frozen=True)

@@ -17,15 +17,21 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from srb.core.errors import UserError, did_you_mean
-from srb.core.files import replacing
-from srb.core.folder_lock import locked_folder
-from srb.core.json_shapes import anything, integer, list_of, number, object_of
-from srb.metrics.scoring import align
-from srb.models.probe.head import BLSTM_LAYERS, UNITS, Head
-from srb.models.probe.letters import BLANK, Letters
-from srb.models.probe.probe_file import RECORD, ProbeFile, read_probe, read_weights, write_record, write_weights
-from srb.models.probe.training_clips import (
+from speech_robust_bench.core.errors import UserError, did_you_mean
+from speech_robust_bench.core.files import replacing
+from speech_robust_bench.core.folder_lock import locked_folder
+from speech_robust_bench.core.json_shapes import anything, integer, list_of, number, object_of
+from speech_robust_bench.models.probe.head import BLSTM_LAYERS, UNITS, Head
+from speech_robust_bench.models.probe.letters import BLANK, Letters
+from speech_robust_bench.models.probe.probe_file import (
+    RECORD,
+    ProbeFile,
+    read_probe,
+    read_weights,
+    write_record,
+    write_weights,
+)
+from speech_robust_bench.models.probe.training_clips import (
     Augmentation,
     HiddenStates,
     Progress,
@@ -34,7 +40,8 @@ from srb.models.probe.training_clips import (
     buckets,
     clips_digest,
 )
-from srb.models.probe.upstream import Upstream
+from speech_robust_bench.models.probe.upstream import Upstream
+from speech_robust_bench.scoring.scoring import align
 
 CHECKPOINT = "checkpoint.pt"
 

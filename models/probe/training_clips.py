@@ -15,21 +15,21 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from srb.builders.apply import perturb_clip
-from srb.builders.banks import Banks
-from srb.builders.perturbed_clips import list_clips
-from srb.builders.plan import DEMO, Sources
-from srb.builders.random_scenarios import RandomScenarios, draw_for_clip
-from srb.builders.scenarios import perturbations
-from srb.builders.shards import CheckedClip
-from srb.core.array_files import read_array
-from srb.core.audio import RATE, from_pcm16, to_pcm16
-from srb.core.engines import Inline
-from srb.core.errors import UserError
-from srb.core.files import replacing
-from srb.models.interface import Clip
-from srb.models.probe.letters import spelled
-from srb.models.probe.upstream import Upstream
+from speech_robust_bench.builders.apply import perturb_clip
+from speech_robust_bench.builders.banks import Banks
+from speech_robust_bench.builders.perturbed_clips import list_clips
+from speech_robust_bench.builders.plan import DEMO, Sources
+from speech_robust_bench.builders.random_scenarios import RandomScenarios, draw_for_clip
+from speech_robust_bench.builders.scenarios import perturbations
+from speech_robust_bench.builders.shards import CheckedClip
+from speech_robust_bench.core.array_files import read_array
+from speech_robust_bench.core.audio import RATE, from_pcm16, to_pcm16
+from speech_robust_bench.core.engines import Inline
+from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.core.files import replacing
+from speech_robust_bench.models.interface import Clip
+from speech_robust_bench.models.probe.letters import spelled
+from speech_robust_bench.models.probe.upstream import Upstream
 
 DEV_SHARE = 10  # without a dev set, one clip of so many is kept from training
 Progress = Callable[[str, int], Callable[[int], None]]

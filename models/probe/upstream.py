@@ -16,12 +16,12 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from srb.core.audio import RATE
-from srb.core.errors import UserError
-from srb.models.hf.loading import first_line, loading, quiet_transformers, revision_of
-from srb.models.interface import Clip
-from srb.models.probe.filter_bank import FilterBank, Waveform
-from srb.models.probe.upstream_spec import parsed_upstream
+from speech_robust_bench.core.audio import RATE
+from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.models.hf.loading import first_line, loading, quiet_transformers, revision_of
+from speech_robust_bench.models.interface import Clip
+from speech_robust_bench.models.probe.filter_bank import FilterBank, Waveform
+from speech_robust_bench.models.probe.upstream_spec import parsed_upstream
 
 EXAMPLES = "hf:facebook/hubert-base-ls960, random:facebook/hubert-base-ls960 or fbank"
 WHISPER_STRIDE = 320  # samples: a mel frame every 160, and a convolution of stride 2

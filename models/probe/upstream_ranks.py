@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from srb.core.errors import UserError
-from srb.models.probe.probe_file import ProbeFile
-from srb.models.probe.upstream_spec import upstream_name
+from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.models.probe.probe_file import ProbeFile
+from speech_robust_bench.models.probe.upstream_spec import upstream_name
 
 
 class Setting(NamedTuple):

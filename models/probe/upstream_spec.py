@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from srb.core.errors import UserError
+from speech_robust_bench.core.errors import UserError
 
 
 def parsed_upstream(spec: str) -> tuple[str, str, float]:

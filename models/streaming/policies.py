@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from srb.models.interface import Clip
-from srb.models.streaming.session import Event
-from srb.models.streaming.voice_activity import Endpointer
+from speech_robust_bench.models.interface import Clip
+from speech_robust_bench.models.streaming.session import Event
+from speech_robust_bench.models.streaming.voice_activity import Endpointer
 
 Transcribe = Callable[[Clip], str]
 POLICIES = ("local-agreement", "hold-n", "window")

@@ -16,9 +16,11 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from srb.core.errors import UserError
-from srb.core.options import option
-from srb.metrics.stream_record import (
+from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.core.options import option
+from speech_robust_bench.models.interface import Clip
+from speech_robust_bench.models.streaming.session import Event, Session
+from speech_robust_bench.scoring.stream_record import (
     CHUNK_MS,
     LONGEST_MS,
     MOST_CHARACTERS,
@@ -31,8 +33,6 @@ from srb.metrics.stream_record import (
     most_events,
     transcript,
 )
-from srb.models.interface import Clip
-from srb.models.streaming.session import Event, Session
 
 
 @dataclass(frozen=True)

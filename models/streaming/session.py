@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
-from srb.models.interface import Clip
+from speech_robust_bench.models.interface import Clip
 
 
 @dataclass(frozen=True)

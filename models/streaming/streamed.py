@@ -6,10 +6,10 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from srb.core.errors import UserError
-from srb.models.interface import Clip, Described, Recogniser, Transcript
-from srb.models.streaming.replay import StreamOptions, Timeline, quickest, replay
-from srb.models.streaming.session import Streams
+from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.models.interface import Clip, Described, Recogniser, Transcript
+from speech_robust_bench.models.streaming.replay import StreamOptions, Timeline, quickest, replay
+from speech_robust_bench.models.streaming.session import Streams
 
 WARM_UP_S = 3
 
@@ -67,7 +67,7 @@ def _unusual(pace: StreamOptions) -> dict[str, Any]:
 
 
 def as_json(timeline: Timeline) -> dict[str, Any]:
-    """A timeline as the predictions keep it (`srb.metrics.stream_record`)."""
+    """A timeline as the predictions keep it (`scoring.stream_record`)."""
     calls, pace = timeline.calls, timeline.pace
     return {
         "chunk_ms": pace.chunk_ms,

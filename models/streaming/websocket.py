@@ -16,10 +16,10 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from srb.core.audio import resample, to_pcm16
-from srb.models.interface import Clip
-from srb.models.streaming.session import Event
-from srb.models.streaming.wires import Wire
+from speech_robust_bench.core.audio import resample, to_pcm16
+from speech_robust_bench.models.interface import Clip
+from speech_robust_bench.models.streaming.session import Event
+from speech_robust_bench.models.streaming.wires import Wire
 
 MOST_BYTES = 1 << 20  # of one message
 MOST_MESSAGES = 200_000  # of one stream: two hours have 72,000 chunks of 100 ms

@@ -6,13 +6,22 @@ import json
 from pathlib import Path
 from typing import Any
 
-from srb.builders.forced_alignment import LANGUAGE, align
-from srb.builders.scenarios import SCENARIOS
-from srb.core.errors import UserError
-from srb.core.files import write_atomically
-from srb.core.json_shapes import dict_of, fixed_list, list_of, nullable, number, object_of, read_object, text
-from srb.core.names import parse
-from srb.models.stored_config import ClipRow, Config
+from speech_robust_bench.builders.forced_alignment import LANGUAGE, align
+from speech_robust_bench.builders.scenarios import SCENARIOS
+from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.core.files import write_atomically
+from speech_robust_bench.core.json_shapes import (
+    dict_of,
+    fixed_list,
+    list_of,
+    nullable,
+    number,
+    object_of,
+    read_object,
+    text,
+)
+from speech_robust_bench.core.names import parse
+from speech_robust_bench.models.stored_config import ClipRow, Config
 
 _STORED = object_of(edition=text, words=dict_of(nullable(list_of(fixed_list(text, number, number)))))
 WordTimes = dict[str, list[list[Any]] | None]  # clip id -> [word, start_s, end_s] of each word, or None if not known

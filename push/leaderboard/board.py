@@ -18,13 +18,13 @@ from typing import Any
 
 import numpy as np
 
-from srb.core.categories import ADVERSARIAL, AVERAGED
-from srb.core.errors import UserError
-from srb.metrics.attack_success import AttackRow, attack_rows
-from srb.metrics.bootstrap import holm, interval, p_value
-from srb.metrics.ranking import Candidate, ConfigRow, Standing, rank, versioned
-from srb.metrics.stream_conditions import Condition, conditions
-from srb.push.leaderboard import verified_files
+from speech_robust_bench.core.categories import ADVERSARIAL, AVERAGED
+from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.push.leaderboard import verified_files
+from speech_robust_bench.scoring.attack_success import AttackRow, attack_rows
+from speech_robust_bench.scoring.bootstrap import holm, interval, p_value
+from speech_robust_bench.scoring.ranking import Candidate, ConfigRow, Standing, rank, versioned
+from speech_robust_bench.scoring.stream_conditions import Condition, conditions
 
 Json = dict[str, Any]
 Score = list[float]

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from srb.core.categories import ADVERSARIAL, AVERAGED, label
-from srb.metrics.aggregate import measure_of
-from srb.metrics.attack_success import RATES
-from srb.metrics.material import stand_in_notes
-from srb.metrics.stream_conditions import FIGURES, Condition, figure_of, wer_of
-from srb.push.leaderboard.board import Board, Entry, Json, Row, Score, grid
-from srb.push.leaderboard.board import published as paper_rows
-from srb.report.charts import Point, Scale, Series, fixed, legend_mark, line_chart, spanning
-from srb.report.html import Html, join, tag
-from srb.report.latency_charts import COLUMNS, condition_label, latency_charts
-from srb.report.latency_charts import LEAD as LATENCY
-from srb.report.sections.attacks import LEAD as ATTACK_LEAD
-from srb.report.sections.attacks import TITLES as ATTACK_TITLES
-from srb.report.sections.attacks import success_curves
+from speech_robust_bench.core.categories import ADVERSARIAL, AVERAGED, label
+from speech_robust_bench.push.leaderboard.board import Board, Entry, Json, Row, Score, grid
+from speech_robust_bench.push.leaderboard.board import published as paper_rows
+from speech_robust_bench.report.charts import Point, Scale, Series, fixed, legend_mark, line_chart, spanning
+from speech_robust_bench.report.html import Html, join, tag
+from speech_robust_bench.report.latency_charts import COLUMNS, condition_label, latency_charts
+from speech_robust_bench.report.latency_charts import LEAD as LATENCY
+from speech_robust_bench.report.sections.attacks import LEAD as ATTACK_LEAD
+from speech_robust_bench.report.sections.attacks import TITLES as ATTACK_TITLES
+from speech_robust_bench.report.sections.attacks import success_curves
+from speech_robust_bench.scoring.aggregate import measure_of
+from speech_robust_bench.scoring.attack_success import RATES
+from speech_robust_bench.scoring.material import stand_in_notes
+from speech_robust_bench.scoring.stream_conditions import FIGURES, Condition, figure_of, wer_of
 
 SUITE_NOTE = "a suite: a part of the configs and clips, with wider intervals"
 HUB = "https://huggingface.co/"

@@ -1,5 +1,5 @@
 // The leaderboard in the browser: tables sort at a click on a head, filters choose rows and categories, and models are
-// compared from their bootstrap replicates as `srb compare` does (srb.push.leaderboard.board.compare).
+// compared from their bootstrap replicates as `srb compare` does (speech_robust_bench.push.leaderboard.board.compare).
 "use strict";
 (() => {
   // --- sorting ---

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import ClassVar
 from urllib.parse import unquote, urlsplit
 
-from srb.core.errors import UserError
-from srb.push.leaderboard import board, site
+from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.push.leaderboard import board, site
 
 PORTS = range(7860, 7960)
 POLICY = "default-src 'self'; style-src 'self' 'unsafe-inline'; base-uri 'none'; form-action 'none'"

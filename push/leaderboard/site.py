@@ -12,14 +12,14 @@ from pathlib import Path
 
 import numpy as np
 
-from srb.core.categories import label
-from srb.core.errors import UserError
-from srb.core.files import write_atomically
-from srb.metrics.ranking import CLEAN_ALLOWANCE, CLEAN_CEILING, EMPTY_CEILING, RULE
-from srb.push.leaderboard import board as boards
-from srb.push.leaderboard import pages
-from srb.push.leaderboard.board import Board, Entry
-from srb.report.html import Html, join, tag
+from speech_robust_bench.core.categories import label
+from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.core.files import write_atomically
+from speech_robust_bench.push.leaderboard import board as boards
+from speech_robust_bench.push.leaderboard import pages
+from speech_robust_bench.push.leaderboard.board import Board, Entry
+from speech_robust_bench.report.html import Html, join, tag
+from speech_robust_bench.scoring.ranking import CLEAN_ALLOWANCE, CLEAN_CEILING, EMPTY_CEILING, RULE
 
 FOLDER = Path(__file__).parent
 TITLE = "Speech Robust Bench"

@@ -1,4 +1,4 @@
-"""Verified results files, which `srb.push.verified` writes: how to read them, and the hash that shows an edit."""
+"""Verified results files, which `push.verified` writes: how to read them, and the hash that shows an edit."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from srb.core.array_files import DAMAGED_ARRAYS
-from srb.core.errors import UserError
-from srb.core.json_shapes import anything, dict_of, read_object
-from srb.metrics.integrity import digest
-from srb.push.leaderboard.verified_shape import VERIFIED
+from speech_robust_bench.core.array_files import DAMAGED_ARRAYS
+from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.core.json_shapes import anything, dict_of, read_object
+from speech_robust_bench.push.leaderboard.verified_shape import VERIFIED
+from speech_robust_bench.scoring.integrity import digest
 
 SCHEMA = 2
 Json = dict[str, Any]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from srb.core.json_shapes import (
+from speech_robust_bench.core.json_shapes import (
     anything,
     dict_of,
     integer,
@@ -16,7 +16,7 @@ from srb.core.json_shapes import (
     text,
     truth,
 )
-from srb.core.language_codes import is_language_code
+from speech_robust_bench.core.language_codes import is_language_code
 
 
 def score(value: Any) -> str | None:

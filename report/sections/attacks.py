@@ -6,13 +6,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from srb.core.names import parse
-from srb.metrics.attack_success import RATES, AttackRow, attack_rows, by_attack
-from srb.report.attacked_clips import AttackedClip
-from srb.report.charts import Point, Scale, Series, fixed, line_chart, series_class
-from srb.report.html import Html, table, tag
-from srb.report.report_data import Report, ReportedModel
-from srb.report.sections.parts import legend, name, number, section
+from speech_robust_bench.core.names import parse
+from speech_robust_bench.report.attacked_clips import AttackedClip
+from speech_robust_bench.report.charts import Point, Scale, Series, fixed, line_chart, series_class
+from speech_robust_bench.report.html import Html, table, tag
+from speech_robust_bench.report.report_data import Report, ReportedModel
+from speech_robust_bench.report.sections.parts import legend, name, number, section
+from speech_robust_bench.scoring.attack_success import RATES, AttackRow, attack_rows, by_attack
 
 LEAD = (
     "UASR is the share of words (or characters) that an attack destroyed, at most 100 %; TASR the share of its target "

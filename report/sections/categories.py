@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from srb.core.categories import AVERAGED, column_title, meaning
-from srb.report.charts import fixed, spanning, track
-from srb.report.html import Html, tag
-from srb.report.report_data import Report, ReportedModel
-from srb.report.sections.parts import LESS, all_bounds, legend, section
+from speech_robust_bench.core.categories import AVERAGED, column_title, meaning
+from speech_robust_bench.report.charts import fixed, spanning, track
+from speech_robust_bench.report.html import Html, tag
+from speech_robust_bench.report.report_data import Report, ReportedModel
+from speech_robust_bench.report.sections.parts import LESS, all_bounds, legend, section
 
 
 def categories(report: Report, language: str) -> Html | None:

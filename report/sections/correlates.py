@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from srb.metrics.results import Json
-from srb.report.charts import Axes, Curve, Point, Series, box_plot, scatter
-from srb.report.html import Html, tag
-from srb.report.report_data import Report, ReportedModel
-from srb.report.sections.parts import HALVES, Half, scored, section
+from speech_robust_bench.report.charts import Axes, Curve, Point, Series, box_plot, scatter
+from speech_robust_bench.report.html import Html, tag
+from speech_robust_bench.report.report_data import Report, ReportedModel
+from speech_robust_bench.report.sections.parts import HALVES, Half, scored, section
+from speech_robust_bench.scoring.results import Json
 
 Scored = Sequence[tuple[ReportedModel, Json]]
 

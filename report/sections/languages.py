@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from srb.core.categories import ADVERSARIAL, AVERAGED, column_title
-from srb.metrics.table1 import clean_wer
-from srb.report.charts import fixed, legend_mark, spanning, track
-from srb.report.html import Html, table, tag
-from srb.report.report_data import Report, ReportedModel
-from srb.report.sections.parts import all_bounds, name, score, section
+from speech_robust_bench.core.categories import ADVERSARIAL, AVERAGED, column_title
+from speech_robust_bench.report.charts import fixed, legend_mark, spanning, track
+from speech_robust_bench.report.html import Html, table, tag
+from speech_robust_bench.report.report_data import Report, ReportedModel
+from speech_robust_bench.report.sections.parts import all_bounds, name, score, section
+from speech_robust_bench.scoring.table1 import clean_wer
 
 
 def languages(report: Report) -> Html | None:

@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from srb.metrics.results import Json
-from srb.report.charts import Scale, fixed, legend_mark, tick_text
-from srb.report.html import Html, tag
-from srb.report.report_data import ReportedModel
+from speech_robust_bench.report.charts import Scale, fixed, legend_mark, tick_text
+from speech_robust_bench.report.html import Html, tag
+from speech_robust_bench.report.report_data import ReportedModel
+from speech_robust_bench.scoring.results import Json
 
 LESS = "Less is better."
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from srb.metrics.results import Json, all_entries
-from srb.report.html import Html, table, tag
-from srb.report.report_data import Report
-from srb.report.sections.parts import name, number, section
+from speech_robust_bench.report.html import Html, table, tag
+from speech_robust_bench.report.report_data import Report
+from speech_robust_bench.report.sections.parts import name, number, section
+from speech_robust_bench.scoring.results import Json, all_entries
 
 
 def provenance(report: Report) -> Html:

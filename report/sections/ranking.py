@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from srb.core.categories import ADVERSARIAL, AVERAGED, column_title
-from srb.metrics.material import stand_in_notes
-from srb.metrics.ranking import RULE, Standing
-from srb.metrics.results import all_entries
-from srb.metrics.table1 import clean_wer
-from srb.report.charts import spanning, track
-from srb.report.html import Html, table, tag
-from srb.report.report_data import Report, ReportedModel
-from srb.report.sections.parts import LESS, all_bounds, axis, clip_count, name, number, score, section
+from speech_robust_bench.core.categories import ADVERSARIAL, AVERAGED, column_title
+from speech_robust_bench.report.charts import spanning, track
+from speech_robust_bench.report.html import Html, table, tag
+from speech_robust_bench.report.report_data import Report, ReportedModel
+from speech_robust_bench.report.sections.parts import LESS, all_bounds, axis, clip_count, name, number, score, section
+from speech_robust_bench.scoring.material import stand_in_notes
+from speech_robust_bench.scoring.ranking import RULE, Standing
+from speech_robust_bench.scoring.results import all_entries
+from speech_robust_bench.scoring.table1 import clean_wer
 
 
 def ranking(report: Report, language: str) -> Html | None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from srb.metrics.results import Json
-from srb.report.charts import fixed
-from srb.report.html import Html, table, tag
-from srb.report.report_data import Report
+from speech_robust_bench.report.charts import fixed
+from speech_robust_bench.report.html import Html, table, tag
+from speech_robust_bench.report.report_data import Report
+from speech_robust_bench.scoring.results import Json
 
 PARTS = ("clean", "hard")
 TITLES = {"length_s": "length, s", "words_per_s": "words per second", "loudness_dbfs": "loudness, dBFS"}

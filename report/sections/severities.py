@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from srb.builders.scenarios import SCENARIOS
-from srb.metrics.results import Json
-from srb.report.charts import Point, Scale, Series, fixed, line_chart, spanning
-from srb.report.html import Html, table, tag
-from srb.report.report_data import Report, ReportedModel
-from srb.report.sections.parts import all_bounds, clip_count, legend, name, section
+from speech_robust_bench.builders.scenarios import SCENARIOS
+from speech_robust_bench.report.charts import Point, Scale, Series, fixed, line_chart, spanning
+from speech_robust_bench.report.html import Html, table, tag
+from speech_robust_bench.report.report_data import Report, ReportedModel
+from speech_robust_bench.report.sections.parts import all_bounds, clip_count, legend, name, section
+from speech_robust_bench.scoring.results import Json
 
 Severities = dict[str, dict[int, dict[int, Json]]]  # scenario -> model -> severity -> its row of scores
 # What the numbers of a scenario's parameter are, for the axes; others are bare numbers.

@@ -6,13 +6,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from srb.core.categories import column_title
-from srb.metrics.results import Json
-from srb.metrics.runs import GROUPS
-from srb.report.charts import Scale, fixed, track, width_bars
-from srb.report.html import Html, table, tag
-from srb.report.report_data import Report, ReportedModel
-from srb.report.sections.parts import all_bounds, name, number, score, section
+from speech_robust_bench.core.categories import column_title
+from speech_robust_bench.report.charts import Scale, fixed, track, width_bars
+from speech_robust_bench.report.html import Html, table, tag
+from speech_robust_bench.report.report_data import Report, ReportedModel
+from speech_robust_bench.report.sections.parts import all_bounds, name, number, score, section
+from speech_robust_bench.scoring.results import Json
+from speech_robust_bench.scoring.runs import GROUPS
 
 
 def speakers(report: Report, language: str) -> Html | None:

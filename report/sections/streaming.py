@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from srb.metrics.stream_conditions import Condition, conditions
-from srb.report.html import Html, table, tag
-from srb.report.latency_charts import COLUMNS, LEAD, condition_label, latency_charts
-from srb.report.report_data import Report
-from srb.report.sections.parts import legend, name, number, section
-from srb.report.sections.timeline import timelines
+from speech_robust_bench.report.html import Html, table, tag
+from speech_robust_bench.report.latency_charts import COLUMNS, LEAD, condition_label, latency_charts
+from speech_robust_bench.report.report_data import Report
+from speech_robust_bench.report.sections.parts import legend, name, number, section
+from speech_robust_bench.report.sections.timeline import timelines
+from speech_robust_bench.scoring.stream_conditions import Condition, conditions
 
 
 def streaming(report: Report, language: str) -> Html | None:

@@ -6,12 +6,12 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from srb.metrics.stream_measures import measure_clip, segments_of, shown_words, updates_of, word_hits
-from srb.report.charts import Scale, series_class, tick_text
-from srb.report.html import Html, tag
-from srb.report.report_data import Report, ReportedModel
-from srb.report.sections.parts import name
-from srb.report.stream_clip import StreamClip, stays
+from speech_robust_bench.report.charts import Scale, series_class, tick_text
+from speech_robust_bench.report.html import Html, tag
+from speech_robust_bench.report.report_data import Report, ReportedModel
+from speech_robust_bench.report.sections.parts import name
+from speech_robust_bench.report.stream_clip import StreamClip, stays
+from speech_robust_bench.scoring.stream_measures import measure_clip, segments_of, shown_words, updates_of, word_hits
 
 WIDTH, SIDE, ROW, AUDIO, SPOKEN = 1000, 14, 17, 44, 22
 LETTER = 6.6  # about the width of a letter, to see whether a word fits its bar

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from srb.metrics.table1 import clean_wer
-from srb.report.charts import Axes, Curve, Point, Series, fixed, scatter
-from srb.report.html import Html, tag
-from srb.report.report_data import Report, ReportedModel
-from srb.report.sections.parts import HALVES, Half, scored, section
+from speech_robust_bench.report.charts import Axes, Curve, Point, Series, fixed, scatter
+from speech_robust_bench.report.html import Html, tag
+from speech_robust_bench.report.report_data import Report, ReportedModel
+from speech_robust_bench.report.sections.parts import HALVES, Half, scored, section
+from speech_robust_bench.scoring.table1 import clean_wer
 
 
 def trade_off(report: Report, language: str) -> Html | None:

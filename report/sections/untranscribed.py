@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from srb.report.html import Html, table
-from srb.report.report_data import Report
-from srb.report.sections.parts import name, number, score, section
+from speech_robust_bench.report.html import Html, table
+from speech_robust_bench.report.report_data import Report
+from speech_robust_bench.report.sections.parts import name, number, score, section
 
 
 def untranscribed(report: Report) -> Html | None:

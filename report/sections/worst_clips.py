@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from srb.report.charts import series_class
-from srb.report.html import Html, tag
-from srb.report.report_data import Report, ReportedModel
-from srb.report.sections.parts import name
-from srb.report.word_study import ComparedClip, Edit
+from speech_robust_bench.report.charts import series_class
+from speech_robust_bench.report.html import Html, tag
+from speech_robust_bench.report.report_data import Report, ReportedModel
+from speech_robust_bench.report.sections.parts import name
+from speech_robust_bench.report.word_study import ComparedClip, Edit
 
 
 def worst_clips(report: Report, language: str) -> Html | None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from srb.report.html import Html, table, tag
-from srb.report.report_data import Report
-from srb.report.sections.parts import name, number, section
+from speech_robust_bench.report.html import Html, table, tag
+from speech_robust_bench.report.report_data import Report
+from speech_robust_bench.report.sections.parts import name, number, section
 
 
 def worst_words(report: Report, language: str) -> Html | None:

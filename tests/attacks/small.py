@@ -15,9 +15,9 @@ import torch
 from torch import nn
 from torch.nn.utils.rnn import pad_sequence
 
-from srb.attacks import losses
-from srb.attacks.clips import AttackClip, mask_of, padded
-from srb.attacks.differentiable.transducer_path import best_path, path_scores
+from speech_robust_bench.attacks import losses
+from speech_robust_bench.attacks.clips import AttackClip, mask_of, padded
+from speech_robust_bench.attacks.differentiable.transducer_path import best_path, path_scores
 
 RATE = 16_000
 LETTERS = " abcd"
@@ -88,7 +88,7 @@ class Small(nn.Module):
             return self.decode(*padded(clips))
 
     def spell(self, text: str) -> str:
-        from srb.core.errors import UserError
+        from speech_robust_bench.core.errors import UserError
 
         if odd := sorted(set(text.lower()) - set(LETTERS)):
             raise UserError(f"its transcript has characters that the model cannot write: {' '.join(odd)}")

@@ -16,16 +16,16 @@ pytest.importorskip("torch")
 from small import clip_of
 from tone_config import one_thread, write_clean  # noqa: F401
 
-from srb.cli.main import main
-from srb.core.audio import encode_flac, read, to_pcm16
-from srb.core.row_hashes import content_digest, row_digest
-from srb.metrics.scoring import align
-from srb.metrics.success_rates import success_rates
-from srb.push import expected_rows
-from srb.push.adversarial import places
-from srb.push.leaderboard import board
-from srb.push.leaderboard.site import files
-from srb.push.verify import verify
+from speech_robust_bench.cli.main import main
+from speech_robust_bench.core.audio import encode_flac, read, to_pcm16
+from speech_robust_bench.core.row_hashes import content_digest, row_digest
+from speech_robust_bench.push import expected_rows
+from speech_robust_bench.push.adversarial import places
+from speech_robust_bench.push.leaderboard import board
+from speech_robust_bench.push.leaderboard.site import files
+from speech_robust_bench.push.verify import verify
+from speech_robust_bench.scoring.scoring import align
+from speech_robust_bench.scoring.success_rates import success_rates
 
 MODELS = {"alice": "python:small:Ctc", "bob": "python:small:OtherCtc"}
 CLEAN = "en-tones_clean"
@@ -113,7 +113,7 @@ def test_the_attack_of_another_model_cannot_stand_in(copy) -> None:
     about = json.loads((run / "run.json").read_text())
     about["configs"] = {c: e for c, e in about["configs"].items() if not c.endswith("-bob")}
     (run / "run.json").write_text(json.dumps(about))
-    from srb.push import submission
+    from speech_robust_bench.push import submission
 
     made = submission.make(
         run, copy / "stolen", {"name": "bob"}, [CLEAN, *sorted(p.stem for p in run.glob("*-alice.jsonl"))]
@@ -124,7 +124,7 @@ def test_the_attack_of_another_model_cannot_stand_in(copy) -> None:
 
 
 def test_every_severity_or_none(copy) -> None:
-    from srb.push import submission
+    from speech_robust_bench.push import submission
 
     some = [CLEAN, "en-tones_pgd_sev1-bob"]
     found = reasons(copy, submission.make(copy / "runs" / "bob", copy / "few", {"name": "bob"}, some))

@@ -19,9 +19,9 @@ pytest.importorskip("torch")
 from small import clip_of, tones
 from tone_config import one_thread, tone_data, write_clean  # noqa: F401
 
-from srb.builders.perturb.noise import snr_db
-from srb.cli.main import main
-from srb.core.audio import read
+from speech_robust_bench.builders.perturb.noise import snr_db
+from speech_robust_bench.cli.main import main
+from speech_robust_bench.core.audio import read
 
 HERE = Path(__file__).parent
 PARTS = "en-tones_pgd_sev3-small-Slow-*/part-*.parquet.sha256"  # of those that are whole
@@ -97,7 +97,7 @@ def test_a_killed_attack_goes_on_where_it_was(tone_data, capsys) -> None:  # noq
     words = ["pgd", "--model", "python:small:Slow", "--severity", "3", "--batch-size", "2", *FAST]
     command = [*words, "--config", "en-tones_clean", "--data", str(tone_data), "--out", str(tone_data)]
     path = os.pathsep.join([str(HERE), os.environ.get("PYTHONPATH", "")])
-    program = [sys.executable, "-m", "srb.cli.main", "attack", *command]
+    program = [sys.executable, "-m", "speech_robust_bench", "attack", *command]
     child = subprocess.Popen(program, env={**os.environ, "PYTHONPATH": path, "SLOW_CLIPS": "6"})  # of ten
     partial = tone_data / ".attacks"
     deadline = time.monotonic() + 240

@@ -10,16 +10,16 @@ torch = pytest.importorskip("torch")
 from small import clip_of, ctc  # noqa: E402
 from tone_config import one_thread  # noqa: E402, F401
 
-from srb.attacks.clips import AttackBatch, Bound, padded  # noqa: E402
-from srb.attacks.defences import Defended, random_noise, straight_through  # noqa: E402
-from srb.attacks.differentiable.open_view import open_view  # noqa: E402
-from srb.attacks.pgd import Pgd  # noqa: E402
-from srb.core.errors import UserError  # noqa: E402
-from srb.models.adapters.python import Function  # noqa: E402
-from srb.models.adapters.smooth import Smooth  # noqa: E402
-from srb.models.enhance import a_priori_snr  # noqa: E402
-from srb.models.interface import Described, open_model, parse_spec  # noqa: E402
-from srb.models.rover import rover  # noqa: E402
+from speech_robust_bench.attacks.clips import AttackBatch, Bound, padded  # noqa: E402
+from speech_robust_bench.attacks.defences import Defended, random_noise, straight_through  # noqa: E402
+from speech_robust_bench.attacks.differentiable.open_view import open_view  # noqa: E402
+from speech_robust_bench.attacks.pgd import Pgd  # noqa: E402
+from speech_robust_bench.core.errors import UserError  # noqa: E402
+from speech_robust_bench.models.adapters.python import Function  # noqa: E402
+from speech_robust_bench.models.adapters.smooth import Smooth  # noqa: E402
+from speech_robust_bench.models.enhance import a_priori_snr  # noqa: E402
+from speech_robust_bench.models.interface import Described, open_model, parse_spec  # noqa: E402
+from speech_robust_bench.models.rover import rover  # noqa: E402
 
 
 def inner() -> Function:

@@ -9,7 +9,7 @@ import pytest
 torch = pytest.importorskip("torch")
 from tone_config import one_thread  # noqa: E402, F401
 
-from srb.attacks import losses  # noqa: E402
+from speech_robust_bench.attacks import losses  # noqa: E402
 
 
 def test_transducer_is_the_published_example() -> None:

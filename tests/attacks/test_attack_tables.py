@@ -13,11 +13,11 @@ pytest.importorskip("torch")
 
 from tone_config import one_thread, tone_data  # noqa: F401
 
-from srb.attacks.clips import clips_of
-from srb.cli.main import main
-from srb.core.audio import read
-from srb.metrics.attack_success import attack_rows
-from srb.models.config_sources import open_data
+from speech_robust_bench.attacks.clips import clips_of
+from speech_robust_bench.cli.main import main
+from speech_robust_bench.core.audio import read
+from speech_robust_bench.models.config_sources import open_data
+from speech_robust_bench.scoring.attack_success import attack_rows
 
 
 @pytest.fixture

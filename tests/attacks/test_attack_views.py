@@ -18,14 +18,14 @@ from small_models import CONV, letters_tokenizer, moonshine_folder, speecht5_fol
 from tone_config import one_thread  # noqa: E402, F401
 from whisper_weights import default_folder  # noqa: E402
 
-from srb.attacks.clips import AttackBatch, AttackClip, Bound, padded  # noqa: E402
-from srb.attacks.differentiable.base import View  # noqa: E402
-from srb.attacks.differentiable.open_view import open_view  # noqa: E402
-from srb.attacks.language import Language, LanguageFit, LanguageUniversal, LanguageView  # noqa: E402
-from srb.attacks.pgd import Pgd  # noqa: E402
-from srb.attacks.universal import Perturbation  # noqa: E402
-from srb.core.errors import UserError  # noqa: E402
-from srb.models.interface import open_model  # noqa: E402
+from speech_robust_bench.attacks.clips import AttackBatch, AttackClip, Bound, padded  # noqa: E402
+from speech_robust_bench.attacks.differentiable.base import View  # noqa: E402
+from speech_robust_bench.attacks.differentiable.open_view import open_view  # noqa: E402
+from speech_robust_bench.attacks.language import Language, LanguageFit, LanguageUniversal, LanguageView  # noqa: E402
+from speech_robust_bench.attacks.pgd import Pgd  # noqa: E402
+from speech_robust_bench.attacks.universal import Perturbation  # noqa: E402
+from speech_robust_bench.core.errors import UserError  # noqa: E402
+from speech_robust_bench.models.interface import open_model  # noqa: E402
 
 RATE = 16_000
 LETTERS = ["<pad>", "<s>", "</s>", "<unk>", "|", *"ABCDEFGHIJKLMNOPQRSTUVWXYZ'"]
@@ -220,7 +220,7 @@ class ByHand:
 
 
 def whisper_view(folder: Path, language: str | None, dtype=torch.float32) -> View:
-    from srb.models.adapters import hf
+    from speech_robust_bench.models.adapters import hf
 
     model = transformers.WhisperForConditionalGeneration.from_pretrained(folder, torch_dtype=dtype).eval()
     processor = ByHand(folder)

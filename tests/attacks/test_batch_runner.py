@@ -10,12 +10,12 @@ torch = pytest.importorskip("torch")
 from small import clip_of  # noqa: E402
 from tone_config import one_thread  # noqa: E402, F401
 
-from srb.attacks.batch_runner import BatchRunner, padded_s, planned_s  # noqa: E402
-from srb.attacks.clips import AttackBatch, AttackClip, padded  # noqa: E402
-from srb.attacks.differentiable.base import View  # noqa: E402
-from srb.attacks.differentiable.open_view import open_view  # noqa: E402
-from srb.attacks.gradient_loop import Attacked  # noqa: E402
-from srb.core.errors import UserError  # noqa: E402
+from speech_robust_bench.attacks.batch_runner import BatchRunner, padded_s, planned_s  # noqa: E402
+from speech_robust_bench.attacks.clips import AttackBatch, AttackClip, padded  # noqa: E402
+from speech_robust_bench.attacks.differentiable.base import View  # noqa: E402
+from speech_robust_bench.attacks.differentiable.open_view import open_view  # noqa: E402
+from speech_robust_bench.attacks.gradient_loop import Attacked  # noqa: E402
+from speech_robust_bench.core.errors import UserError  # noqa: E402
 
 
 class Hungry:

@@ -13,11 +13,11 @@ torch = pytest.importorskip("torch")
 
 from tone_config import one_thread, tone_data  # noqa: E402, F401
 
-from srb.attacks.certify import Settings, certify_clip, lowest_share  # noqa: E402
-from srb.cli.main import main  # noqa: E402
-from srb.core.errors import UserError  # noqa: E402
-from srb.models.adapters.smooth import Smooth, noise  # noqa: E402
-from srb.models.interface import Described  # noqa: E402
+from speech_robust_bench.attacks.certify import Settings, certify_clip, lowest_share  # noqa: E402
+from speech_robust_bench.cli.main import main  # noqa: E402
+from speech_robust_bench.core.errors import UserError  # noqa: E402
+from speech_robust_bench.models.adapters.smooth import Smooth, noise  # noqa: E402
+from speech_robust_bench.models.interface import Described  # noqa: E402
 
 
 class Half(Described):

@@ -19,13 +19,13 @@ from test_attack_views import MAKERS, whisper_folder  # noqa: E402
 from tiny_recognisers import save  # noqa: E402
 from tone_config import one_thread  # noqa: E402, F401
 
-from srb.attacks import losses  # noqa: E402
-from srb.attacks.clips import AttackBatch, Bound, mask_of, padded  # noqa: E402
-from srb.attacks.defences import random_noise  # noqa: E402
-from srb.attacks.differentiable.margin import hinge  # noqa: E402
-from srb.attacks.differentiable.open_view import open_view  # noqa: E402
-from srb.attacks.gradient_loop import tensor_of  # noqa: E402
-from srb.models.interface import open_model  # noqa: E402
+from speech_robust_bench.attacks import losses  # noqa: E402
+from speech_robust_bench.attacks.clips import AttackBatch, Bound, mask_of, padded  # noqa: E402
+from speech_robust_bench.attacks.defences import random_noise  # noqa: E402
+from speech_robust_bench.attacks.differentiable.margin import hinge  # noqa: E402
+from speech_robust_bench.attacks.differentiable.open_view import open_view  # noqa: E402
+from speech_robust_bench.attacks.gradient_loop import tensor_of  # noqa: E402
+from speech_robust_bench.models.interface import open_model  # noqa: E402
 
 FOLDERS = {
     **{name: MAKERS[name] for name in ("wav2vec2", "data2vec", "moonshine")},

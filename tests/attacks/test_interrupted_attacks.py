@@ -14,11 +14,11 @@ from fuzzing import change_file, run_command, tries
 from small import clip_of
 from tone_config import one_thread, write_clean  # noqa: F401
 
-from srb.attacks import export as exporting
-from srb.builders.manifests import read_manifest
-from srb.builders.shards import digest_path
-from srb.cli.main import main
-from srb.core.files import file_digest, write_atomically
+from speech_robust_bench.attacks import export as exporting
+from speech_robust_bench.builders.manifests import read_manifest
+from speech_robust_bench.builders.shards import digest_path
+from speech_robust_bench.cli.main import main
+from speech_robust_bench.core.files import file_digest, write_atomically
 
 COMMAND = "attack kenansville --config en-tones_clean --severity 1 --data {here} --out {here} --batch-size 2 --quiet"
 
@@ -91,7 +91,7 @@ def test_a_part_that_is_made_again_overwrites_no_other(whole_and_half, tmp_path)
 
 
 def test_two_commands_do_not_make_the_same_config_at_once(whole_and_half, tmp_path, capsys):
-    from srb.core.folder_lock import locked
+    from speech_robust_bench.core.folder_lock import locked
 
     here = shutil.copytree(whole_and_half[1], tmp_path / "here")
     (partial,) = here.glob(".attacks/*")

@@ -7,7 +7,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from srb.attacks.masking_threshold import (  # noqa: E402
+from speech_robust_bench.attacks.masking_threshold import (  # noqa: E402
     BARK,
     HZ,
     QUIET_DB,

@@ -13,26 +13,26 @@ from small import SmallCtc as Kind  # noqa: E402
 from small import clip_of, ctc, trained  # noqa: E402
 from tone_config import one_thread  # noqa: E402, F401
 
-from srb.attacks.clips import AttackClip, Bound, snr_db, to_float  # noqa: E402
-from srb.attacks.cw import TARGETS, CarliniWagner, closest  # noqa: E402
-from srb.attacks.differentiable.base import View  # noqa: E402
-from srb.attacks.differentiable.ensemble import joined  # noqa: E402
-from srb.attacks.differentiable.open_view import open_view  # noqa: E402
-from srb.attacks.genetic import Genetic  # noqa: E402
-from srb.attacks.masking_threshold import above_threshold  # noqa: E402
-from srb.attacks.psychoacoustic import Psychoacoustic  # noqa: E402
-from srb.attacks.transfer import (  # noqa: E402
+from speech_robust_bench.attacks.clips import AttackClip, Bound, snr_db, to_float  # noqa: E402
+from speech_robust_bench.attacks.cw import TARGETS, CarliniWagner, closest  # noqa: E402
+from speech_robust_bench.attacks.differentiable.base import View  # noqa: E402
+from speech_robust_bench.attacks.differentiable.ensemble import joined  # noqa: E402
+from speech_robust_bench.attacks.differentiable.open_view import open_view  # noqa: E402
+from speech_robust_bench.attacks.genetic import Genetic  # noqa: E402
+from speech_robust_bench.attacks.masking_threshold import above_threshold  # noqa: E402
+from speech_robust_bench.attacks.psychoacoustic import Psychoacoustic  # noqa: E402
+from speech_robust_bench.attacks.transfer import (  # noqa: E402
     Cell,
     Transfer,
     as_table,
     related,
 )
-from srb.attacks.transfer_cw import TransferCw, dropout_on, judged_by  # noqa: E402
-from srb.attacks.universal import Perturbation, Universal, UniversalFit, refuse_overlap  # noqa: E402
-from srb.builders.perturb.kenansville import kenansville  # noqa: E402
-from srb.core.audio import to_pcm16  # noqa: E402
-from srb.core.errors import UserError  # noqa: E402
-from srb.models.adapters.python import Function  # noqa: E402
+from speech_robust_bench.attacks.transfer_cw import TransferCw, dropout_on, judged_by  # noqa: E402
+from speech_robust_bench.attacks.universal import Perturbation, Universal, UniversalFit, refuse_overlap  # noqa: E402
+from speech_robust_bench.builders.perturb.kenansville import kenansville  # noqa: E402
+from speech_robust_bench.core.audio import to_pcm16  # noqa: E402
+from speech_robust_bench.core.errors import UserError  # noqa: E402
+from speech_robust_bench.models.adapters.python import Function  # noqa: E402
 
 
 def recogniser(seed: int = 0) -> Function:
@@ -208,7 +208,7 @@ def test_transfer_on_one_and_on_several_proxies() -> None:
     attack = Transfer(Bound(snr_db=10), 4, steps=10, transcribe_every=0)
     alone = attack.run(joined([open_view(one)]), clips)
     both = attack.run(joined([open_view(one), open_view(other)]), clips)
-    from srb.attacks.transfer import score
+    from speech_robust_bench.attacks.transfer import score
 
     transferred = [score(other, [(found.clip, found.pcm) for found in column])[0] for column in (alone, both)]
     assert transferred[1] > transferred[0]
@@ -228,7 +228,7 @@ def test_models_that_share_weights_are_marked() -> None:
 
 
 def test_the_weight_of_the_energy_is_an_option() -> None:
-    from srb.attacks.registry import AttackOptions, make_attack
+    from speech_robust_bench.attacks.registry import AttackOptions, make_attack
 
     assert make_attack("cw", 0, AttackOptions(regularisation=1.0)).describe()["regularisation"] == 1.0
     assert make_attack("cw", 0, AttackOptions()).describe()["regularisation"] == 0.25

@@ -12,11 +12,11 @@ from hypothesis import strategies as st  # noqa: E402
 from small import clip_of, ctc, seq2seq, transducer  # noqa: E402
 from tone_config import one_thread  # noqa: E402, F401
 
-from srb.attacks.clips import AttackBatch, AttackClip, Bound, batches, padded, snr_db, to_float  # noqa: E402
-from srb.attacks.differentiable.base import View  # noqa: E402
-from srb.attacks.differentiable.open_view import open_view  # noqa: E402
-from srb.attacks.pgd import Pgd  # noqa: E402
-from srb.models.adapters.python import Function  # noqa: E402
+from speech_robust_bench.attacks.clips import AttackBatch, AttackClip, Bound, batches, padded, snr_db, to_float  # noqa: E402
+from speech_robust_bench.attacks.differentiable.base import View  # noqa: E402
+from speech_robust_bench.attacks.differentiable.open_view import open_view  # noqa: E402
+from speech_robust_bench.attacks.pgd import Pgd  # noqa: E402
+from speech_robust_bench.models.adapters.python import Function  # noqa: E402
 
 KINDS = {"ctc": ctc, "seq2seq": seq2seq, "transducer": transducer}
 
@@ -136,7 +136,7 @@ def test_it_beats_white_noise_of_the_same_snr(clips) -> None:
     for clip in clips:
         noise = rng.standard_normal(len(clip.samples))
         noisy.append(to_float(Bound(snr_db=12).store(clip.samples, noise / np.linalg.norm(noise) * 10)))
-    from srb.attacks.clips import word_errors
+    from speech_robust_bench.attacks.clips import word_errors
 
     white = word_errors([clip.text for clip in clips], view.transcribe(noisy, "en"))
     assert np.mean([one.facts["wer_after"] for one in found]) > white.mean() + 0.4

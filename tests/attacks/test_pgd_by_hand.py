@@ -10,10 +10,10 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from srb.attacks.clips import AttackClip, Bound, to_float  # noqa: E402
-from srb.attacks.differentiable.base import View  # noqa: E402
-from srb.attacks.gradient_loop import BestCandidates  # noqa: E402
-from srb.attacks.pgd import Pgd  # noqa: E402
+from speech_robust_bench.attacks.clips import AttackClip, Bound, to_float  # noqa: E402
+from speech_robust_bench.attacks.differentiable.base import View  # noqa: E402
+from speech_robust_bench.attacks.gradient_loop import BestCandidates  # noqa: E402
+from speech_robust_bench.attacks.pgd import Pgd  # noqa: E402
 
 
 class Slope(View):

@@ -11,13 +11,13 @@ from small import clip_of, text_of, tones  # noqa: E402
 from small_models import CONV  # noqa: E402
 from tone_config import one_thread  # noqa: E402, F401
 
-from srb.attacks.clips import AttackBatch, padded  # noqa: E402
-from srb.attacks.differentiable.open_view import open_view  # noqa: E402
-from srb.core.errors import UserError  # noqa: E402
-from srb.models.probe.letters import Letters  # noqa: E402
-from srb.models.probe.recogniser import Probe, ProbeModel  # noqa: E402
-from srb.models.probe.training import HeadSettings, ctc_loss, new_head  # noqa: E402
-from srb.models.probe.upstream import open_upstream  # noqa: E402
+from speech_robust_bench.attacks.clips import AttackBatch, padded  # noqa: E402
+from speech_robust_bench.attacks.differentiable.open_view import open_view  # noqa: E402
+from speech_robust_bench.core.errors import UserError  # noqa: E402
+from speech_robust_bench.models.probe.letters import Letters  # noqa: E402
+from speech_robust_bench.models.probe.recogniser import Probe, ProbeModel  # noqa: E402
+from speech_robust_bench.models.probe.training import HeadSettings, ctc_loss, new_head  # noqa: E402
+from speech_robust_bench.models.probe.upstream import open_upstream  # noqa: E402
 
 RATE = 16_000
 

@@ -17,13 +17,13 @@ sys.path.append(str(Path(__file__).parents[1] / "models"))
 import tiny_recognisers  # noqa: E402
 from tone_config import one_thread  # noqa: E402, F401
 
-from srb.attacks.clips import AttackBatch, AttackClip, Bound, padded  # noqa: E402
-from srb.attacks.differentiable.audio_language_model import AudioLanguageModelView  # noqa: E402
-from srb.attacks.differentiable.encoder_decoder import Seq2SeqView  # noqa: E402
-from srb.attacks.differentiable.open_view import open_view  # noqa: E402
-from srb.attacks.differentiable.transducer import TransducerView  # noqa: E402
-from srb.attacks.pgd import Pgd  # noqa: E402
-from srb.models.interface import open_model  # noqa: E402
+from speech_robust_bench.attacks.clips import AttackBatch, AttackClip, Bound, padded  # noqa: E402
+from speech_robust_bench.attacks.differentiable.audio_language_model import AudioLanguageModelView  # noqa: E402
+from speech_robust_bench.attacks.differentiable.encoder_decoder import Seq2SeqView  # noqa: E402
+from speech_robust_bench.attacks.differentiable.open_view import open_view  # noqa: E402
+from speech_robust_bench.attacks.differentiable.transducer import TransducerView  # noqa: E402
+from speech_robust_bench.attacks.pgd import Pgd  # noqa: E402
+from speech_robust_bench.models.interface import open_model  # noqa: E402
 
 RATE = 16_000
 

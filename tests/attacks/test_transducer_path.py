@@ -6,8 +6,8 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from srb.attacks import losses  # noqa: E402
-from srb.attacks.differentiable.transducer_path import best_path, path_scores  # noqa: E402
+from speech_robust_bench.attacks import losses  # noqa: E402
+from speech_robust_bench.attacks.differentiable.transducer_path import best_path, path_scores  # noqa: E402
 
 BLANK, FRAMES = 0, 4
 TOKENS = torch.tensor([2, 1, 2])

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 import torch
 
-from srb.attacks.clips import AttackBatch, AttackClip, Bound, padded
-from srb.attacks.differentiable.base import View
-from srb.attacks.pgd import Pgd
-from srb.core.audio import from_pcm16
+from speech_robust_bench.attacks.clips import AttackBatch, AttackClip, Bound, padded
+from speech_robust_bench.attacks.differentiable.base import View
+from speech_robust_bench.attacks.pgd import Pgd
+from speech_robust_bench.core.audio import from_pcm16
 
 
 def clip_of(seconds: float) -> AttackClip:

@@ -25,10 +25,10 @@ def write_clean(folder: Path, name: str, clips: list[tuple[str, str, np.ndarray]
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    from srb.builders.dataset_card import write_card
-    from srb.builders.rows import SCHEMA
-    from srb.core.audio import encode_flac, to_pcm16
-    from srb.core.row_hashes import content_digest, row_digest
+    from speech_robust_bench.builders.dataset_card import write_card
+    from speech_robust_bench.builders.rows import SCHEMA
+    from speech_robust_bench.core.audio import encode_flac, to_pcm16
+    from speech_robust_bench.core.row_hashes import content_digest, row_digest
 
     rows = []
     for clip_id, text, samples in clips:

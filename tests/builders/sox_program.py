@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 import soundfile
 
-from srb.builders.perturb.chorus import chorus
-from srb.builders.perturb.echo import echo
-from srb.builders.perturb.phaser import phaser
-from srb.builders.perturb.shelves import bass, treble
-from srb.builders.perturb.sinc import highpass, lowpass
-from srb.builders.perturb.tempo import tempo
-from srb.builders.perturb.tremolo import tremolo
+from speech_robust_bench.builders.perturb.chorus import chorus
+from speech_robust_bench.builders.perturb.echo import echo
+from speech_robust_bench.builders.perturb.phaser import phaser
+from speech_robust_bench.builders.perturb.shelves import bass, treble
+from speech_robust_bench.builders.perturb.sinc import highpass, lowpass
+from speech_robust_bench.builders.perturb.tempo import tempo
+from speech_robust_bench.builders.perturb.tremolo import tremolo
 
 RATE = 16_000
 RECORDINGS = Path("/usr/share/asterisk/sounds")

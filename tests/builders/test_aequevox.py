@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from scipy import signal
 from speech import RATE, error_db
 
-from srb.builders.perturb import aequevox
-from srb.builders.perturb.butterworth import butterworth
+from speech_robust_bench.builders.perturb import aequevox
+from speech_robust_bench.builders.perturb.butterworth import butterworth
 
 
 @settings(max_examples=50, deadline=None)

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 import soundfile
 
-from srb.core.audio import _whole_flac, read
-from srb.core.errors import UserError
+from speech_robust_bench.core.audio import _whole_flac, read
+from speech_robust_bench.core.errors import UserError
 
 
 def flac(channels=1, rate=16_000, subtype="PCM_16", seconds=2.0):

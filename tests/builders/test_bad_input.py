@@ -8,11 +8,11 @@ import pytest
 import soundfile
 from speech import RATE
 
-from srb.builders.apply import apply
-from srb.builders.banks import Banks
-from srb.builders.scenarios import SCENARIOS, perturbations
-from srb.core import audio
-from srb.core.errors import UserError
+from speech_robust_bench.builders.apply import apply
+from speech_robust_bench.builders.banks import Banks
+from speech_robust_bench.builders.scenarios import SCENARIOS, perturbations
+from speech_robust_bench.core import audio
+from speech_robust_bench.core.errors import UserError
 
 ALL = [pytest.param(scenario, id=scenario.name) for scenario in perturbations()]
 BANKS = Banks()
@@ -105,9 +105,9 @@ def test_a_missing_file_is_named(tmp_path):
 
 HOUR = """
 import resource, numpy as np
-from srb.builders.apply import apply
-from srb.builders.banks import Banks
-from srb.builders.scenarios import SCENARIOS
+from speech_robust_bench.builders.apply import apply
+from speech_robust_bench.builders.banks import Banks
+from speech_robust_bench.builders.scenarios import SCENARIOS
 banks, rng = Banks(), np.random.default_rng(0)
 def run(seconds):
     clip = np.resize(np.sin(np.arange(99991, dtype=np.float32)), seconds * 16_000) * np.float32(0.3)

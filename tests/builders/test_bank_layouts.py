@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 import soundfile
 
-from srb.builders import recording as recordings
-from srb.builders.banks import open_bank
-from srb.builders.banks.layouts import LAYOUTS
-from srb.core.errors import UserError
-from srb.core.seeding import clip_rng
+from speech_robust_bench.builders import recording as recordings
+from speech_robust_bench.builders.banks import open_bank
+from speech_robust_bench.builders.banks.layouts import LAYOUTS
+from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.core.seeding import clip_rng
 
 RATE = 16_000
 CLIP = np.zeros(RATE, np.float32)

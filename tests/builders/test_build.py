@@ -17,15 +17,15 @@ import pytest
 import soundfile
 from speech import speech_like
 
-from srb.builders.corpora import Utterance
-from srb.builders.manifests import manifests
-from srb.builders.rows import SCHEMA
-from srb.builders.scenarios import perturbations
-from srb.cli.main import main
-from srb.core.audio import RATE
-from srb.core.folder_lock import locked_folder
-from srb.core.row_hashes import content_digest, row_digest
-from srb.models.config_sources import open_data
+from speech_robust_bench.builders.corpora import Utterance
+from speech_robust_bench.builders.manifests import manifests
+from speech_robust_bench.builders.rows import SCHEMA
+from speech_robust_bench.builders.scenarios import perturbations
+from speech_robust_bench.cli.main import main
+from speech_robust_bench.core.audio import RATE
+from speech_robust_bench.core.folder_lock import locked_folder
+from speech_robust_bench.core.row_hashes import content_digest, row_digest
+from speech_robust_bench.models.config_sources import open_data
 
 CONFIGS = ["en-demo_clean", "en-demo_noise_sev3", "en-demo_echo_sev1", "en-demo_silence", "en-demo_crosstalk_sev4"]
 
@@ -282,7 +282,7 @@ def test_a_disk_with_no_room_leaves_nothing_half_made(tmp_path, workers):
     """A limit on the size of files stands in for the full disk: the write fails in the middle, in the same way."""
     program = (
         "import resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, 200_000))\n"
-        "if __name__ == '__main__': from srb.cli.main import main; sys.exit(main(sys.argv[1:]))"
+        "if __name__ == '__main__': from speech_robust_bench.cli.main import main; sys.exit(main(sys.argv[1:]))"
     )
     (tmp_path / "limited.py").write_text(program)
     words = ["build", "en-demo_clean", "en-demo_echo_sev1", "--limit", "8", "--workers", workers, "--out", "srb"]
@@ -310,9 +310,9 @@ def test_what_a_killed_worker_left_is_cleared_away(tmp_path, folder):
 
 
 def test_a_build_that_was_cut_off_makes_only_what_is_missing(tmp_path, folder, monkeypatch):
-    from srb.builders.shards import write_shard
+    from speech_robust_bench.builders.shards import write_shard
 
-    monkeypatch.setattr("srb.builders.shards.ROWS_PER_SHARD", 1)
+    monkeypatch.setattr("speech_robust_bench.builders.shards.ROWS_PER_SHARD", 1)
     words = ["en-mine_clean", "en-mine_echo_sev1", "--corpus", f"en-mine={folder}"]
     written: list[str] = []
 
@@ -322,17 +322,17 @@ def test_a_build_that_was_cut_off_makes_only_what_is_missing(tmp_path, folder, m
         write_shard(shard, tick)
         written.append(shard.clips[0].utterance.id)
 
-    monkeypatch.setattr("srb.builders.build.write_shard", lambda shard, tick: work(shard, tick, 3))
+    monkeypatch.setattr("speech_robust_bench.builders.build.write_shard", lambda shard, tick: work(shard, tick, 3))
     assert build(tmp_path / "srb", *words) == 130
     assert not manifests(tmp_path / "srb")
-    monkeypatch.setattr("srb.builders.build.write_shard", lambda shard, tick: work(shard, tick, 9))
+    monkeypatch.setattr("speech_robust_bench.builders.build.write_shard", lambda shard, tick: work(shard, tick, 9))
     assert build(tmp_path / "srb", *words) == 0
     assert written == ["0", "1", "2", "3"]  # the fourth was in flight
     assert [row["id"] for row in rows(tmp_path / "srb", "en-mine_echo_sev1")] == written
 
 
 def test_row_groups_hold_a_hundred_clips_or_a_thousand_seconds(monkeypatch):
-    from srb.builders.shards import CheckedClip, batches
+    from speech_robust_bench.builders.shards import CheckedClip, batches
 
     monkeypatch.setattr(CheckedClip, "load", lambda clip: np.zeros(int(clip.utterance.id), np.float32))
     lengths = [RATE] * 250 + [300 * RATE] * 7 + [2000 * RATE]
@@ -362,7 +362,7 @@ def test_a_clip_that_changes_between_two_builds_is_read_anew(tmp_path, folder):
 
 def test_the_bare_name_works_from_any_folder_once_it_is_in_the_cache(built, tmp_path):
     environment = {**os.environ, "HF_HOME": str(tmp_path / "home"), "HF_HUB_OFFLINE": "1"}
-    command = [sys.executable, "-m", "srb.cli.main", "build", CONFIGS[1], "--limit", "6", "--to-cache"]
+    command = [sys.executable, "-m", "speech_robust_bench", "build", CONFIGS[1], "--limit", "6", "--to-cache"]
     subprocess.run([*command, "--out", str(built)], env=environment, check=True, capture_output=True)
     program = (
         "import datasets\n"
@@ -434,7 +434,7 @@ def test_the_cache_gives_the_edition_that_was_put_in_last(tmp_path, folder, monk
 
 
 def test_the_datasets_builder_makes_the_same_rows(built, tmp_path):
-    from srb.builders.dataset import SpeechRobustBench
+    from speech_robust_bench.builders.dataset import SpeechRobustBench
 
     builder = SpeechRobustBench(cache_dir=str(tmp_path / "cache"), config_name=CONFIGS[1], limit=6)
     builder.download_and_prepare(str(tmp_path / "out"), file_format="parquet")
@@ -460,7 +460,7 @@ def test_killed_at_any_moment_it_goes_on_to_the_same_bytes(tmp_path):
     """Kill -9 at 20 random moments; then one run to the end."""
     out, whole = tmp_path / "killed", tmp_path / "whole"
     words = ["en-demo_[a-n]*_sev1", "--limit", "5", "--workers", "2"]
-    command = [sys.executable, "-m", "srb.cli.main", "build", *words, "--out"]
+    command = [sys.executable, "-m", "speech_robust_bench", "build", *words, "--out"]
     started = time.perf_counter()
     subprocess.run([*command, str(whole)], check=True, capture_output=True)
     length = time.perf_counter() - started

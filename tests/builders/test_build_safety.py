@@ -10,11 +10,11 @@ import pytest
 import soundfile
 from speech import speech_like
 
-from srb.builders import build as builder
-from srb.builders.manifests import read_manifest
-from srb.cli.main import main
-from srb.core.audio import RATE
-from srb.core.errors import UserError
+from speech_robust_bench.builders import build as builder
+from speech_robust_bench.builders.manifests import read_manifest
+from speech_robust_bench.cli.main import main
+from speech_robust_bench.core.audio import RATE
+from speech_robust_bench.core.errors import UserError
 
 CLIPS = 3
 
@@ -40,7 +40,7 @@ def content(out: Path) -> str:
 @pytest.mark.parametrize("damage", ["deleted", "cut", "fewer rows"])
 def test_a_config_with_a_bad_shard_is_not_already_there(tmp_path, corpus, monkeypatch, capsys, damage):
     out = tmp_path / "srb"
-    monkeypatch.setattr("srb.builders.shards.ROWS_PER_SHARD", 1)
+    monkeypatch.setattr("speech_robust_bench.builders.shards.ROWS_PER_SHARD", 1)
     assert build(out, corpus) == 0
     before = content(out)
     shard = out / "en-mine_clean" / "test-00001-of-00003.parquet"
@@ -220,7 +220,7 @@ def test_a_private_edition_draws_otherwise_and_shows_no_secret(tmp_path, corpus,
 
 
 def test_two_secrets_draw_different_noise(tmp_path):
-    from srb.core.seeding import clip_rng, secret_seed
+    from speech_robust_bench.core.seeding import clip_rng, secret_seed
 
     draws = [clip_rng("c", "id", "noise", 1, secret_seed(key)).random() for key in (b"", b"a" * 16, b"b" * 16)]
     assert len(set(draws)) == 3

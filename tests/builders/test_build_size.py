@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from srb.builders.build_size import BuildSize
-from srb.cli.main import main
+from speech_robust_bench.builders.build_size import BuildSize
+from speech_robust_bench.cli.main import main
 
 
 @pytest.mark.parametrize(

@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from srb.builders.banks import music, noises, open_bank, shoebox
-from srb.builders.banks.babble import babble
-from srb.builders.banks.builtin import NOISES
-from srb.builders.banks.layouts import LAYOUTS
-from srb.core.audio import RATE
-from srb.core.seeding import clip_rng
+from speech_robust_bench.builders.banks import music, noises, open_bank, shoebox
+from speech_robust_bench.builders.banks.babble import babble
+from speech_robust_bench.builders.banks.builtin import NOISES
+from speech_robust_bench.builders.banks.layouts import LAYOUTS
+from speech_robust_bench.core.audio import RATE
+from speech_robust_bench.core.seeding import clip_rng
 
 CLIP = np.random.default_rng(0).standard_normal(RATE).astype(np.float32) * 0.1
 

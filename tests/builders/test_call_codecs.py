@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from speech import RATE, speech_like
 
-from srb.builders.perturb.packets import packet_loss
-from srb.builders.scenarios import SCENARIOS, missing_packages
-from srb.core.errors import UserError
+from speech_robust_bench.builders.perturb.packets import packet_loss
+from speech_robust_bench.builders.scenarios import SCENARIOS, missing_packages
+from speech_robust_bench.core.errors import UserError
 
 CLIP = speech_like(4)
 
@@ -26,7 +26,7 @@ def spectral_error_db(ours, clip=CLIP):
 
 
 def test_opus_conceals_what_packet_loss_silences():
-    voip = pytest.importorskip("srb.builders.perturb.voip")
+    voip = pytest.importorskip("speech_robust_bench.builders.perturb.voip")
     pytest.importorskip("av")
     whole = voip.opus_loss(CLIP, RATE, 0, rng())
     assert len(whole) == len(CLIP)
@@ -37,7 +37,7 @@ def test_opus_conceals_what_packet_loss_silences():
 
 
 def test_error_correction_brings_back_part_of_what_was_lost():
-    voip = pytest.importorskip("srb.builders.perturb.voip")
+    voip = pytest.importorskip("speech_robust_bench.builders.perturb.voip")
     pytest.importorskip("av")
     plain, corrected = (made(CLIP, RATE, 40, rng()) for made in (voip.opus_loss, voip.opus_loss_fec))
     assert spectral_error_db(corrected) < spectral_error_db(plain)
@@ -55,8 +55,8 @@ def test_a_lower_bit_rate_is_further_from_the_clip(package, name):
 
 
 def test_without_its_package_a_scenario_says_how_to_get_it(monkeypatch):
-    from srb.builders import scenarios
-    from srb.builders.plan import DEMO, job_named, plan, uninstalled
+    from speech_robust_bench.builders import scenarios
+    from speech_robust_bench.builders.plan import DEMO, job_named, plan, uninstalled
 
     monkeypatch.setattr(scenarios, "_installed", lambda package: False)
     assert missing_packages(SCENARIOS["lc3"]) == ["lc3"]

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 from speech import RATE, speech_like
 
-from srb.builders.perturb.level_control import agc
-from srb.builders.perturb.noise import add_moving_noise, snr_db
-from srb.builders.perturb.resample import odd_rate
-from srb.builders.perturb.trim import trim_end, trim_start
-from srb.builders.recording import Recording
-from srb.builders.scenarios import SCENARIOS
+from speech_robust_bench.builders.perturb.level_control import agc
+from speech_robust_bench.builders.perturb.noise import add_moving_noise, snr_db
+from speech_robust_bench.builders.perturb.resample import odd_rate
+from speech_robust_bench.builders.perturb.trim import trim_end, trim_start
+from speech_robust_bench.builders.recording import Recording
+from speech_robust_bench.builders.scenarios import SCENARIOS
 
 RNG = np.random.default_rng(0)
 

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from speech import speech_like
 
-from srb.builders.apply import apply, perturb_clip
-from srb.builders.banks import Banks
-from srb.builders.custom import load_table
-from srb.builders.scenarios import SCENARIOS, chain
-from srb.cli.main import main
-from srb.core.errors import UserError
+from speech_robust_bench.builders.apply import apply, perturb_clip
+from speech_robust_bench.builders.banks import Banks
+from speech_robust_bench.builders.custom import load_table
+from speech_robust_bench.builders.scenarios import SCENARIOS, chain
+from speech_robust_bench.cli.main import main
+from speech_robust_bench.core.errors import UserError
 
 CLIP, BANKS = speech_like(2), Banks()
 

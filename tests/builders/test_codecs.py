@@ -7,7 +7,7 @@ import pytest
 import soundfile
 from speech import RATE, error_db
 
-from srb.builders.perturb import codec
+from speech_robust_bench.builders.perturb import codec
 
 CODED = {"mp3": (32, 24, 16, 8), "opus": (24, 16, 10, 6), "vorbis": (6, 4, 2, 0)}
 

@@ -14,13 +14,13 @@ import pytest
 import soundfile
 import soxr
 
-from srb.builders.banks import Banks
-from srb.builders.build import Listing, config_inputs, fingerprint
-from srb.builders.plan import DEMO, Job, clips, job_named, plan
-from srb.builders.rows import make_row
-from srb.builders.scenarios import SCENARIOS, chain, missing_packages, perturbations
-from srb.core.names import parse
-from srb.core.row_hashes import content_digest
+from speech_robust_bench.builders.banks import Banks
+from speech_robust_bench.builders.build import Listing, config_inputs, fingerprint
+from speech_robust_bench.builders.plan import DEMO, Job, clips, job_named, plan
+from speech_robust_bench.builders.rows import make_row
+from speech_robust_bench.builders.scenarios import SCENARIOS, chain, missing_packages, perturbations
+from speech_robust_bench.core.names import parse
+from speech_robust_bench.core.row_hashes import content_digest
 
 DATA = Path(__file__).parent / "data"
 PINNED = json.loads((DATA / "content_later_rows.json").read_text())

@@ -13,13 +13,13 @@ import pytest
 import soundfile
 import soxr
 
-from srb.builders.banks import Banks
-from srb.builders.plan import DEMO, clips, job_named, plan
-from srb.builders.rows import make_row
-from srb.builders.scenarios import SCENARIOS
-from srb.core.names import parse
-from srb.core.row_hashes import content_digest
-from srb.core.seeding import BENCHMARK_VERSION
+from speech_robust_bench.builders.banks import Banks
+from speech_robust_bench.builders.plan import DEMO, clips, job_named, plan
+from speech_robust_bench.builders.rows import make_row
+from speech_robust_bench.builders.scenarios import SCENARIOS
+from speech_robust_bench.core.names import parse
+from speech_robust_bench.core.row_hashes import content_digest
+from speech_robust_bench.core.seeding import BENCHMARK_VERSION
 
 PINNED = json.loads((Path(__file__).parent / "data" / "content_version_1.json").read_text())
 CLIPS = {"en": 2, "es": 1}

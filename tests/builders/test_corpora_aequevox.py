@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import soundfile
 
-from srb.builders.corpora import CORPORA, dev_splits, open_corpus
-from srb.core.errors import UserError
+from speech_robust_bench.builders.corpora import CORPORA, dev_splits, open_corpus
+from speech_robust_bench.core.errors import UserError
 
 
 def sound(path):

@@ -8,8 +8,8 @@ import pytest
 import soundfile
 from speech import RATE
 
-from srb.builders.corpora import Problem, open_corpus, parse_flags
-from srb.core.errors import UserError
+from speech_robust_bench.builders.corpora import Problem, open_corpus, parse_flags
+from speech_robust_bench.core.errors import UserError
 
 
 def tone(path, seconds=0.5, rate=16_000, channels=1):

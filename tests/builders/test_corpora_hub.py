@@ -9,8 +9,8 @@ import pyarrow.parquet
 import pytest
 import soundfile
 
-from srb.builders.corpora import hub_dataset, open_corpus
-from srb.core.errors import UserError
+from speech_robust_bench.builders.corpora import hub_dataset, open_corpus
+from speech_robust_bench.core.errors import UserError
 
 
 def flac(seed, duration_s=0.5):
@@ -175,7 +175,7 @@ def test_the_grammar_of_names():
     ],
 )
 def test_hf_alone_is_the_standard_dataset(name, language, far, expected):
-    from srb.builders.corpora import CORPORA
+    from speech_robust_bench.builders.corpora import CORPORA
 
     spec = hub_dataset.complete(hub_dataset.HubSpec(""), CORPORA[name].info.hub, language, far)
     assert (spec.path, spec.config, spec.split) == expected

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 import soundfile
 
-from srb.builders.corpora import open_corpus
-from srb.builders.corpora.ami import TEST_MEETINGS
-from srb.builders.corpora.chime import seconds
-from srb.builders.corpora.tedlium import clean
-from srb.core.errors import UserError
+from speech_robust_bench.builders.corpora import open_corpus
+from speech_robust_bench.builders.corpora.ami import TEST_MEETINGS
+from speech_robust_bench.builders.corpora.chime import seconds
+from speech_robust_bench.builders.corpora.tedlium import clean
+from speech_robust_bench.core.errors import UserError
 
 
 def sound(path, duration_s=1.0, rate=16_000, channels=1, **options):
@@ -216,7 +216,7 @@ def test_commonvoice(commonvoice, below):
 
 def test_the_accent_scenario_takes_clear_clips_of_named_accents_that_are_not_american(commonvoice):
     """1 and 5 have such an accent; 1 is speech, 5 noise, which no listening test would rate 3.4."""
-    quality = pytest.importorskip("srb.builders.quality")
+    quality = pytest.importorskip("speech_robust_bench.builders.quality")
     pytest.importorskip("speechmos", reason="speechmos is not installed")
     speech = next(clip for clip in open_corpus(None, "en", "demo") if clip.id == "en-heart-01").load()
     soundfile.write(commonvoice / "clips/common_voice_en_1.mp3", speech, 16_000, format="MP3")

@@ -7,9 +7,9 @@ import pytest
 import soundfile
 from speech import RATE
 
-from srb.builders.corpora import open_corpus, parse_flags
-from srb.cli.main import main
-from srb.core.errors import UserError
+from speech_robust_bench.builders.corpora import open_corpus, parse_flags
+from speech_robust_bench.cli.main import main
+from speech_robust_bench.core.errors import UserError
 
 
 @pytest.fixture

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from speech import RATE
 
-from srb.builders.apply import apply
-from srb.builders.banks import Banks
-from srb.builders.custom import load_table
-from srb.core.errors import UserError
+from speech_robust_bench.builders.apply import apply
+from speech_robust_bench.builders.banks import Banks
+from speech_robust_bench.builders.custom import load_table
+from speech_robust_bench.core.errors import UserError
 
 am = pytest.importorskip("audiomentations")
 

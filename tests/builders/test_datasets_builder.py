@@ -7,8 +7,8 @@ import pytest
 import soundfile
 
 import speech_robust_bench as srb
-from srb.cli.main import main
-from srb.models.perturbed_configs import PerturbedConfigs
+from speech_robust_bench.cli.main import main
+from speech_robust_bench.models.perturbed_configs import PerturbedConfigs
 
 CONFIG = "en_noise_sev3"
 WORDS = ("ONE TWO", "THREE", "FOUR FIVE SIX", "SEVEN EIGHT", "NINE TEN")

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 import soundfile
 
-from srb.builders.corpora import open_corpus
-from srb.builders.corpora.demo import FOLDER
-from srb.core.errors import UserError
+from speech_robust_bench.builders.corpora import open_corpus
+from speech_robust_bench.builders.corpora.demo import FOLDER
+from speech_robust_bench.core.errors import UserError
 
 
 @pytest.fixture(scope="module")

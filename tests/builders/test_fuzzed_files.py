@@ -12,9 +12,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from speech import speech_like
 
-from srb.cli.main import main, parser_of
-from srb.core.audio import RATE
-from srb.core.errors import UserError
+from speech_robust_bench.cli.main import main, parser_of
+from speech_robust_bench.core.audio import RATE
+from speech_robust_bench.core.errors import UserError
 
 QUICK = settings(
     max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture], derandomize=True
@@ -146,7 +146,7 @@ def test_built_configs(built, tmp_path, cuts, name):
     path = out / "en-mine_gain_sev1" / name
     path.write_bytes(mutate(path.read_bytes(), cuts))
     one_line("check", str(out))
-    from srb.models.config_sources import BuiltFolder
+    from speech_robust_bench.models.config_sources import BuiltFolder
 
     with mistakes_are_one_line():
         config = BuiltFolder(out).config("en-mine_gain_sev1")

@@ -12,11 +12,11 @@ import soundfile
 from fuzzing import change_file, run_command, tries
 from speech import speech_like
 
-from srb.builders import build as builder
-from srb.builders.shards import digest_path
-from srb.cli.main import main
-from srb.core.audio import RATE
-from srb.core.files import file_digest, write_atomically
+from speech_robust_bench.builders import build as builder
+from speech_robust_bench.builders.shards import digest_path
+from speech_robust_bench.cli.main import main
+from speech_robust_bench.core.audio import RATE
+from speech_robust_bench.core.files import file_digest, write_atomically
 
 CONFIGS = ["en-mine_clean", "en-mine_gain_sev1"]
 

@@ -7,12 +7,12 @@ import pyarrow.parquet as pq
 import soundfile
 
 import speech_robust_bench as srb_api
-from srb.builders.banks import Banks
-from srb.builders.build import build
-from srb.builders.corpora import open_corpus
-from srb.builders.corpora.ami import TEST_MEETINGS
-from srb.builders.plan import plan
-from srb.core.engines import Inline
+from speech_robust_bench.builders.banks import Banks
+from speech_robust_bench.builders.build import build
+from speech_robust_bench.builders.corpora import open_corpus
+from speech_robust_bench.builders.corpora.ami import TEST_MEETINGS
+from speech_robust_bench.builders.plan import plan
+from speech_robust_bench.core.engines import Inline
 
 
 def sound(path, duration_s, **options):

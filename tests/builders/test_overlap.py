@@ -8,15 +8,15 @@ import pytest
 import soundfile
 
 import speech_robust_bench as srb
-from srb.builders.corpora.base import FileAudio, Utterance
-from srb.builders.overlap import SecondTalkers
-from srb.builders.perturb.overlap import overlap
-from srb.builders.plan import plan
-from srb.cli.main import main
-from srb.core.audio import RATE
-from srb.core.errors import UserError
-from srb.core.seeding import clip_rng
-from srb.models.config_sources import open_data
+from speech_robust_bench.builders.corpora.base import FileAudio, Utterance
+from speech_robust_bench.builders.overlap import SecondTalkers
+from speech_robust_bench.builders.perturb.overlap import overlap
+from speech_robust_bench.builders.plan import plan
+from speech_robust_bench.cli.main import main
+from speech_robust_bench.core.audio import RATE
+from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.core.seeding import clip_rng
+from speech_robust_bench.models.config_sources import open_data
 
 SOURCES = {("en", "demo"): None, ("es", "demo"): None}
 

@@ -11,16 +11,16 @@ import pytest
 import soundfile
 
 import speech_robust_bench as srb_api
-from srb.builders.banks import Banks
-from srb.builders.build import build
-from srb.builders.corpora import open_corpus
-from srb.builders.plan import plan
-from srb.cli.main import main
-from srb.core.engines import Inline
-from srb.core.errors import UserError
-from srb.core.row_columns import LONGEST_VALUE, MOST_COLUMNS, column_names
-from srb.metrics.results import load_groups
-from srb.metrics.runs import open_run
+from speech_robust_bench.builders.banks import Banks
+from speech_robust_bench.builders.build import build
+from speech_robust_bench.builders.corpora import open_corpus
+from speech_robust_bench.builders.plan import plan
+from speech_robust_bench.cli.main import main
+from speech_robust_bench.core.engines import Inline
+from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.core.row_columns import LONGEST_VALUE, MOST_COLUMNS, column_names
+from speech_robust_bench.scoring.results import load_groups
+from speech_robust_bench.scoring.runs import open_run
 
 WORDS = ("north one two", "south three four", "north five six", "south seven eight")
 
@@ -192,7 +192,7 @@ def test_values_that_are_refused(tmp_path):
 
 
 def test_a_submission_does_not_hold_them(corpus, tmp_path):
-    from srb.push.submission import make
+    from speech_robust_bench.push.submission import make
 
     run = srb_api.evaluate(
         transcribe, "en-mine_clean", corpus={"en-mine": corpus}, out=tmp_path / "m", name="m", progress=False

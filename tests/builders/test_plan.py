@@ -2,7 +2,7 @@
 
 import pytest
 
-from srb.builders.plan import DEMO, plan, unspoken
+from speech_robust_bench.builders.plan import DEMO, plan, unspoken
 
 
 @pytest.mark.parametrize(

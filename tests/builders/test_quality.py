@@ -11,11 +11,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from srb.builders import quality, quality_columns
-from srb.builders.corpora import open_corpus
-from srb.cli.main import main
-from srb.core.audio import encode_flac, to_pcm16
-from srb.core.errors import UserError
+from speech_robust_bench.builders import quality, quality_columns
+from speech_robust_bench.builders.corpora import open_corpus
+from speech_robust_bench.cli.main import main
+from speech_robust_bench.core.audio import encode_flac, to_pcm16
+from speech_robust_bench.core.errors import UserError
 
 pytest.importorskip("speechmos", reason="speechmos is not installed")
 pesq = pytest.importorskip("pesq", reason="pesq is not installed")

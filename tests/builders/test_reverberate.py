@@ -8,9 +8,9 @@ import scipy.signal
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from srb.builders.perturb.room import reverberate
-from srb.builders.recording import Recording
-from srb.core.errors import UserError
+from speech_robust_bench.builders.perturb.room import reverberate
+from speech_robust_bench.builders.recording import Recording
+from speech_robust_bench.core.errors import UserError
 
 RATE = 16_000
 RNG = np.random.default_rng(3)

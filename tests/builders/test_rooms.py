@@ -10,8 +10,8 @@ import scipy.signal
 from hypothesis import given
 from hypothesis import strategies as st
 
-from srb.builders.banks import open_bank, shoebox
-from srb.builders.banks.rooms import (
+from speech_robust_bench.builders.banks import open_bank, shoebox
+from speech_robust_bench.builders.banks.rooms import (
     PUBLISHED_SRMR,
     bins,
     by_rank,
@@ -20,9 +20,9 @@ from srb.builders.banks.rooms import (
     schroeder_rt60_s,
     severities,
 )
-from srb.builders.banks.srmr import room_srmr, srmr, utterance
-from srb.builders.perturb.room import convolve, prepare
-from srb.builders.recording import Recording
+from speech_robust_bench.builders.banks.srmr import room_srmr, srmr, utterance
+from speech_robust_bench.builders.perturb.room import convolve, prepare
+from speech_robust_bench.builders.recording import Recording
 
 RATE = 16_000
 

@@ -10,10 +10,10 @@ import numpy as np
 import pyarrow.parquet as pq
 import soundfile
 
-from srb.builders.banks import Banks
-from srb.builders.plan import DEMO, clips, job_named
-from srb.builders.rows import SCHEMA, make_row
-from srb.cli.main import main
+from speech_robust_bench.builders.banks import Banks
+from speech_robust_bench.builders.plan import DEMO, clips, job_named
+from speech_robust_bench.builders.rows import SCHEMA, make_row
+from speech_robust_bench.cli.main import main
 
 CONFIGS = ["en-demo_clean", "en-demo_gaussian_sev4", "en-demo_silence", "es-demo_clean"]
 

@@ -8,12 +8,12 @@ import pyarrow as pa
 import pytest
 import soundfile
 
-from srb.builders.banks import Banks
-from srb.builders.corpora import Utterance
-from srb.builders.plan import job_named
-from srb.builders.rows import SCHEMA, make_row, make_tables, own_columns, schema_with, unencoded_row
-from srb.core.row_hashes import row_digest
-from srb.core.seeding import clip_rng
+from speech_robust_bench.builders.banks import Banks
+from speech_robust_bench.builders.corpora import Utterance
+from speech_robust_bench.builders.plan import job_named
+from speech_robust_bench.builders.rows import SCHEMA, make_row, make_tables, own_columns, schema_with, unencoded_row
+from speech_robust_bench.core.row_hashes import row_digest
+from speech_robust_bench.core.seeding import clip_rng
 
 SAMPLES = np.array([0.5, -0.25, 0, 1, -1], np.float32)
 

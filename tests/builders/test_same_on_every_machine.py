@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 from speech import speech_like
 
-from srb.builders.apply import apply
-from srb.builders.banks import Banks
-from srb.builders.scenarios import perturbations
-from srb.core.audio import to_pcm16
-from srb.core.seeding import clip_rng
+from speech_robust_bench.builders.apply import apply
+from speech_robust_bench.builders.banks import Banks
+from speech_robust_bench.builders.scenarios import perturbations
+from speech_robust_bench.core.audio import to_pcm16
+from speech_robust_bench.core.seeding import clip_rng
 
 PROGRAM = "import sys; sys.path[:0] = sys.argv[1:3]; import {module}; {module}.main()".format(
     module=Path(__file__).stem
@@ -70,7 +70,7 @@ def test_an_installation_that_nobody_can_write_to_works():
     """Numba refuses to compile where it can keep nothing; then it must compile without keeping."""
     program = (
         "from numba.core import caching; caching.CacheImpl._locator_classes = []\n"
-        "import numpy as np; from srb.core.audio import to_pcm16\n"
+        "import numpy as np; from speech_robust_bench.core.audio import to_pcm16\n"
         "print(*to_pcm16(np.array([0.5, 1.0], np.float32)))"
     )
     run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from srb.builders.scenarios import SCENARIOS, VALUES, check_can_perturb, find, perturbations
-from srb.core.categories import CATEGORIES
-from srb.core.errors import UserError
-from srb.core.names import ConfigName, parse
+from speech_robust_bench.builders.scenarios import SCENARIOS, VALUES, check_can_perturb, find, perturbations
+from speech_robust_bench.core.categories import CATEGORIES
+from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.core.names import ConfigName, parse
 
 PAPER = [row for row in SCENARIOS.values() if row.source.startswith("SRB") and row.name != "clean"]
 

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from speech import RATE, error_db
 
-from srb.builders.perturb.gain import gain
-from srb.builders.perturb.noise import mix
-from srb.builders.perturb.pitch import pitch
-from srb.builders.perturb.resample import resample, speed
+from speech_robust_bench.builders.perturb.gain import gain
+from speech_robust_bench.builders.perturb.noise import mix
+from speech_robust_bench.builders.perturb.pitch import pitch
+from speech_robust_bench.builders.perturb.resample import resample, speed
 
 VECTORS = dict(np.load(Path(__file__).parent / "data" / "torchaudio_2_11.npz"))
 FUNCTIONS = {

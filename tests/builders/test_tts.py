@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 import soundfile
 
-from srb.builders import tts
-from srb.builders.corpora import open_corpus
-from srb.core.errors import UserError
+from speech_robust_bench.builders import tts
+from speech_robust_bench.builders.corpora import open_corpus
+from speech_robust_bench.core.errors import UserError
 
 
 @pytest.fixture(autouse=True)

@@ -7,14 +7,14 @@ import pyarrow.parquet as pq
 import pytest
 from speech import speech_like
 
-from srb.builders.apply import perturb_clip
-from srb.builders.banks import Banks
-from srb.builders.manifests import read_manifest
-from srb.builders.plan import DEMO, job_named, plan
-from srb.builders.scenarios import SCENARIOS, VALUES, perturbations
-from srb.cli.main import main
-from srb.core.errors import UserError
-from srb.core.names import PARAMETERS, ConfigName, parameter_word, parse
+from speech_robust_bench.builders.apply import perturb_clip
+from speech_robust_bench.builders.banks import Banks
+from speech_robust_bench.builders.manifests import read_manifest
+from speech_robust_bench.builders.plan import DEMO, job_named, plan
+from speech_robust_bench.builders.scenarios import SCENARIOS, VALUES, perturbations
+from speech_robust_bench.cli.main import main
+from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.core.names import PARAMETERS, ConfigName, parameter_word, parse
 
 TAKING_VALUES = [row for row in perturbations() if row.takes_values]
 

@@ -17,8 +17,8 @@ import soundfile
 from metrics_by_name import metrics_by_name
 from speech import speech_like
 
-from srb.cli.command import commands
-from srb.cli.main import main, parser_of
+from speech_robust_bench.cli.command import commands
+from speech_robust_bench.cli.main import main, parser_of
 
 ROOT = Path(__file__).parents[2]
 PAGES = [

@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from srb.builders.scenario_listing import as_markdown
-from srb.builders.scenarios import SCENARIOS
-from srb.cli.command import commands
+from speech_robust_bench.builders.scenario_listing import as_markdown
+from speech_robust_bench.builders.scenarios import SCENARIOS
+from speech_robust_bench.cli.command import commands
 
 ROOT = Path(__file__).parents[2]
 

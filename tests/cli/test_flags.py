@@ -9,10 +9,10 @@ from typing import Literal
 
 import pytest
 
-from srb.cli import command
-from srb.cli.flags import add_arguments, read_arguments
-from srb.cli.help import HelpParser
-from srb.core.options import OptionError, Options, argument, at_least, option, options, shares
+from speech_robust_bench.cli import command
+from speech_robust_bench.cli.flags import add_arguments, read_arguments
+from speech_robust_bench.cli.help import HelpParser
+from speech_robust_bench.core.options import OptionError, Options, argument, at_least, option, options, shares
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ def test_options_of_one_group_exclude_each_other(capsys):
 
 def test_an_extension_adds_a_command_but_replaces_none(monkeypatch, capsys):
     """The module of an extension has rows; the command runs like one of ours."""
-    from srb.cli import main as program
+    from speech_robust_bench.cli import main as program
 
     @dataclass
     class Arguments:
@@ -115,7 +115,7 @@ def test_an_extension_adds_a_command_but_replaces_none(monkeypatch, capsys):
     command.commands.cache_clear()
     try:
         assert command.groups()["fun"] == {"greet": "greet somebody"}
-        assert command.commands()["run"].module == "srb.cli.run"
+        assert command.commands()["run"].module == "speech_robust_bench.cli.run"
         assert program.main(["greet", "world"]) == 0
         assert "hello world" in capsys.readouterr().out
     finally:

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from srb.cli.command import commands, groups
-from srb.cli.main import parser_of
+from speech_robust_bench.cli.command import commands, groups
+from speech_robust_bench.cli.main import parser_of
 
 COMMANDS = {name: row.help for name, row in commands().items()}
 GROUPS = groups()
@@ -46,7 +46,7 @@ def seconds(*words: str) -> float:
 
 
 def test_help_starts_within_8_times_of_python():
-    assert seconds("-m", "srb.cli.main", "--help") < 8 * seconds("-c", "pass")
+    assert seconds("-m", "speech_robust_bench", "--help") < 8 * seconds("-c", "pass")
 
 
 def leaves(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
@@ -75,7 +75,7 @@ def attack_parsers() -> dict[str, argparse.ArgumentParser]:
 
 
 def test_every_attack_is_a_subcommand():
-    from srb.builders.scenarios import attacks
+    from speech_robust_bench.builders.scenarios import attacks
 
     assert set(attack_parsers()) == {f"srb attack {scenario.name}" for scenario in attacks()}
 

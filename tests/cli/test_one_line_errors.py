@@ -2,7 +2,7 @@
 
 import pytest
 
-from srb.cli.main import main
+from speech_robust_bench.cli.main import main
 
 
 @pytest.fixture

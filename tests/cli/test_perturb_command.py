@@ -9,7 +9,7 @@ import pytest
 import soundfile
 from speech import RATE
 
-from srb.cli.main import main
+from speech_robust_bench.cli.main import main
 
 
 @pytest.fixture
@@ -28,7 +28,7 @@ def fails(capsys, *words) -> str:
 
 
 def test_help_imports_nothing_heavy():
-    program = "import sys; from srb.cli.main import parser_of; parser_of(None).format_help(); print(*sys.modules)"
+    program = "import sys; from speech_robust_bench.cli.main import parser_of; parser_of(None).format_help(); print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.split()
     assert not {"numpy", "scipy", "numba", "datasets", "torch", "rich"} & set(loaded)
 
@@ -37,7 +37,7 @@ def test_ls_prints_every_scenario_in_80_columns(capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     assert main(["ls"]) == 0
     said = capsys.readouterr().out
-    from srb.builders.scenarios import SCENARIOS
+    from speech_robust_bench.builders.scenarios import SCENARIOS
 
     assert all(name in said for name in SCENARIOS)
     assert max(map(len, said.splitlines())) <= 80
@@ -74,7 +74,7 @@ def test_a_file_without_samples_is_refused(tmp_path, capsys):
 
 
 def test_nothing_is_drawn_where_nobody_looks(capsys):
-    from srb.core.progress import tasks
+    from speech_robust_bench.core.progress import tasks
 
     with tasks() as show:
         show("working", 3)(2)
@@ -90,7 +90,7 @@ def test_the_seed_changes_what_is_drawn_and_nothing_else_does(tmp_path, wav):
 
 
 def test_all_writes_every_scenario_and_a_page(tmp_path, wav, capsys):
-    from srb.builders.scenarios import perturbations
+    from speech_robust_bench.builders.scenarios import perturbations
 
     assert main(["perturb", str(wav), "--all", str(tmp_path / "all")]) == 0
     expected = {f"{s.name}_sev{n}" if n else s.name for s in perturbations() for n in s.levels} | {"clean"}
@@ -113,7 +113,7 @@ def test_an_interrupted_gallery_starts_over_and_says_so(tmp_path, wav, monkeypat
     def interrupt(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("srb.builders.apply.apply", interrupt)
+    monkeypatch.setattr("speech_robust_bench.builders.apply.apply", interrupt)
     assert main(["perturb", str(wav), "--all", str(tmp_path / "all")]) == 130
     assert "again to start over" in capsys.readouterr().err
 

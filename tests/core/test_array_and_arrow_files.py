@@ -9,10 +9,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from srb.core import arrow_files
-from srb.core.array_files import read_array
-from srb.core.arrow_files import count_rows, damage_named, read_schema, row_groups
-from srb.core.errors import UserError
+from speech_robust_bench.core import arrow_files
+from speech_robust_bench.core.array_files import read_array
+from speech_robust_bench.core.arrow_files import count_rows, damage_named, read_schema, row_groups
+from speech_robust_bench.core.errors import UserError
 
 ROWS = pa.table({"id": ["a", "b", "c"], "n": [1, 2, 3]})
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from srb.core.categories import ADVERSARIAL, AVERAGED, CATEGORIES, column_title, label, meaning
+from speech_robust_bench.core.categories import ADVERSARIAL, AVERAGED, CATEGORIES, column_title, label, meaning
 
 PAPER_TABLE_1 = Path(__file__).parents[1] / "metrics" / "data" / "paper_table1.csv"
 

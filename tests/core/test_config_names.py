@@ -2,8 +2,8 @@
 
 import pytest
 
-from srb.core.errors import UserError
-from srb.core.names import ConfigName, default_corpus, parameter_word, parse
+from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.core.names import ConfigName, default_corpus, parameter_word, parse
 
 
 @pytest.mark.parametrize(

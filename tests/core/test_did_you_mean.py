@@ -2,7 +2,7 @@
 
 import pytest
 
-from srb.core.errors import UserError, did_you_mean
+from speech_robust_bench.core.errors import UserError, did_you_mean
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from srb.core.engines import Inline, Processes, keep_memory, open_engine
-from srb.core.errors import UserError
+from speech_robust_bench.core.engines import Inline, Processes, keep_memory, open_engine
+from speech_robust_bench.core.errors import UserError
 
 
 def square(item: int, tick) -> int:

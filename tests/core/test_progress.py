@@ -7,7 +7,7 @@ from contextlib import nullcontext
 import pytest
 from rich.progress import Progress
 
-from srb.core.progress import duration, log_line, progress, tasks, working
+from speech_robust_bench.core.progress import duration, log_line, progress, tasks, working
 
 
 class Terminal(io.StringIO):
@@ -33,7 +33,9 @@ def test_it_is_shown_to_those_who_look(monkeypatch, terminal, quiet, shown):
 def test_tasks_count_what_is_reported(monkeypatch):
     bar = Progress(disable=True)
     asked = []
-    monkeypatch.setattr("srb.core.progress.progress", lambda quiet: asked.append(quiet) or nullcontext(bar))
+    monkeypatch.setattr(
+        "speech_robust_bench.core.progress.progress", lambda quiet: asked.append(quiet) or nullcontext(bar)
+    )
     with tasks() as show:
         advance = show("building", 10)
         advance(3)

@@ -7,8 +7,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from srb.core.engines import Ray, RayActors, connect_to_ray
-from srb.core.errors import UserError
+from speech_robust_bench.core.engines import Ray, RayActors, connect_to_ray
+from speech_robust_bench.core.errors import UserError
 
 
 class RayTaskError(Exception):

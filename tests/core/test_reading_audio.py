@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 import soundfile
 
-from srb.core import audio
-from srb.core.errors import UserError
+from speech_robust_bench.core import audio
+from speech_robust_bench.core.errors import UserError
 
 RATE = 16_000
 

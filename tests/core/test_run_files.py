@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from srb.core.errors import UserError
-from srb.core.json_shapes import (
+from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.core.json_shapes import (
     anything,
     dict_of,
     fixed_list,
@@ -18,7 +18,7 @@ from srb.core.json_shapes import (
     text,
     truth,
 )
-from srb.core.run_files import parse_line, read_run_json
+from speech_robust_bench.core.run_files import parse_line, read_run_json
 
 LINE = {"id": "a", "text": "one", "pred_text": None, "duration": 1.5, "time": 0, "speaker": "s", "error": "broken"}
 STREAM = {"chunk_ms": 500, "speed": 1.0, "realtime": False, "took_ms": [100.0, 0.0, 0.0, 0.0]}

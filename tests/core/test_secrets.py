@@ -6,7 +6,7 @@ import string
 
 import pytest
 
-from srb.core.secrets import entropy, has_secret, looks_random, mask_secrets, texts
+from speech_robust_bench.core.secrets import entropy, has_secret, looks_random, mask_secrets, texts
 
 PUBLIC = [
     "hf:openai/whisper-large-v3-turbo?dtype=float16&revision=0123456789abcdef0123456789abcdef01234567",

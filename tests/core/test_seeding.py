@@ -5,8 +5,8 @@ import hashlib
 import numpy as np
 import pytest
 
-from srb.core.errors import UserError
-from srb.core.seeding import clip_rng, content_id, later_version, read_secret, secret_seed
+from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.core.seeding import clip_rng, content_id, later_version, read_secret, secret_seed
 
 CLIP = ("librispeech", "1089-134686-0000", "noise", 3)
 

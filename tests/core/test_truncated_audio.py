@@ -9,9 +9,9 @@ import soundfile
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from srb.core.audio import RATE, read
-from srb.core.container_length import is_truncated
-from srb.core.errors import UserError
+from speech_robust_bench.core.audio import RATE, read
+from speech_robust_bench.core.container_length import is_truncated
+from speech_robust_bench.core.errors import UserError
 
 TONE = (0.3 * np.sin(np.arange(2 * RATE) / 9)).astype(np.float32)
 FORMATS = {
@@ -110,6 +110,6 @@ def test_a_flac_that_was_streamed_is_refused():
 
 def test_long_files_are_read_block_by_block(monkeypatch):
     whole = read(encoded("WAV"))
-    monkeypatch.setattr("srb.core.audio.BLOCK", 1000)
+    monkeypatch.setattr("speech_robust_bench.core.audio.BLOCK", 1000)
     assert np.array_equal(read(encoded("WAV")), whole)
     assert np.array_equal(read(encoded("WAV"), start_s=0.5, end_s=1.0), whole[RATE // 2 : RATE])

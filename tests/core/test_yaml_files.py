@@ -5,11 +5,11 @@ import time
 
 import pytest
 
-from srb.builders.custom import load_table
-from srb.core.csv_tables import read_text
-from srb.core.errors import UserError
-from srb.core.yaml_files import MOST_BYTES, read_yaml
-from srb.models.model_file import parse_models
+from speech_robust_bench.builders.custom import load_table
+from speech_robust_bench.core.csv_tables import read_text
+from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.core.yaml_files import MOST_BYTES, read_yaml
+from speech_robust_bench.models.model_file import parse_models
 
 
 def billion_laughs(last):

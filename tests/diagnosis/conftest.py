@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from srb.diagnosis import simulated_recogniser as simulate
-from srb.diagnosis.clip_sets import ClipSet, TranscribedSet
-from srb.diagnosis.word_ids import Vocabulary
+from speech_robust_bench.diagnosis import simulated_recogniser as simulate
+from speech_robust_bench.diagnosis.clip_sets import ClipSet, TranscribedSet
+from speech_robust_bench.diagnosis.word_ids import Vocabulary
 
 WORDS = 500
 

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 import speech_robust_bench as srb
-from srb.cli.main import main
-from srb.core.errors import UserError
-from srb.diagnosis import anchors
-from srb.diagnosis.suites import load as load_suite
-from srb.metrics import aggregate
-from srb.metrics.runs import open_run
+from speech_robust_bench.cli.main import main
+from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.diagnosis import anchors
+from speech_robust_bench.diagnosis.suites import load as load_suite
+from speech_robust_bench.scoring import aggregate
+from speech_robust_bench.scoring.runs import open_run
 
 CLIPS, WORDS = 50, 10
 CATEGORY = {"noise_sev1": "noise_env", "noise_sev3": "noise_env", "rir_sev3": "spatial", "gaussian_sev2": "noise_white"}

@@ -7,8 +7,8 @@ import json
 import numpy as np
 import pytest
 
-from srb.cli.main import main
-from srb.diagnosis.pitch_proxy import group, median_pitch_hz
+from speech_robust_bench.cli.main import main
+from speech_robust_bench.diagnosis.pitch_proxy import group, median_pitch_hz
 
 SAID = ["the red fox ran home", "a small dog sat down", "we all went to town", "she sings a low song"]
 LOST = ["the red box ran", "dog", "we all went to town", "she sings a low song"]
@@ -214,8 +214,8 @@ def test_noise_and_silence_have_no_pitch():
 
 def test_the_proxy_agrees_with_the_demo_corpus():
     """Its voices say their gender: pitch tells most of them apart."""
-    from srb.builders.corpora import demo
-    from srb.core.audio import read
+    from speech_robust_bench.builders.corpora import demo
+    from speech_robust_bench.core.audio import read
 
     right = []
     for item in demo.read(demo.FOLDER, "en"):

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from srb.diagnosis.clip_sets import ClipSet, ErrorMatrix, with_transcripts, without_transcripts
-from srb.diagnosis.fairness_violations import (
+from speech_robust_bench.diagnosis.clip_sets import ClipSet, ErrorMatrix, with_transcripts, without_transcripts
+from speech_robust_bench.diagnosis.fairness_violations import (
     TAUS,
     GroupComparison,
     compare_groups,
@@ -112,7 +112,7 @@ def test_many_clips_are_drawn_in_blocks_with_the_same_interval(simulated, monkey
         models=("one",),
     )
     each = both_forms(heard, replicates=1000)
-    monkeypatch.setattr("srb.diagnosis.fairness_violations.BLOCKS", 300)
+    monkeypatch.setattr("speech_robust_bench.diagnosis.fairness_violations.BLOCKS", 300)
     blocks = both_forms(heard, replicates=1000)
     widths = [[c.interval[1] - c.interval[0] for c in found] for found in (each, blocks)]
     assert np.mean(widths[1]) == pytest.approx(np.mean(widths[0]), rel=0.1)
@@ -174,7 +174,7 @@ def test_comprehensibility_is_table_10():
 
 
 def test_every_rated_level_is_a_scenario_of_ours():
-    from srb.builders.scenarios import SCENARIOS
+    from speech_robust_bench.builders.scenarios import SCENARIOS
 
     assert all(severity in SCENARIOS[name].levels for name, severity in comprehensibility())
     assert not comprehensible("en_aeq_noise_sev4")

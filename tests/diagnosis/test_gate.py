@@ -14,13 +14,13 @@ import numpy as np
 import pytest
 
 import speech_robust_bench as srb
-from srb.cli.main import main
-from srb.core.names import parse
-from srb.diagnosis.gate import choose_configs, decide, plan
-from srb.diagnosis.gate_result import GateOptions
-from srb.diagnosis.gate_run import baseline_counts
-from srb.diagnosis.suites import load as load_suite
-from srb.metrics.runs import open_run
+from speech_robust_bench.cli.main import main
+from speech_robust_bench.core.names import parse
+from speech_robust_bench.diagnosis.gate import choose_configs, decide, plan
+from speech_robust_bench.diagnosis.gate_result import GateOptions
+from speech_robust_bench.diagnosis.gate_run import baseline_counts
+from speech_robust_bench.diagnosis.suites import load as load_suite
+from speech_robust_bench.scoring.runs import open_run
 
 CATEGORY = {"clean": "clean", "noise": "noise_env", "rir": "spatial", "silence": "reject", "pgd": "adv_us"}
 CONFIGS = ("clean", "noise_sev3", "noise_sev4", "rir_sev2", "silence", "pgd_sev1-main")

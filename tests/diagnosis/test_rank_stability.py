@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from srb.builders.scenarios import find
-from srb.cli.main import main
-from srb.core.names import parse
-from srb.diagnosis.rank_stability import Stability, enough, of_parts, sizes_of, spearman, subsets
-from srb.diagnosis.suites import load
+from speech_robust_bench.builders.scenarios import find
+from speech_robust_bench.cli.main import main
+from speech_robust_bench.core.names import parse
+from speech_robust_bench.diagnosis.rank_stability import Stability, enough, of_parts, sizes_of, spearman, subsets
+from speech_robust_bench.diagnosis.suites import load
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -131,9 +131,9 @@ def test_by_nwerd_the_clean_errors_and_the_difficulty_count(write_run, capsys):
     for model, (clean, noise, rir) in wrong.items():
         texts = {"en_clean": clean, "en_noise_sev3": noise, "en_rir_sev2": rir}
         runs.append(write_run(model, {name: [said_with(count)] * 6 for name, count in texts.items()}, said))
-    from srb.diagnosis.rank_stability import ranked_scores
-    from srb.metrics.difficulty import load as load_table
-    from srb.metrics.runs import open_run
+    from speech_robust_bench.diagnosis.rank_stability import ranked_scores
+    from speech_robust_bench.scoring.difficulty import load as load_table
+    from speech_robust_bench.scoring.runs import open_run
 
     opened = [open_run(run) for run in runs]
     by_wer, by_werd, by_nwerd = (ranked_scores(opened, by) for by in ("wer", "werd", "nwerd"))

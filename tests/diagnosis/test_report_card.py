@@ -8,14 +8,14 @@ import math
 import numpy as np
 import pytest
 
-from srb.cli.main import main
-from srb.diagnosis import clip_conditions, hallucination, word_kinds
-from srb.diagnosis.clip_sets import ClipSet, ErrorMatrix
-from srb.diagnosis.disparity import group_disparity, languages, lwerr_table
-from srb.diagnosis.report_card import aligned, card
-from srb.diagnosis.word_ids import Vocabulary, align
-from srb.metrics.runs import open_run
-from srb.metrics.scoring import Counts
+from speech_robust_bench.cli.main import main
+from speech_robust_bench.diagnosis import clip_conditions, hallucination, word_kinds
+from speech_robust_bench.diagnosis.clip_sets import ClipSet, ErrorMatrix
+from speech_robust_bench.diagnosis.disparity import group_disparity, languages, lwerr_table
+from speech_robust_bench.diagnosis.report_card import aligned, card
+from speech_robust_bench.diagnosis.word_ids import Vocabulary, align
+from speech_robust_bench.scoring.runs import open_run
+from speech_robust_bench.scoring.scoring import Counts
 
 SAID = ["Then Mary saw seven dogs.", "the dogs ran to the sea", "the sea is cold", "go to Rome now"]
 NOISY = [

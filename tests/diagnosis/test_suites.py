@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from srb.builders.scenarios import SCENARIOS, find
-from srb.cli.main import main
-from srb.core.errors import UserError
-from srb.core.names import parse
-from srb.diagnosis import suites
-from srb.diagnosis.suites import SUITES, Suite, load
-from srb.push import expected_rows, submission
-from srb.push.leaderboard import board
-from srb.push.verify_process import check
+from speech_robust_bench.builders.scenarios import SCENARIOS, find
+from speech_robust_bench.cli.main import main
+from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.core.names import parse
+from speech_robust_bench.diagnosis import suites
+from speech_robust_bench.diagnosis.suites import SUITES, Suite, load
+from speech_robust_bench.push import expected_rows, submission
+from speech_robust_bench.push.leaderboard import board
+from speech_robust_bench.push.verify_process import check
 
 ROOT = Path(__file__).parents[2]
 IDS = [f"clip-{number}" for number in range(200)]
@@ -109,7 +109,7 @@ def test_ood_takes_its_corpora_and_those_to_compare_with():
 
 def test_the_ood_average_is_the_papers():
     """SUPERB-SG, Table 9, HuBERT Base: 37.15, 26.23, 54.94, 68.41, average 46.69 (46.68 by the rounded rates)."""
-    from srb.metrics.ood_table import ood_rows
+    from speech_robust_bench.scoring.ood_table import ood_rows
 
     rates = {"es-cv7_clean": 37.15, "zh-cv7_clean": 26.23, "ar-cv7_clean": 54.94, "en-sbcsae_clean": 68.41}
     rates["en_clean"] = 6.42

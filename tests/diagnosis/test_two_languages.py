@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from srb.builders.corpora.demo import FOLDER
-from srb.cli.main import main
+from speech_robust_bench.builders.corpora.demo import FOLDER
+from speech_robust_bench.cli.main import main
 
 WRONG = {"en": 1, "es": 2}  # words of every clip that gaussian noise turns into another
 LEVELS = ("gaussian_sev1", "gaussian_sev2")

@@ -7,11 +7,11 @@ import shutil
 import numpy as np
 import pytest
 
-from srb.builders.perturb.noise import snr_db
-from srb.core.errors import UserError
-from srb.diagnosis.clip_sets import ClipSet, TranscribedSet
-from srb.diagnosis.word_ids import Vocabulary
-from srb.diagnosis.word_validation import (
+from speech_robust_bench.builders.perturb.noise import snr_db
+from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.diagnosis.clip_sets import ClipSet, TranscribedSet
+from speech_robust_bench.diagnosis.word_ids import Vocabulary
+from speech_robust_bench.diagnosis.word_validation import (
     Sentence,
     grammar_validity,
     sentences,
@@ -20,7 +20,7 @@ from srb.diagnosis.word_validation import (
     voices,
     words_to_test,
 )
-from srb.metrics.scoring import normalise
+from speech_robust_bench.scoring.scoring import normalise
 
 
 def test_every_sentence_holds_its_word_in_its_slot_and_words_take_turns():

@@ -15,7 +15,7 @@ import jiwer
 import pytest
 import yaml
 
-from srb.metrics import modules
+from speech_robust_bench.scoring import modules
 
 ROOT = Path(modules.__file__).resolve().parent.parent
 SECTIONS = [
@@ -49,7 +49,7 @@ class Hidden:
 sys.meta_path.insert(0, Hidden())
 """
 INSTALL = f"""{HIDE}
-from srb.cli.main import main
+from speech_robust_bench.cli.main import main
 sys.exit(main(["metrics", "install"]))
 """
 LOAD = f"""{HIDE}
@@ -77,7 +77,7 @@ def load_all(names, cwd, home, *hidden):
 def test_one_result_by_path_by_name_and_from_a_space(tmp_path):
     """By name after `srb metrics install`; the Space folder where `srb` cannot be imported."""
     home = tmp_path / "home"
-    install = [sys.executable, "-m", "srb.cli.main", "metrics", "install"]
+    install = [sys.executable, "-m", "speech_robust_bench", "metrics", "install"]
     subprocess.run(
         install, env={**os.environ, "HF_HOME": str(home)}, cwd=tmp_path, check=True, stdout=subprocess.DEVNULL
     )
@@ -263,7 +263,7 @@ def test_unknown_metric():
 def test_page_of_the_space(metric, here, monkeypatch):
     """The app of each Space builds a page, and its example can be computed."""
     pytest.importorskip("gradio", reason="gradio serves the page of a Space")
-    from srb.metrics import widget
+    from speech_robust_bench.scoring import widget
 
     calls = []
     monkeypatch.setattr(widget, "launch", lambda *args, **options: calls.append((args, options)))
@@ -285,7 +285,7 @@ def test_combined_metrics_take_one_example_at_a_time():
 
 
 def test_every_card_cites_the_paper_as_the_citation_file_does():
-    from srb.core.citation import BIBTEX
+    from speech_robust_bench.core.citation import BIBTEX
 
     cards = [path.read_text("utf-8") for path in (ROOT / "metrics").glob("*/README.md")]
     assert all(BIBTEX in card for card in cards if "shah2024" in card)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from small_configs import tone, write_config
 
-from srb.core.audio import RATE, read
+from speech_robust_bench.core.audio import RATE, read
 
 
 @pytest.fixture
@@ -26,8 +26,8 @@ def tones(tmp_path: Path) -> Path:
 def human_speech() -> np.ndarray:
     """44 s of a man reading Dickens, which comes with moonshine-voice."""
     pytest.importorskip("onnxruntime")
-    from srb.core.errors import UserError
-    from srb.models.adapters.moonshine import assets
+    from speech_robust_bench.core.errors import UserError
+    from speech_robust_bench.models.adapters.moonshine import assets
 
     try:
         return read(assets() / "two_cities.wav")

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from srb.core.audio import RATE, encode_flac, to_pcm16
+from speech_robust_bench.core.audio import RATE, encode_flac, to_pcm16
 
 
 def write_config(

@@ -6,7 +6,7 @@ import os
 
 import standin
 
-from srb.models.interface import SomeFailed
+from speech_robust_bench.models.interface import SomeFailed
 
 
 def onlythere(clips, rate, language):

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 import speech_robust_bench as srb
-from srb.cli.main import main
-from srb.metrics.difficulty import load
-from srb.models.adaptive_run import FIRST, ClipsSoFar, grow, shares
+from speech_robust_bench.cli.main import main
+from speech_robust_bench.models.adaptive_run import FIRST, ClipsSoFar, grow, shares
+from speech_robust_bench.scoring.difficulty import load
 
 ROOT = Path(__file__).parents[2]
 IDS = [f"clip-{number}" for number in range(50)]

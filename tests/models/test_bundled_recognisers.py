@@ -12,8 +12,8 @@ import jiwer
 import numpy as np
 import pytest
 
-from srb.models.adapters.moonshine import assets
-from srb.models.interface import Recogniser, open_model
+from speech_robust_bench.models.adapters.moonshine import assets
+from speech_robust_bench.models.interface import Recogniser, open_model
 
 
 def words(text: str) -> str:

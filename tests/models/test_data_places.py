@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from small_configs import tone, write_config
 from test_running import lines, run_json, srb_run
 
-from srb.core.audio import encode_flac, to_pcm16
-from srb.core.errors import UserError
-from srb.models import authors_data, stored_config
-from srb.models.batches import plan
-from srb.models.config_sources import open_data
-from srb.models.stored_config import ClipRow
+from speech_robust_bench.core.audio import encode_flac, to_pcm16
+from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.models import authors_data, stored_config
+from speech_robust_bench.models.batches import plan
+from speech_robust_bench.models.config_sources import open_data
+from speech_robust_bench.models.stored_config import ClipRow
 
 HEARD = [f"clip {i} in en" for i in range(23)]
 
@@ -92,7 +92,7 @@ def test_splits_without_a_name_of_ours_are_left_out() -> None:
 
 def test_the_datasets_cache(tones: Path, tmp_path: Path, monkeypatch) -> None:
     datasets = pytest.importorskip("datasets")
-    from srb.builders.dataset import to_cache
+    from speech_robust_bench.builders.dataset import to_cache
 
     cache = tmp_path / "cache"
     for module in (datasets.config, datasets.builder.config):

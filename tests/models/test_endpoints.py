@@ -19,12 +19,12 @@ import soundfile
 from small_configs import tone
 from test_running import lines, run_json, srb_run
 
-from srb.core.errors import UserError
-from srb.models import http_client
-from srb.models.adapters import api
-from srb.models.costs import cost_per_minute
-from srb.models.interface import SomeFailed, open_model, parse_spec
-from srb.models.vendors import VENDORS, Upload
+from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.models import http_client
+from speech_robust_bench.models.adapters import api
+from speech_robust_bench.models.costs import cost_per_minute
+from speech_robust_bench.models.interface import SomeFailed, open_model, parse_spec
+from speech_robust_bench.models.vendors import VENDORS, Upload
 
 KEY = "the-key"
 CLIPS = [tone(i) for i in range(4)]

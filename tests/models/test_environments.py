@@ -15,14 +15,14 @@ import pytest
 from small_configs import tone
 from test_running import lines, run_json, srb_run
 
-from srb.core import version
-from srb.core.errors import UserError
-from srb.models import environments
-from srb.models.environments import environment_key, make_environment, open_in_environment
-from srb.models.interface import SomeFailed, open_model, parse_spec
-from srb.models.model_file import KNOWN, parse_models, read_models
-from srb.models.streaming.replay import StreamOptions, replay
-from srb.models.streaming.streamed import streamed
+from speech_robust_bench.core import version
+from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.models import environments
+from speech_robust_bench.models.environments import environment_key, make_environment, open_in_environment
+from speech_robust_bench.models.interface import SomeFailed, open_model, parse_spec
+from speech_robust_bench.models.model_file import KNOWN, parse_models, read_models
+from speech_robust_bench.models.streaming.replay import StreamOptions, replay
+from speech_robust_bench.models.streaming.streamed import streamed
 
 CLIPS = [tone(i) for i in range(6)]
 
@@ -80,7 +80,7 @@ def test_our_own_code_works_where_nothing_else_is_installed(tmp_path, monkeypatc
     monkeypatch.setenv("SRB_ENVIRONMENTS", str(tmp_path))
     monkeypatch.setattr(environments, "BASE", ())
     python = make_environment(())
-    code = "from srb.core.install_hint import install_hint; from srb.core import version; print(version.__version__)"
+    code = "from speech_robust_bench.core.install_hint import install_hint; from speech_robust_bench.core import version; print(version.__version__)"
     path = {"PYTHONPATH": str(python.parents[1] / "rooms")}
     told = subprocess.run([str(python), "-c", code], env=path, capture_output=True, text=True, check=True).stdout
     assert told.strip() == version.__version__
@@ -94,8 +94,8 @@ class Nothing:
             raise ModuleNotFoundError(f"No module named '{name}'", name=name)
 sys.meta_path.insert(0, Nothing())
 for name in ("hf", "nemo", "speechbrain", "vosk", "faster_whisper", "python", "live", "cmd"):
-    importlib.import_module(f"srb.models.adapters.{name}")
-import srb.models.pipe_worker
+    importlib.import_module(f"speech_robust_bench.models.adapters.{name}")
+import speech_robust_bench.models.pipe_worker
 """
 
 
@@ -211,7 +211,7 @@ def test_known_models_are_many_and_of_classes_that_hf_runs() -> None:
     transformers = pytest.importorskip("transformers", minversion="5.20")
     from transformers.models.auto import configuration_auto
 
-    from srb.models.adapters.hf import kind_of
+    from speech_robust_bench.models.adapters.hf import kind_of
 
     for entry in entries:
         if entry.parsed.adapter == "hf":

@@ -13,10 +13,10 @@ pytest.importorskip("transformers", reason="needs transformers, for the conversi
 
 from whisper_weights import default_folder
 
-from srb.builders.corpora.demo import FOLDER as DEMO
-from srb.core.errors import UserError
-from srb.metrics.scoring import normalise
-from srb.models.interface import open_model
+from speech_robust_bench.builders.corpora.demo import FOLDER as DEMO
+from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.models.interface import open_model
+from speech_robust_bench.scoring.scoring import normalise
 
 SHORT = ("en-reader-01", "en-reader-04", "en-reader-07")
 RATE = 16_000

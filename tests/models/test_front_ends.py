@@ -5,11 +5,11 @@ import importlib.util
 import numpy as np
 import pytest
 
-from srb.builders.perturb.noise import gaussian
-from srb.core.audio import RATE
-from srb.core.errors import UserError
-from srb.models.adapters.front import open_chain, open_front_end
-from srb.models.interface import SomeFailed, open_model, parse_spec
+from speech_robust_bench.builders.perturb.noise import gaussian
+from speech_robust_bench.core.audio import RATE
+from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.models.adapters.front import open_chain, open_front_end
+from speech_robust_bench.models.interface import SomeFailed, open_model, parse_spec
 
 # what each needs; where it is missing its tests are skipped
 PACKAGES = {

@@ -19,7 +19,7 @@ CLIPS = 150
 
 def start(data: Path, out: Path, most_clips: int = 2 * CLIPS) -> subprocess.Popen:
     """A run that stops by itself, but does not end, after so many clips: however late the kill comes, it meets it."""
-    command = [sys.executable, "-m", "srb.cli.main", "run", "--model", "python:standin:slow_count?batch_size=3"]
+    command = [sys.executable, "-m", "speech_robust_bench", "run", "--model", "python:standin:slow_count?batch_size=3"]
     command += ["--data", str(data), "--out", str(out), "--quiet"]
     here = str(Path(__file__).parent)
     known = {**os.environ, "PYTHONPATH": here, "STANDIN_CLIPS": str(most_clips)}

@@ -20,8 +20,8 @@ import toolkits
 from small_configs import tone
 from test_running import lines, srb_run
 
-from srb.core.errors import UserError
-from srb.models.interface import SomeFailed, adapters, open_model, parse_spec
+from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.models.interface import SomeFailed, adapters, open_model, parse_spec
 
 CLIPS = [tone(i) for i in range(6)]
 
@@ -181,7 +181,7 @@ class Answer(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def endpoint(monkeypatch):
-    from srb.models import http_client
+    from speech_robust_bench.models import http_client
 
     monkeypatch.setattr(http_client, "FIRST_WAIT_S", 0.01)
     for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):

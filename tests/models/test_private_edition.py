@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from srb.cli.main import main
+from speech_robust_bench.cli.main import main
 
 CONFIGS = ["en-demo_clean", "en-demo_noise_sev3"]
 MODELS = {"moonshine": "moonshine", "pocketsphinx": "pocketsphinx?fwdflat=no&maxhmmpf=3000&maxwpf=5"}

@@ -9,7 +9,7 @@ import pytest
 from test_kill import without_time
 from test_running import run_json, srb_run
 
-from srb.cli.main import main
+from speech_robust_bench.cli.main import main
 
 ray = pytest.importorskip("ray")
 

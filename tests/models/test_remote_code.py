@@ -24,12 +24,12 @@ ROOMS = (
     "speech_robust_bench",
 )
 LOADERS = {
-    "hf": "from srb.models.interface import open_model; open_model('hf:' + folder)",
-    "probe": "from srb.models.probe.upstream import open_upstream; open_upstream('hf:' + folder)",
-    "random probe": "from srb.models.probe.upstream import open_upstream; open_upstream('random:' + folder)",
-    "embeddings": "from srb.metrics.semantic import open_embedder; open_embedder(folder)",
-    "tts processor": "from srb.builders.tts import _from_hub; _from_hub('AutoProcessor', folder)",
-    "tts tokenizer": "from srb.builders.tts import _from_hub; _from_hub('AutoTokenizer', folder)",
+    "hf": "from speech_robust_bench.models.interface import open_model; open_model('hf:' + folder)",
+    "probe": "from speech_robust_bench.models.probe.upstream import open_upstream; open_upstream('hf:' + folder)",
+    "random probe": "from speech_robust_bench.models.probe.upstream import open_upstream; open_upstream('random:' + folder)",
+    "embeddings": "from speech_robust_bench.scoring.semantic import open_embedder; open_embedder(folder)",
+    "tts processor": "from speech_robust_bench.builders.tts import _from_hub; _from_hub('AutoProcessor', folder)",
+    "tts tokenizer": "from speech_robust_bench.builders.tts import _from_hub; _from_hub('AutoTokenizer', folder)",
 }
 
 
@@ -41,7 +41,7 @@ def test_yes_on_stdin_is_not_consent(tmp_path, loader):
     for name in ("config.json", "tokenizer_config.json", "preprocessor_config.json", "processor_config.json"):
         (tmp_path / name).write_text(json.dumps(config))
     (tmp_path / "evil.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\nclass Mine: pass\n")
-    code = f"from srb.core.errors import UserError\nfolder = {str(tmp_path)!r}\n"
+    code = f"from speech_robust_bench.core.errors import UserError\nfolder = {str(tmp_path)!r}\n"
     code += f"try:\n    {LOADERS[loader]}\nexcept UserError as error:\n    print('refused:', error)\n"
     done = subprocess.run([sys.executable, "-c", code], input="y\n" * 20, capture_output=True, text=True, check=False)
     assert not (tmp_path / "ran").exists()
@@ -68,7 +68,7 @@ def test_every_call_that_loads_by_transformers_says_so():
 
 
 def test_stdin_is_back_afterwards():
-    from srb.core.remote_code import closed_stdin
+    from speech_robust_bench.core.remote_code import closed_stdin
 
     before = sys.stdin
     with pytest.raises(EOFError), closed_stdin():

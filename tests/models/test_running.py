@@ -10,13 +10,13 @@ import pytest
 import standin
 from small_configs import tone, write_config
 
-from srb.cli.main import main
-from srb.core.errors import UserError
-from srb.models.config_sources import open_data
-from srb.models.predictions import PredictionsFile
-from srb.models.run_file import record_of
-from srb.models.runner import clean_first
-from srb.models.stored_config import Config
+from speech_robust_bench.cli.main import main
+from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.models.config_sources import open_data
+from speech_robust_bench.models.predictions import PredictionsFile
+from speech_robust_bench.models.run_file import record_of
+from speech_robust_bench.models.runner import clean_first
+from speech_robust_bench.models.stored_config import Config
 
 
 def srb_run(model: str, data: Path, out: Path, *more: str) -> int:

@@ -10,12 +10,12 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from srb.core.errors import UserError
-from srb.metrics.stream_record import MOST_EVENTS, check_stream
-from srb.models.streaming.policies import Policy, PolicySession
-from srb.models.streaming.replay import StreamOptions, quickest, replay
-from srb.models.streaming.session import Event
-from srb.models.streaming.streamed import as_json, streamed
+from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.models.streaming.policies import Policy, PolicySession
+from speech_robust_bench.models.streaming.replay import StreamOptions, quickest, replay
+from speech_robust_bench.models.streaming.session import Event
+from speech_robust_bench.models.streaming.streamed import as_json, streamed
+from speech_robust_bench.scoring.stream_record import MOST_EVENTS, check_stream
 
 RATE = 16_000
 
@@ -173,7 +173,7 @@ def test_two_hours_leave_no_more_behind_than_their_events():
 @pytest.mark.parametrize("seconds", [0.0, 0.01, 2.0])
 def test_pocketsphinx_takes_empty_and_silent_streams(seconds):
     pytest.importorskip("pocketsphinx")
-    from srb.models.interface import open_model
+    from speech_robust_bench.models.interface import open_model
 
     timeline = replay(
         open_model("pocketsphinx?workers=1").stream(RATE, "en"), np.zeros(int(seconds * RATE), "f4"), RATE
@@ -206,7 +206,7 @@ def test_the_first_clip_is_streamed_once_before_it_counts():
 
 def test_speech_without_a_pause_is_cut_so_that_pocketsphinx_remembers_no_more_than_a_minute():
     pytest.importorskip("pocketsphinx")
-    from srb.models.adapters.pocketsphinx import PocketSphinxSession
+    from speech_robust_bench.models.adapters.pocketsphinx import PocketSphinxSession
 
     class Decoder:
         """Says how many seconds of the utterance it has got."""

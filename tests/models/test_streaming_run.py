@@ -6,10 +6,10 @@ import re
 import numpy as np
 import pytest
 
-from srb.builders.scenarios import SCENARIOS
-from srb.cli.main import main
-from srb.core.audio import RATE
-from srb.models.streaming.session import Event
+from speech_robust_bench.builders.scenarios import SCENARIOS
+from speech_robust_bench.cli.main import main
+from speech_robust_bench.core.audio import RATE
+from speech_robust_bench.models.streaming.session import Event
 
 CONFIGS = ("en-demo_clean", "en-demo_tempo_up_sev4")
 

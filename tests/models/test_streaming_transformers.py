@@ -13,11 +13,11 @@ transformers = pytest.importorskip("transformers", minversion="5.20")
 
 import tiny_recognisers  # noqa: E402
 
-from srb.core.errors import UserError  # noqa: E402
-from srb.models.hf import live  # noqa: E402
-from srb.models.interface import open_model  # noqa: E402
-from srb.models.streaming.replay import StreamOptions, replay  # noqa: E402
-from srb.models.streaming.streamed import streamed  # noqa: E402
+from speech_robust_bench.core.errors import UserError  # noqa: E402
+from speech_robust_bench.models.hf import live  # noqa: E402
+from speech_robust_bench.models.interface import open_model  # noqa: E402
+from speech_robust_bench.models.streaming.replay import StreamOptions, replay  # noqa: E402
+from speech_robust_bench.models.streaming.streamed import streamed  # noqa: E402
 
 RATE = 16_000
 STREAMING = ("nemotron_asr_streaming", "nemotron3_5_asr", "voxtral_realtime")

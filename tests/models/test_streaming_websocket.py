@@ -15,14 +15,14 @@ import pytest
 server_module = pytest.importorskip("websockets.sync.server")
 exceptions = pytest.importorskip("websockets.exceptions")
 
-from srb.cli.main import main  # noqa: E402
-from srb.core.errors import UserError  # noqa: E402
-from srb.metrics.stream_record import check_stream  # noqa: E402
-from srb.models.interface import open_model  # noqa: E402
-from srb.models.streaming.replay import StreamOptions, replay  # noqa: E402
-from srb.models.streaming.streamed import as_json  # noqa: E402
-from srb.models.streaming.websocket import WebSocketSession  # noqa: E402
-from srb.models.streaming.wires import VoskWire  # noqa: E402
+from speech_robust_bench.cli.main import main  # noqa: E402
+from speech_robust_bench.core.errors import UserError  # noqa: E402
+from speech_robust_bench.models.interface import open_model  # noqa: E402
+from speech_robust_bench.models.streaming.replay import StreamOptions, replay  # noqa: E402
+from speech_robust_bench.models.streaming.streamed import as_json  # noqa: E402
+from speech_robust_bench.models.streaming.websocket import WebSocketSession  # noqa: E402
+from speech_robust_bench.models.streaming.wires import VoskWire  # noqa: E402
+from speech_robust_bench.scoring.stream_record import check_stream  # noqa: E402
 
 RATE = 16_000
 CLIP = np.full(3200, 0.1, np.float32)  # 0.2 s, two chunks

@@ -27,7 +27,15 @@ def test_a_terminated_run_is_one_line_and_goes_on(tones: Path, tmp_path: Path) -
     known = {**os.environ, "NOTES": str(tmp_path / "notes"), "PYTHONPATH": str(Path(__file__).parent)}
 
     def start() -> subprocess.CompletedProcess:
-        command = [sys.executable, "-m", "srb.cli.main", *words, "en-demo_clean", "--out", str(tmp_path / "runs")]
+        command = [
+            sys.executable,
+            "-m",
+            "speech_robust_bench",
+            *words,
+            "en-demo_clean",
+            "--out",
+            str(tmp_path / "runs"),
+        ]
         return subprocess.run(command, env=known, capture_output=True, text=True, timeout=300, check=False)
 
     done = start()
@@ -55,7 +63,7 @@ class Finder:
 
 sys.meta_path.insert(0, Finder())
 sys.argv = ["srb", "ls"]
-from srb.cli.program import main
+from speech_robust_bench.cli.program import main
 sys.exit(main())
 """
 

@@ -17,9 +17,9 @@ transformers = pytest.importorskip("transformers")
 from small_models import moonshine_folder, speecht5_folder  # noqa: E402
 from whisper_weights import byte_letters, default_folder, halves  # noqa: E402
 
-from srb.core.errors import UserError  # noqa: E402
-from srb.models.hf.base import TransformersRecogniser  # noqa: E402
-from srb.models.interface import open_model  # noqa: E402
+from speech_robust_bench.core.errors import UserError  # noqa: E402
+from speech_robust_bench.models.hf.base import TransformersRecogniser  # noqa: E402
+from speech_robust_bench.models.interface import open_model  # noqa: E402
 
 RATE = 16_000
 

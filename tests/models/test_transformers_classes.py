@@ -17,12 +17,12 @@ transformers = pytest.importorskip("transformers", minversion="5.20")
 
 import tiny_recognisers  # noqa: E402
 
-from srb.core.errors import UserError  # noqa: E402
-from srb.models.adapters import hf  # noqa: E402
-from srb.models.chunks import split_at_pauses  # noqa: E402
-from srb.models.interface import open_model  # noqa: E402
-from srb.models.transcriber import transcription_of  # noqa: E402
-from srb.models.unwrap import raw_text, unwrap, with_raw  # noqa: E402
+from speech_robust_bench.core.errors import UserError  # noqa: E402
+from speech_robust_bench.models.adapters import hf  # noqa: E402
+from speech_robust_bench.models.chunks import split_at_pauses  # noqa: E402
+from speech_robust_bench.models.interface import open_model  # noqa: E402
+from speech_robust_bench.models.transcriber import transcription_of  # noqa: E402
+from speech_robust_bench.models.unwrap import raw_text, unwrap, with_raw  # noqa: E402
 
 RATE = 16_000
 TOKENS_PER_S = 10.0
@@ -130,7 +130,7 @@ def by_hand(tiny: Tiny, clip: np.ndarray) -> str:
     """One clip through transformers alone."""
     model, processor = tiny.recogniser.model, tiny.processor
     if processor.feature_extractor.sampling_rate != RATE if hasattr(processor, "feature_extractor") else False:
-        from srb.core.audio import resample
+        from speech_robust_bench.core.audio import resample
 
         clip = resample(clip, RATE, processor.feature_extractor.sampling_rate)
     rate = getattr(getattr(processor, "feature_extractor", None), "sampling_rate", RATE)

@@ -10,14 +10,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from srb.builders.corpora.registry import CORPORA
-from srb.builders.dataset_card import write_card
-from srb.builders.rows import SCHEMA
-from srb.builders.scenarios import SCENARIOS
-from srb.builders.shards import shard_name
-from srb.core.audio import encode_flac
-from srb.core.names import parse
-from srb.core.row_hashes import content_digest, row_digest
+from speech_robust_bench.builders.corpora.registry import CORPORA
+from speech_robust_bench.builders.dataset_card import write_card
+from speech_robust_bench.builders.rows import SCHEMA
+from speech_robust_bench.builders.scenarios import SCENARIOS
+from speech_robust_bench.builders.shards import shard_name
+from speech_robust_bench.core.audio import encode_flac
+from speech_robust_bench.core.names import parse
+from speech_robust_bench.core.row_hashes import content_digest, row_digest
 
 WORDS = [
     "the",

@@ -35,7 +35,7 @@ def srb(hub, tmp_path, monkeypatch, capfd, caplog):
     """Run a command in this process, whose endpoint, home and token are those of the test; waits are cut short."""
     from huggingface_hub import constants, utils
 
-    from srb.cli.main import main
+    from speech_robust_bench.cli.main import main
 
     monkeypatch.setattr(constants, "ENDPOINT", hub.url)
     monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", hub.url + "/{repo_id}/resolve/{revision}/{filename}")

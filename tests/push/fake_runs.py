@@ -8,10 +8,10 @@ from pathlib import Path
 
 import numpy as np
 
-from srb.models.config_sources import BuiltFolder
-from srb.models.predictions import line_of
-from srb.models.run_file import record_of
-from srb.models.transcriber import Transcription
+from speech_robust_bench.models.config_sources import BuiltFolder
+from speech_robust_bench.models.predictions import line_of
+from speech_robust_bench.models.run_file import record_of
+from speech_robust_bench.models.transcriber import Transcription
 
 
 def with_errors(text: str, rate: float, rng: np.random.Generator) -> str:

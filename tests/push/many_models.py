@@ -10,11 +10,11 @@ from pathlib import Path
 import numpy as np
 from built_data import many_configs
 
-from srb.builders.scenarios import SCENARIOS
-from srb.core.categories import AVERAGED
-from srb.core.names import parse
-from srb.metrics.integrity import digest
-from srb.push.leaderboard.verified_files import SCHEMA
+from speech_robust_bench.builders.scenarios import SCENARIOS
+from speech_robust_bench.core.categories import AVERAGED
+from speech_robust_bench.core.names import parse
+from speech_robust_bench.push.leaderboard.verified_files import SCHEMA
+from speech_robust_bench.scoring.integrity import digest
 
 REPLICATES = 1000
 

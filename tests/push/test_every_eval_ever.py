@@ -5,7 +5,7 @@ import json
 import pytest
 from run_folders import write_run
 
-from srb.cli.main import main
+from speech_robust_bench.cli.main import main
 
 CLEAN = ["the quick brown fox", "jumps over the lazy dog", "and runs away", "from all of it at once"]
 WORSE = ["the quick brown box", "jumps over the lazy dog", "and runs away", "from all of it"]

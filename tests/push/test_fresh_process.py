@@ -28,7 +28,7 @@ def fresh(hub, tmp_path):
         environment = hub.env(tmp_path / "home", TOKEN)
         if version == "old":
             environment["PYTHONPATH"] = str(OLD)
-        command = [sys.executable, "-m", "srb.cli.main", *map(str, words)]
+        command = [sys.executable, "-m", "speech_robust_bench", *map(str, words)]
         done = subprocess.run(command, env=environment, capture_output=True, text=True, cwd=tmp_path, timeout=300)
         assert done.returncode == 0, done.stdout + done.stderr[-3000:]
         assert TOKEN not in done.stdout + done.stderr

@@ -22,13 +22,13 @@ from fake_runs import make_run
 from fuzzing import change_file, run_command, tries
 from many_models import write_models
 
-from srb.builders.quality import COLUMNS
-from srb.cli.main import main
-from srb.metrics.difficulty import load
-from srb.metrics.integrity import digest
-from srb.models.front_quality import MEASURES
-from srb.push import expected_rows, submission
-from srb.push.leaderboard import board
+from speech_robust_bench.builders.quality import COLUMNS
+from speech_robust_bench.cli.main import main
+from speech_robust_bench.models.front_quality import MEASURES
+from speech_robust_bench.push import expected_rows, submission
+from speech_robust_bench.push.leaderboard import board
+from speech_robust_bench.scoring.difficulty import load
+from speech_robust_bench.scoring.integrity import digest
 
 CONFIGS = ["en_clean", "en_noise_sev3", "en_gaussian_sev1"]
 MODEL = "python:test_fuzzed_inputs:says_yes"
@@ -129,9 +129,9 @@ def says_yes(clips, rate, language):
 def _no_networks(monkeypatch):
     """What a clip sounds like costs a second, and is not what is tried here."""
     scores = dict.fromkeys(COLUMNS, 3.0)
-    monkeypatch.setattr("srb.builders.quality_columns.dnsmos", lambda samples: scores)
-    monkeypatch.setattr("srb.builders.quality_columns.pesq", lambda samples, clean: 3.0)
-    monkeypatch.setattr("srb.models.front_quality.measured", lambda *_: dict.fromkeys(MEASURES, 1.0))
+    monkeypatch.setattr("speech_robust_bench.builders.quality_columns.dnsmos", lambda samples: scores)
+    monkeypatch.setattr("speech_robust_bench.builders.quality_columns.pesq", lambda samples, clean: 3.0)
+    monkeypatch.setattr("speech_robust_bench.models.front_quality.measured", lambda *_: dict.fromkeys(MEASURES, 1.0))
 
 
 @pytest.fixture(scope="module")
@@ -207,10 +207,10 @@ def write_records(here: Path, contents: dict[str, str]) -> None:
 
 
 def write_torch_records(here: Path) -> None:
-    from srb.models.probe.letters import Letters
-    from srb.models.probe.probe_file import write_weights
-    from srb.models.probe.training import HeadSettings, new_head
-    from srb.models.probe.upstream import open_upstream
+    from speech_robust_bench.models.probe.letters import Letters
+    from speech_robust_bench.models.probe.probe_file import write_weights
+    from speech_robust_bench.models.probe.training import HeadSettings, new_head
+    from speech_robust_bench.models.probe.upstream import open_upstream
 
     head = new_head(HeadSettings("linear", 8, False), open_upstream("fbank", "cpu"), Letters("abc"))
     write_weights(here / "probes" / "x", head.state_dict())

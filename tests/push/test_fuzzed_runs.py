@@ -17,9 +17,9 @@ from built_data import make_built
 from fake_runs import make_run
 from fuzzing import change_bytes, change_lines, change_value, run_command, tries
 
-from srb.cli.main import main
-from srb.metrics.integrity import digest
-from srb.metrics.results import score_run
+from speech_robust_bench.cli.main import main
+from speech_robust_bench.scoring.integrity import digest
+from speech_robust_bench.scoring.results import score_run
 
 CONFIGS = ["en_clean", "en_noise_sev3"]
 RESUME = ["run", "--model", "python:test_fuzzed_runs:says_yes", "--data", "{data}", "--out", "{runs}", "--name", "a"]

@@ -31,7 +31,7 @@ def _serve(command, cwd):
 
 @pytest.fixture(scope="module")
 def url(folder, tmp_path_factory):
-    command = [sys.executable, "-m", "srb.cli.main", "leaderboard", "--results", str(folder)]
+    command = [sys.executable, "-m", "speech_robust_bench", "leaderboard", "--results", str(folder)]
     process, url = _serve(command, tmp_path_factory.mktemp("cwd"))
     yield url
     process.terminate()
@@ -105,7 +105,7 @@ def test_it_finds_and_filters(page, url):
 
 
 def test_chosen_categories_are_averaged_and_ranked_as_the_board_does(page, url, folder):
-    from srb.push.leaderboard import board
+    from speech_robust_bench.push.leaderboard import board
 
     _load(page, url)
     for name in ("noise_white", "spatial"):
@@ -138,7 +138,7 @@ def test_a_row_leads_to_its_model(page, url):
 
 def test_models_are_compared_as_the_board_does(page, url, folder):
     """The script's intervals and corrected p-values are those of `board.compare`, to what the page shows."""
-    from srb.push.leaderboard import board
+    from speech_robust_bench.push.leaderboard import board
 
     page.open(url + "compare.html")
     page.wait("document.querySelector('form.compare select[name=models]')?.options.length == 40")
@@ -154,7 +154,7 @@ def test_models_are_compared_as_the_board_does(page, url, folder):
     loaded = board.load(folder)
     entries = [loaded.find(f"acme/recogniser-00{n}") for n in range(3)]
     expected = {(row.a, row.b, row.name): row for row in board.compare(entries, "en")}
-    from srb.core.categories import label
+    from speech_robust_bench.core.categories import label
 
     names = {("Average" if name == "overall" else label(name)): name for _, _, name in expected}
     assert len(shown) == len(expected)
@@ -190,7 +190,7 @@ def test_no_script_complained(page):
 
 
 def test_the_exported_space_is_the_same_files(folder, tmp_path, url):
-    from srb.push.leaderboard.site import export
+    from speech_robust_bench.push.leaderboard.site import export
 
     space = export(folder, tmp_path / "space")
     assert "sdk: static" in (space / "README.md").read_text()

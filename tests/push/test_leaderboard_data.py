@@ -12,11 +12,11 @@ from built_data import make_built
 from fake_runs import make_run
 from many_models import write_models
 
-from srb.core.errors import UserError
-from srb.metrics import compare as pairs
-from srb.metrics.integrity import digest
-from srb.metrics.runs import open_run
-from srb.push.leaderboard import board, pages, site
+from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.push.leaderboard import board, pages, site
+from speech_robust_bench.scoring import compare as pairs
+from speech_robust_bench.scoring.integrity import digest
+from speech_robust_bench.scoring.runs import open_run
 
 CONFIGS = ["en_clean", "en_noise_sev1", "en_noise_sev3", "en_gaussian_sev2", "en_rir_sev2", "en_silence"]
 
@@ -221,7 +221,7 @@ def test_the_ranking_has_intervals_and_says_what_each_column_is(tmp_path):
 
 
 def test_the_built_in_bank_is_named_where_scores_are_shown(tmp_path):
-    from srb.builders.banks import builtin
+    from speech_robust_bench.builders.banks import builtin
 
     folder = write_models(tmp_path / "verified", models=1, configs=60)
     _changed(folder, "recogniser-000", lambda content: content["configs"]["en_noise_sev1"].update(bank=builtin.TITLE))

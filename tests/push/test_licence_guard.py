@@ -6,7 +6,7 @@ import pytest
 import yaml
 from built_data import make_config
 
-from srb.push.licences import hub_licence, terms
+from speech_robust_bench.push.licences import hub_licence, terms
 
 REPO = "acme/srb"
 

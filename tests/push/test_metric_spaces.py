@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from srb.metrics.modules import METRICS
+from speech_robust_bench.scoring.modules import METRICS
 
 CODE = """
 import importlib.util, json

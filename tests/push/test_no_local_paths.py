@@ -10,7 +10,7 @@ import soundfile as sf
 from built_data import make_built
 from fake_runs import make_run
 
-from srb.core.redact_paths import without_folders
+from speech_robust_bench.core.redact_paths import without_folders
 
 
 @pytest.fixture

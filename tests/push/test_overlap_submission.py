@@ -6,11 +6,11 @@ import json
 
 import pytest
 
-from srb.cli.main import main
-from srb.push import expected_rows, submission
-from srb.push.leaderboard import board
-from srb.push.verify import verify
-from srb.push.verify_process import check
+from speech_robust_bench.cli.main import main
+from speech_robust_bench.push import expected_rows, submission
+from speech_robust_bench.push.leaderboard import board
+from speech_robust_bench.push.verify import verify
+from speech_robust_bench.push.verify_process import check
 
 CONFIGS = ["en-demo_clean", "en-demo_overlap_sev1", "en-demo_overlap_sev4"]
 # the recogniser knows every clip; the separator of this test splits nothing, so each stream has the same length

@@ -10,12 +10,12 @@ from built_data import make_built
 from fake_runs import make_run
 from test_verify_hostile import edit, seal
 
-from srb.metrics import results
-from srb.metrics.compare import compare
-from srb.metrics.ranking import candidate_of, shared_configs
-from srb.metrics.runs import open_run
-from srb.push import expected_rows, submission
-from srb.push.verify import verify
+from speech_robust_bench.push import expected_rows, submission
+from speech_robust_bench.push.verify import verify
+from speech_robust_bench.scoring import results
+from speech_robust_bench.scoring.compare import compare
+from speech_robust_bench.scoring.ranking import candidate_of, shared_configs
+from speech_robust_bench.scoring.runs import open_run
 
 CONFIGS = ["en_clean", "en_noise_sev1", "en_noise_sev3"]
 LATER = "en_noise_sev3"

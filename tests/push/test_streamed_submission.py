@@ -10,11 +10,11 @@ from test_verify_hostile import edit, edit_lines, seal, set_in
 
 pytest.importorskip("pocketsphinx")
 
-from srb.cli.main import main
-from srb.push import expected_rows, submission
-from srb.push.leaderboard import board, site
-from srb.push.rerun import rerun
-from srb.push.verify import verify
+from speech_robust_bench.cli.main import main
+from speech_robust_bench.push import expected_rows, submission
+from speech_robust_bench.push.leaderboard import board, site
+from speech_robust_bench.push.rerun import rerun
+from speech_robust_bench.push.verify import verify
 
 CONFIGS = ["en-demo_clean", "en-demo_noise_sev2", "en-demo_tempo_up_sev1"]
 NOISE = CONFIGS[1]
@@ -211,7 +211,7 @@ def test_a_trick_is_refused_with_its_reason(name, honest, place, known):
 
 def test_who_shows_words_before_they_are_said_is_flagged(honest, place, known, monkeypatch):
     """The transcript at the very first event: the latency is negative, and nobody could know it."""
-    monkeypatch.setattr("srb.push.streamed_lines.FEWEST_WORDS", 2)
+    monkeypatch.setattr("speech_robust_bench.push.streamed_lines.FEWEST_WORDS", 2)
     run = place / "runs" / "pocketsphinx-live"
     assert verify(honest, known).flags == []
     cheating = shutil.copytree(run, honest.parent / "cheat")

@@ -15,8 +15,8 @@ from fake_runs import make_run
 from fuzzing import change_bytes, change_lines, change_value, tries
 from test_verify_hostile import seal
 
-from srb.push import expected_rows, submission
-from srb.push.verify import verify
+from speech_robust_bench.push import expected_rows, submission
+from speech_robust_bench.push.verify import verify
 
 
 @pytest.fixture(scope="module")

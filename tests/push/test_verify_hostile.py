@@ -14,8 +14,8 @@ import pytest
 from built_data import make_built
 from fake_runs import make_run
 
-from srb.push import expected_rows, submission
-from srb.push.verify import verify
+from speech_robust_bench.push import expected_rows, submission
+from speech_robust_bench.push.verify import verify
 
 CONFIGS = ["en_clean", "en_noise_sev1", "en_noise_sev3", "en_gaussian_sev2", "en_rir_sev2", "en_silence"]
 

@@ -13,9 +13,9 @@ import pytest
 from built_data import make_built
 from fake_runs import make_run
 
-from srb.core.errors import UserError
-from srb.push import expected_rows, parquet_predictions, submission, untrusted_json, verified
-from srb.push.verify import verify
+from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.push import expected_rows, parquet_predictions, submission, untrusted_json, verified
+from speech_robust_bench.push.verify import verify
 
 NOISE = "en_noise_sev3"
 CLIPS = 30

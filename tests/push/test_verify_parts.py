@@ -5,15 +5,14 @@ from dataclasses import replace
 
 import pytest
 
-from srb.core.row_hashes import transcripts_digest
-from srb.core.version import __version__
-from srb.metrics import results
-from srb.push import submission
-from srb.push.evidence import Evidence
-from srb.push.expected_rows import Expected, people_digest
-from srb.push.streamed_lines import StreamedLines
-from srb.push.untrusted_json import Refused
-from srb.push.verify import (
+from speech_robust_bench.core.row_hashes import transcripts_digest
+from speech_robust_bench.core.version import __version__
+from speech_robust_bench.push import submission
+from speech_robust_bench.push.evidence import Evidence
+from speech_robust_bench.push.expected_rows import Expected, people_digest
+from speech_robust_bench.push.streamed_lines import StreamedLines
+from speech_robust_bench.push.untrusted_json import Refused
+from speech_robust_bench.push.verify import (
     Verdict,
     _check_coverage,
     _check_files,
@@ -25,6 +24,7 @@ from srb.push.verify import (
     close,
     differences,
 )
+from speech_robust_bench.scoring import results
 
 
 @pytest.mark.parametrize(

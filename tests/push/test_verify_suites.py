@@ -10,13 +10,13 @@ from built_data import make_built
 from fake_runs import make_run
 from test_verify_hostile import edit, seal
 
-from srb.cli.main import main
-from srb.diagnosis import suites
-from srb.diagnosis.suites import Suite
-from srb.push import expected_rows, submission
-from srb.push.leaderboard import board, pages
-from srb.push.verify import verify
-from srb.push.verify_process import check
+from speech_robust_bench.cli.main import main
+from speech_robust_bench.diagnosis import suites
+from speech_robust_bench.diagnosis.suites import Suite
+from speech_robust_bench.push import expected_rows, submission
+from speech_robust_bench.push.leaderboard import board, pages
+from speech_robust_bench.push.verify import verify
+from speech_robust_bench.push.verify_process import check
 
 CONFIGS = {"noise_env": ["noise_sev1", "noise_sev3"]}
 SMALL = Suite("small", {"version": 2, "configs": CONFIGS, "pool": 8, "clips": {"noise_env": 3}})

@@ -10,14 +10,14 @@ from built_data import make_built, text_of
 from fake_runs import make_run
 from test_verify_hostile import edit, seal
 
-from srb.core.errors import UserError
-from srb.metrics import results
-from srb.metrics.runs import open_run
-from srb.push import expected_rows, submission
-from srb.push.leaderboard import board
-from srb.push.rerun import rerun
-from srb.push.verify import verify
-from srb.push.verify_process import check
+from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.push import expected_rows, submission
+from speech_robust_bench.push.leaderboard import board
+from speech_robust_bench.push.rerun import rerun
+from speech_robust_bench.push.verify import verify
+from speech_robust_bench.push.verify_process import check
+from speech_robust_bench.scoring import results
+from speech_robust_bench.scoring.runs import open_run
 
 CONFIGS = ["en_clean", "en_noise_sev1", "en_noise_sev3"]
 
@@ -72,11 +72,13 @@ def test_a_run_file_that_lacks_a_key_is_refused_and_does_not_crash(data, known, 
 
 def test_one_that_breaks_the_checker_costs_only_itself(data, known, tmp_path, monkeypatch, capsys):
     """Whatever happens in the process, the next submission is checked."""
-    from srb.cli.main import main
+    from speech_robust_bench.cli.main import main
 
     good, bad = sent(tmp_path, data), sent(tmp_path, data, name="bad")
     edit(bad, "submission.json", lambda about: about.update(model=None))
-    monkeypatch.setattr("srb.push.verify_process.MEMORY_BYTES", 1)  # of this process; the child reads its own
+    monkeypatch.setattr(
+        "speech_robust_bench.push.verify_process.MEMORY_BYTES", 1
+    )  # of this process; the child reads its own
     assert main(["verify", str(bad), str(good), "--data", str(data)]) == 1
     out = capsys.readouterr().out
     assert f"{bad.name}: refused" in out
@@ -203,7 +205,7 @@ def transcribe(clips, rate, language):
 
 def test_a_sample_is_run_again_with_a_recorded_seed(data, known, tmp_path, monkeypatch, capsys):
     """A recogniser that knows each clip by its length gives the same words again; another one does not."""
-    from srb.cli.main import main
+    from speech_robust_bench.cli.main import main
 
     folder = sent(tmp_path, data, rate=0.0)
     texts = {800 + 100 * index: text_of(index) for index in range(30)}

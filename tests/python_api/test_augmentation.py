@@ -7,8 +7,8 @@ import pytest
 from speech import RATE
 
 import speech_robust_bench as srb
-from srb.builders.corpora import open_corpus
-from srb.core.audio import to_pcm16
+from speech_robust_bench.builders.corpora import open_corpus
+from speech_robust_bench.core.audio import to_pcm16
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import speech_robust_bench as srb
-from srb.cli.main import main
+from speech_robust_bench.cli.main import main
 
 CONFIGS = ["en-demo_noise_sev4", "en-demo_gain_sev2", "en-demo_silence"]
 TEXTS = {row["id"]: row["text"] for row in srb.load("en-demo_clean", limit=4)}

@@ -7,7 +7,7 @@ from importlib.metadata import version
 import pytest
 
 import speech_robust_bench as srb
-from srb.builders.scenarios import SCENARIOS
+from speech_robust_bench.builders.scenarios import SCENARIOS
 
 HEAVY = {"numpy", "scipy", "numba", "datasets", "pandas", "pyarrow", "torch", "transformers", "rich", "soundfile"}
 

@@ -5,8 +5,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import speech_robust_bench as srb
-from srb.cli.main import main
-from srb.core.audio import read
+from speech_robust_bench.cli.main import main
+from speech_robust_bench.core.audio import read
 
 CONFIGS = ["en-demo_clean", "en-demo_noise_sev3", "en-demo_slow_sev4"]
 

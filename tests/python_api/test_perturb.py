@@ -7,12 +7,12 @@ import pytest
 from speech import RATE
 
 import speech_robust_bench as srb
-from srb.builders.banks import Banks
-from srb.builders.corpora import open_corpus
-from srb.builders.plan import job_named
-from srb.builders.rows import make_row
-from srb.builders.scenarios import SCENARIOS, perturbations
-from srb.core.audio import read, to_pcm16
+from speech_robust_bench.builders.banks import Banks
+from speech_robust_bench.builders.corpora import open_corpus
+from speech_robust_bench.builders.plan import job_named
+from speech_robust_bench.builders.rows import make_row
+from speech_robust_bench.builders.scenarios import SCENARIOS, perturbations
+from speech_robust_bench.core.audio import read, to_pcm16
 
 
 @pytest.fixture(scope="module")

@@ -3,8 +3,8 @@
 import pytest
 
 import speech_robust_bench as srb
-from srb.core.errors import UserError
-from srb.models.streaming.session import Event
+from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.models.streaming.session import Event
 
 CONFIG = "en-demo_gain_sev1"
 

@@ -9,9 +9,9 @@ import csv
 from pathlib import Path
 from typing import Any
 
-from srb.core.categories import ADVERSARIAL, AVERAGED
-from srb.report.metadata import read
-from srb.report.report_data import Report, ReportedModel
+from speech_robust_bench.core.categories import ADVERSARIAL, AVERAGED
+from speech_robust_bench.report.metadata import read
+from speech_robust_bench.report.report_data import Report, ReportedModel
 
 HERE = Path(__file__).parent
 TABLE_1 = HERE.parent / "metrics" / "data" / "paper_table1.csv"

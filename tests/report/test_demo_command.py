@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from srb.builders.scenarios import SCENARIOS
-from srb.cli import demo
-from srb.cli.main import main
-from srb.core.categories import AVERAGED
-from srb.metrics.difficulty import load
+from speech_robust_bench.builders.scenarios import SCENARIOS
+from speech_robust_bench.cli import demo
+from speech_robust_bench.cli.main import main
+from speech_robust_bench.core.categories import AVERAGED
+from speech_robust_bench.scoring.difficulty import load
 
 
 def shy(clips, rate, language):
@@ -63,8 +63,8 @@ def test_a_step_that_fails_ends_it(quick, tmp_path, monkeypatch, capsys):
 
 PROGRAM = """
 import sys
-from srb.cli import demo
-from srb.cli.main import main
+from speech_robust_bench.cli import demo
+from speech_robust_bench.cli.main import main
 demo.CLIPS, demo.SCENARIOS = 2, ("gaussian", "gain")
 demo.MODELS = dict.fromkeys(("one", "two"), "python:test_demo_command:mortal?batch_size=1")
 sys.exit(main(["demo", "--out", sys.argv[1]]))

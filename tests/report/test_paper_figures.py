@@ -10,16 +10,26 @@ import numpy as np
 import pytest
 from paper_numbers import paper_report, results, score, table_1
 
-from srb.report import charts
-from srb.report.charts import Axes, Curve, Point, Quartiles, Series, box_plot, scatter, weighted_mean, width_bars
-from srb.report.page import page
-from srb.report.report_data import Report, ReportedModel
-from srb.report.sections import severities
-from srb.report.sections.correlates import correlates, theil_sen_log
-from srb.report.sections.languages import languages
-from srb.report.sections.parts import HALVES, scored
-from srb.report.sections.speakers import speakers
-from srb.report.sections.trade_off import pareto_front, trade_off
+from speech_robust_bench.report import charts
+from speech_robust_bench.report.charts import (
+    Axes,
+    Curve,
+    Point,
+    Quartiles,
+    Series,
+    box_plot,
+    scatter,
+    weighted_mean,
+    width_bars,
+)
+from speech_robust_bench.report.page import page
+from speech_robust_bench.report.report_data import Report, ReportedModel
+from speech_robust_bench.report.sections import severities
+from speech_robust_bench.report.sections.correlates import correlates, theil_sen_log
+from speech_robust_bench.report.sections.languages import languages
+from speech_robust_bench.report.sections.parts import HALVES, scored
+from speech_robust_bench.report.sections.speakers import speakers
+from speech_robust_bench.report.sections.trade_off import pareto_front, trade_off
 
 
 @pytest.fixture(scope="module")

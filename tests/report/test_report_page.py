@@ -16,11 +16,11 @@ import pytest
 from run_folders import TEXTS, write_run
 from scipy.stats import siegelslopes
 
-from srb.cli.main import main
-from srb.core.audio import encode_flac
-from srb.report import charts, html, word_study
-from srb.report.metadata import read as read_metadata
-from srb.report.sections import correlates, trade_off
+from speech_robust_bench.cli.main import main
+from speech_robust_bench.core.audio import encode_flac
+from speech_robust_bench.report import charts, html, word_study
+from speech_robust_bench.report.metadata import read as read_metadata
+from speech_robust_bench.report.sections import correlates, trade_off
 
 GOOD = ["the quick brown fox", "jumps over the lazy dog", "and runs away", "from all of it at once"]
 POOR = ["the box", "jumps over", "", "at once"]

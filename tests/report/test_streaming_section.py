@@ -4,10 +4,10 @@ import re
 
 import pytest
 
-from srb.cli.main import main
-from srb.metrics.stream_conditions import CLEAN, HARD, conditions
-from srb.models.streaming.session import Event
-from srb.report.latency_charts import latency_charts
+from speech_robust_bench.cli.main import main
+from speech_robust_bench.models.streaming.session import Event
+from speech_robust_bench.report.latency_charts import latency_charts
+from speech_robust_bench.scoring.stream_conditions import CLEAN, HARD, conditions
 
 CONFIGS = ("en-demo_clean", "en-demo_gain_sev1")
 

@@ -1,0 +1,1 @@
+../../speech_robust_bench/robustness_gate.py

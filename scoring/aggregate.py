@@ -1,0 +1,326 @@
+"""From the counts of single configs to the tables of the paper: per config, severity, scenario, category, and overall.
+
+Paper, Table 1: within a language, a category is the mean over data sets, perturbations and severities, that is over its
+configs; the average is the unweighted mean of the categories, NWERD for the nine of Table 1 and WERD for the
+adversarial two. Whatever is not there to be averaged is named: a row lists its configs and what is missing from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from speech_robust_bench.core.categories import ADVERSARIAL, AVERAGED
+from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.core.names import parse
+from speech_robust_bench.core.seeding import FIRST_VERSION
+from speech_robust_bench.scoring.bootstrap import interval, rates, weights
+from speech_robust_bench.scoring.degradation import degradation, positions
+from speech_robust_bench.scoring.difficulty import DifficultyTable, load
+from speech_robust_bench.scoring.scenario_facts import RECORDINGS
+from speech_robust_bench.scoring.scoring import Counts
+
+MEASURES = ("wer", "werd", "nwerd")
+
+
+@dataclass(frozen=True)
+class ConfigCounts:
+    """What a recogniser did on one config; `source` is the clean config to compare it with, None for a clean one."""
+
+    config: str
+    category: str
+    ids: Sequence[str]
+    counts: Counts
+    source: str | None = None
+    speakers: Sequence[str | None] | None = None
+    scenario_version: str = FIRST_VERSION
+
+    @property
+    def paired(self) -> bool:
+        """Whether the clips were made from those of `source`."""
+        return self.category not in RECORDINGS
+
+
+@dataclass(frozen=True)
+class ConfigScore:
+    """The scores of one config, and the same in every bootstrap replicate. `why` says why a score is not there."""
+
+    config: str
+    category: str
+    values: Mapping[str, float]
+    replicates: Mapping[str, np.ndarray]
+    clean_wer: float | None = None
+    difficulty: float | None = None
+    why: Mapping[str, str] = field(default_factory=dict)
+
+    def interval(self, measure: str, level: float = 0.95) -> tuple[float, float] | None:
+        """The bootstrap interval of a score, None if there is no such score or no replicate."""
+        values = self.replicates.get(measure)
+        return interval(values, level) if values is not None and len(values) else None
+
+
+def score(
+    configs: Iterable[ConfigCounts],
+    *,
+    table: DifficultyTable | str | None = None,
+    floor: bool = False,
+    by_speaker: bool = False,
+    replicates: int = 1000,
+    seed: int = 0,
+) -> list[ConfigScore]:
+    """WER, WERD and NWERD of each config (in the order given), with `replicates` bootstrap replicates (0 for none).
+
+    A config that was made from clean clips is compared with just those clips, and resampled together with them.
+    """
+    known = {c.config: c for c in configs}
+    difficulty = table if isinstance(table, DifficultyTable) else load(*([table] if table else []))
+    baselines = {name: _baseline(c, known) for name, c in known.items()}
+    draws = _draws(known, baselines, by_speaker, replicates, seed)
+    return [_score(c, baselines[name], difficulty, floor, draws[name]) for name, c in known.items()]
+
+
+@dataclass(frozen=True)
+class _Baseline:
+    """What a config is compared with: a clean config, the counts of its clips in question, and where they stand in it.
+
+    `place` is None where the config was not made from the clean clips; the counts are then all of the clean config's.
+    """
+
+    clean: ConfigCounts
+    counts: Counts
+    place: np.ndarray | None
+
+
+def _baseline(config: ConfigCounts, known: Mapping[str, ConfigCounts]) -> _Baseline | None:
+    clean = known.get(config.source) if config.source else None
+    if clean is None:
+        return None
+    if not config.paired:
+        return _Baseline(clean, clean.counts, None)
+    try:
+        place = positions(config.ids, clean.ids)
+    except UserError as mistake:
+        raise UserError(f"{config.config} against {clean.config}: {mistake}") from None
+    return _Baseline(clean, clean.counts.take(place), place)
+
+
+def _draws(
+    known: Mapping[str, ConfigCounts],
+    baselines: Mapping[str, _Baseline | None],
+    by_speaker: bool,
+    replicates: int,
+    seed: int,
+) -> dict[str, list[np.ndarray]]:
+    """For each config its error rate, and that of what it is compared with, in every replicate.
+
+    Configs made from the same clips share one set of weights, which makes their differences paired, and one product.
+    """
+    sets: dict[str, list[tuple[str, int, Counts]]] = {}  # set of clips -> config, 0 (its own) or 1 (clean), counts
+    for name, config in known.items():
+        against = baselines[name]
+        if against is None or against.place is None:
+            sets.setdefault(name, []).append((name, 0, config.counts))
+        if against is not None and against.place is None:
+            sets.setdefault(against.clean.config, []).append((name, 1, against.counts))
+        elif against is not None and against.place is not None:
+            both = enumerate((config.counts, against.counts))
+            everywhere = ((name, which, _spread(c, against.place, len(against.clean.ids))) for which, c in both)
+            sets.setdefault(against.clean.config, []).extend(everywhere)
+    drawn: dict[tuple[str, int], np.ndarray] = {}
+    for base, members in sets.items():
+        table = np.zeros((0, len(members)))
+        if replicates:
+            speakers = known[base].speakers if by_speaker else None
+            draws = weights(known[base].ids, speakers, replicates=replicates, seed=seed)
+            table = rates(draws, [counts for _, _, counts in members])
+        for (name, which, _), column in zip(members, table.T, strict=True):
+            drawn[name, which] = column
+    return {name: [drawn[name, which] for which in (0, 1) if (name, which) in drawn] for name in known}
+
+
+def _spread(counts: Counts, place: np.ndarray, size: int) -> Counts:
+    """Counts of some clips as counts of all clips of a set, zero where there are none."""
+    full = np.zeros((4, size), dtype=np.int64)
+    full[:, place] = counts.hits, counts.substitutions, counts.deletions, counts.insertions
+    return Counts(*full)
+
+
+def _score(
+    config: ConfigCounts, baseline: _Baseline | None, table: DifficultyTable, floor: bool, draws: Sequence[np.ndarray]
+) -> ConfigScore:
+    values, why = {"wer": config.counts.rate}, {}
+    replicates = {"wer": draws[0]}
+    if baseline is None:
+        if config.source is not None:
+            why = dict.fromkeys(("werd", "nwerd"), f"{config.source} was not scored")
+        return ConfigScore(config.config, config.category, values, replicates, why=why)
+    values["werd"] = float(degradation(values["wer"], baseline.counts.rate, floor))
+    replicates["werd"] = degradation(draws[0], draws[1], floor)
+    level: float | None = None
+    try:
+        level = table.of(config.config)
+    except UserError as reason:
+        why["nwerd"] = str(reason)
+    if level is not None and level > 0:
+        values["nwerd"] = 100 * values["werd"] / level
+        replicates["nwerd"] = 100 * replicates["werd"] / level
+    elif level is not None:
+        why["nwerd"] = f"its difficulty in {table.name} is {level:g}, not positive"
+    return ConfigScore(config.config, config.category, values, replicates, baseline.counts.rate, level, why)
+
+
+# --- means -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Mean:
+    """One row of a table: the mean of its members, what they are, and what is missing from it, with the reason."""
+
+    name: str
+    members: tuple[str, ...]
+    values: Mapping[str, float]
+    replicates: Mapping[str, np.ndarray]
+    missing: Mapping[str, str]
+
+    def interval(self, measure: str, level: float = 0.95) -> tuple[float, float] | None:
+        """The bootstrap interval of a score, None if there is no such score or no replicate."""
+        values = self.replicates.get(measure)
+        return interval(values, level) if values is not None and len(values) else None
+
+
+@dataclass(frozen=True)
+class Summary:
+    """The tables of one language. `measure` of the overall row is NWERD, of the adversarial one WERD.
+
+    `median` is the robust view beside `overall`: the median NWERD of the configs of the nine categories. A recogniser
+    that loops on one clip moves one config, and with it the mean, but not the median.
+    """
+
+    language: str
+    clean: Mapping[str, Mean]
+    categories: Mapping[str, Mean]
+    scenarios: Mapping[str, Mean]
+    severities: Mapping[str, Mean]
+    corpora: Mapping[str, Mean]
+    overall: Mean
+    median: Mean
+    adversarial: Mean
+
+
+def measure_of(category: str) -> str:
+    """What a category is reported in: NWERD, but WERD for attacks and for scenarios that have no difficulty.
+
+    >>> measure_of("sfx"), measure_of("adv_us"), measure_of("codec")
+    ('nwerd', 'werd', 'werd')
+    """
+    return "nwerd" if category in AVERAGED else "werd"
+
+
+def summarise(scores: Sequence[ConfigScore], expected: Iterable[str] | Mapping[str, str] = ()) -> dict[str, Summary]:
+    """The tables of each language; `expected` are configs that should be there (a dict gives their categories).
+
+    An expected config that is not there is named in every row that it would belong to, and every category of the paper
+    without a config is named in the overall row.
+    """
+    absent = dict(expected) if isinstance(expected, Mapping) else dict.fromkeys(expected, "")
+    known = {_scenario(s.config): s.category for s in scores}
+    for s in scores:
+        absent.pop(s.config, None)
+    absent = {config: category or known.get(_scenario(config), "") for config, category in absent.items()}
+    languages = dict.fromkeys(parse(name).language for name in [*(s.config for s in scores), *absent])
+    return {
+        language: _summarise(
+            language,
+            [s for s in scores if parse(s.config).language == language],
+            {c: k for c, k in absent.items() if parse(c).language == language},
+        )
+        for language in languages
+    }
+
+
+def _summarise(language: str, scores: Sequence[ConfigScore], absent: Mapping[str, str]) -> Summary:
+    clean = [s for s in scores if _scenario(s.config) == "clean"]
+    others = [s for s in scores if _scenario(s.config) != "clean"]
+
+    def rows(of: Callable[[str, str], str], among: Sequence[ConfigScore]) -> dict[str, Mean]:
+        names = dict.fromkeys(of(s.config, s.category) for s in among)
+        names.update(dict.fromkeys(of(c, k) for c, k in absent.items() if k and _scenario(c) != "clean"))
+        return {
+            name: mean(
+                name,
+                [s for s in among if of(s.config, s.category) == name],
+                {c: "not scored" for c, k in absent.items() if k and of(c, k) == name},
+            )
+            for name in names
+        }
+
+    # A scenario at a value of the user's own is a row of its own and in no mean: those are over the severities.
+    graded = [s for s in others if parse(s.config).value is None]
+    categories = rows(lambda config, category: category, graded)
+    return Summary(
+        language=language,
+        clean={s.config: mean(s.config, [s], {}) for s in clean},
+        categories=categories,
+        scenarios=rows(lambda config, category: _scenario(config), graded),
+        severities=rows(lambda config, category: _key(config), others),
+        corpora=rows(lambda config, category: f"{parse(config).corpus} {category}", graded),
+        overall=overall(categories, AVERAGED, "nwerd"),
+        median=median([s for s in others if s.category in AVERAGED]),
+        adversarial=overall(categories, ADVERSARIAL, "werd", "adversarial"),
+    )
+
+
+def mean(name: str, scores: Sequence[ConfigScore | Mean], missing: Mapping[str, str], measures=MEASURES) -> Mean:
+    """The unweighted mean of some rows; a row without a score is missing from the mean of that score, and named."""
+    values, replicates, absent = {}, {}, dict(missing)
+    for measure in measures:
+        present = [s for s in scores if measure in s.values]
+        if not present:
+            continue
+        values[measure] = float(np.mean([s.values[measure] for s in present]))
+        replicates[measure] = np.mean([s.replicates[measure] for s in present], axis=0)
+        for s in scores:
+            if measure not in s.values and isinstance(s, ConfigScore):
+                absent[s.config] = s.why.get(measure, f"has no {measure}")
+    members = tuple(s.config if isinstance(s, ConfigScore) else s.name for s in scores)
+    return Mean(name, members, values, replicates, absent)
+
+
+def overall(
+    categories: Mapping[str, Mean],
+    wanted: Sequence[str] = AVERAGED,
+    measure: str = "nwerd",
+    name: str = "overall",
+) -> Mean:
+    """The unweighted mean of the wanted categories, which names those that are not there or not whole."""
+    present = [categories[c] for c in wanted if c in categories and measure in categories[c].values]
+    missing = {c: "no config of it was scored" for c in wanted if categories.get(c) not in present}
+    for category in wanted:
+        missing.update(categories[category].missing if category in categories else {})
+    return mean(name, present, missing, measures=(measure,))
+
+
+def median(scores: Sequence[ConfigScore], measure: str = "nwerd") -> Mean:
+    """The median over configs, and in every replicate."""
+    present = [s for s in scores if measure in s.values]
+    members = tuple(s.config for s in present)
+    if not present:
+        return Mean("median", members, {}, {}, {})
+    value = float(np.median([s.values[measure] for s in present]))
+    replicates = np.median([s.replicates[measure] for s in present], axis=0)
+    return Mean("median", members, {measure: value}, {measure: replicates}, {})
+
+
+def of_categories(values: Mapping[str, float], measure: str = "nwerd") -> dict[str, Mean]:
+    """Category rows from bare numbers, such as a line of a published table."""
+    return {c: Mean(c, (), {measure: v}, {measure: np.zeros(0)}, {}) for c, v in values.items()}
+
+
+def _scenario(config: str) -> str:
+    return parse(config).scenario
+
+
+def _key(config: str) -> str:
+    return parse(config).level

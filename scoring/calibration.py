@@ -1,0 +1,117 @@
+"""Does a recogniser know when it fails? Its confidence in each word against whether the word is right.
+
+Expected calibration error (Guo et al., ICML 2017): words in ten bins of confidence, and the mean distance between a
+bin's confidence and its share of right words, weighted by words. AUC of error detection: the chance that a wrong word
+has less confidence than a right one (area under the ROC curve, ties count half). A word is right if it is a hit of the
+alignment with the reference; substituted and inserted words are wrong, and deleted ones have no confidence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.scoring.scoring import normalise
+from speech_robust_bench.scoring.word_alignment import HIT, operations
+
+BINS = 10
+KEY = "word_confidences"  # in a line of predictions: lists of word, confidence, start and end
+
+
+def judged(
+    reference: str, words: Sequence[tuple[str, float]], normaliser: str = "srb-paper-1", language: str | None = None
+) -> list[tuple[float, bool]]:
+    """The confidence of every recognised word, and whether it is right. A word that the normaliser empties is none.
+
+    >>> judged("the cat sat", [("The", 0.9), ("cap", 0.3), ("sat.", 0.8)])
+    [(0.9, True), (0.3, False), (0.8, True)]
+    """
+    return judged_clips([reference], [words], normaliser, language)
+
+
+def judged_clips(
+    references: Sequence[str],
+    words: Sequence[Sequence[tuple[str, float]]],
+    normaliser: str = "srb-paper-1",
+    language: str | None = None,
+) -> list[tuple[float, bool]]:
+    """`judged` of many clips, one after the other."""
+    parts = [
+        [(part, sure) for word, sure in clip for part in normalise(word, normaliser, language).split()]
+        for clip in words
+    ]
+    said = [normalise(reference, normaliser, language).split() for reference in references]
+    steps = operations(said, [[part for part, _ in clip] for clip in parts])
+    return [
+        (clip[step.hypothesis][1], step.kind == HIT)
+        for clip, alignment in zip(parts, steps, strict=True)
+        for step in alignment
+        if step.hypothesis is not None
+    ]
+
+
+def calibration(pairs: Iterable[tuple[float, bool]]) -> dict[str, Any]:
+    """ECE and AUC in points, and what they are made from; None where there is no word, or none that is wrong or right.
+
+    >>> calibration([(0.9, True), (0.9, True), (0.9, False), (0.1, False)])["ece"]
+    20.0
+    """
+    table = np.array([(sure, right) for sure, right in pairs], dtype=float).reshape(-1, 2)
+    sure, right = table[:, 0], table[:, 1] > 0
+    if ((sure < 0) | (sure > 1) | np.isnan(sure)).any():
+        raise UserError("confidences are numbers from 0 to 1")
+    if not len(sure):
+        return {"words": 0, "wrong": 0, "confidence": None, "accuracy": None, "ece": None, "auc": None}
+    return {
+        "words": len(sure),
+        "wrong": int((~right).sum()),
+        "confidence": round(100 * float(sure.mean()), 4),
+        "accuracy": round(100 * float(right.mean()), 4),
+        "ece": round(_ece(sure, right), 4),
+        "auc": _auc(sure, right),
+    }
+
+
+def _ece(sure: np.ndarray, right: np.ndarray) -> float:
+    bins = np.minimum((sure * BINS).astype(int), BINS - 1)
+    gaps = np.bincount(bins, sure - right, BINS)
+    return 100 * float(np.abs(gaps).sum()) / len(sure)
+
+
+def _auc(sure: np.ndarray, right: np.ndarray) -> float | None:
+    """By ranks (Mann and Whitney), equal confidences sharing theirs."""
+    wrong = int((~right).sum())
+    if not wrong or wrong == len(right):
+        return None
+    _, place, count = np.unique(sure, return_inverse=True, return_counts=True)
+    ranks = (np.cumsum(count) - (count - 1) / 2)[place]
+    above = ranks[right].sum() - (len(right) - wrong) * (len(right) - wrong + 1) / 2
+    return round(100 * float(above) / (wrong * (len(right) - wrong)), 4)
+
+
+def of_lines(lines: Iterable[Mapping[str, Any]], language: str | None = None) -> dict[str, Any] | None:
+    """The calibration of one config's predictions; None if its recogniser told no confidences."""
+    known = [line for line in lines if line.get(KEY)]
+    if not known:
+        return None
+    words = [[(word, sure) for word, sure, *_ in line[KEY]] for line in known]
+    return calibration(judged_clips([line.get("text") or "" for line in known], words, language=language))
+
+
+HEADS = ("config", "words", "wrong", "confidence", "right %", "ECE", "AUC")
+
+
+def confidence_rows(result: Mapping[str, Any]) -> list[tuple[str, ...]]:
+    """A line for each config of a results file that has confidences, below `HEADS`."""
+    return [
+        (config, str(c["words"]), str(c["wrong"]), *(_cell(c[key]) for key in ("confidence", "accuracy", "ece", "auc")))
+        for config, entry in result["configs"].items()
+        if (c := entry.get("confidence"))
+    ]
+
+
+def _cell(value: float | None) -> str:
+    return "" if value is None else f"{value:.1f}"

@@ -1,0 +1,163 @@
+"""Is one recogniser more robust than another? A paired bootstrap test per category and overall.
+
+Both were run on the same clips, so both are resampled alike and the difference is taken in every replicate. Attacks are
+made for one model, so their audio differs; they are paired by the clips they were made from. Clips without speech have
+no error rate and are left out. The p-values are corrected for the number of comparisons by Holm's method.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from speech_robust_bench.core.categories import ADVERSARIAL, REJECT
+from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.core.names import parse
+from speech_robust_bench.scoring.aggregate import ConfigCounts, Mean, Summary, measure_of, score, summarise
+from speech_robust_bench.scoring.bootstrap import holm, interval, p_value
+from speech_robust_bench.scoring.difficulty import DifficultyTable
+from speech_robust_bench.scoring.runs import Run
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One row: the score of A and of B, their difference (negative: A is more robust) and how sure it is."""
+
+    language: str
+    name: str
+    measure: str
+    a: float
+    b: float
+    difference: float
+    interval: tuple[float, float]
+    p: float
+    p_corrected: float
+    configs: int
+    missing: tuple[str, ...]
+
+    def better(self, alpha: float = 0.05) -> str | None:
+        """'a' or 'b' if one is more robust at this level after correction, else None."""
+        if self.p_corrected > alpha or self.difference == 0:
+            return None
+        return "a" if self.difference < 0 else "b"
+
+
+def compare(
+    a: Sequence[ConfigCounts],
+    b: Sequence[ConfigCounts],
+    *,
+    table: DifficultyTable | str | None = None,
+    floor: bool = False,
+    by_speaker: bool = False,
+    replicates: int = 1000,
+    level: float = 0.95,
+    seed: int = 0,
+    by: str = "category",
+) -> list[Comparison]:
+    """Compare two recognisers on the configs that both have; configs that only one has are named in `missing`.
+
+    `by` is `category`, with the overall rows, or `scenario` or `config`: then the rows are the clean configs in WER and
+    every scenario, or config, in WERD.
+    """
+    first, second = ({_shared_name(c.config): c for c in run if c.category != REJECT} for run in (a, b))
+    both = [n for n in first if n in second and first[n].scenario_version == second[n].scenario_version]
+    if not first or not second:
+        raise UserError(
+            "a run has no config with speech and transcripts, so there is no WER; `srb compare --difference` shows how "
+            "far the two are from each other"
+        )
+    if not both:
+        raise UserError("the two runs have no config in common; run both on the same configs")
+    for name in both:
+        _same_clips(first[name], second[name])
+    absent = {n: run[n].category for run in (first, second) for n in run if n not in both and "_clean" not in n}
+    how = {"table": table, "floor": floor, "by_speaker": by_speaker, "replicates": replicates, "seed": seed}
+    summaries = [
+        summarise(score([_renamed(run[name], name) for name in both], **how), absent)  # type: ignore[arg-type]
+        for run in (first, second)
+    ]
+    pairs = [
+        (language, measure, rows[0], rows[1])
+        for language, summary in summaries[0].items()
+        for measure, *rows in _rows(summary, summaries[1][language], by)
+    ]
+    if not pairs:
+        raise UserError("the two runs have no scenario in common beside clean speech; there is nothing to compare")
+    draws = [row_a.replicates[measure] - row_b.replicates[measure] for _, measure, row_a, row_b in pairs]
+    p_values = [p_value(d) for d in draws]
+    return [
+        Comparison(
+            language=language,
+            name=row_a.name,
+            measure=measure,
+            a=row_a.values[measure],
+            b=row_b.values[measure],
+            difference=row_a.values[measure] - row_b.values[measure],
+            interval=interval(draw, level),
+            p=p,
+            p_corrected=corrected,
+            configs=len(row_a.members),
+            missing=tuple(row_a.missing),
+        )
+        for (language, measure, row_a, row_b), draw, p, corrected in zip(
+            pairs, draws, p_values, holm(p_values), strict=True
+        )
+    ]
+
+
+def compare_groups(a: Run, b: Run, column: str, normaliser: str = "srb-paper-1", **how: Any) -> list[Comparison]:
+    """Compare two runs on each group of clips that a column tells apart; the group stands beside the language.
+
+    `how` goes to `compare`. A group without anything to compare is left out; the p-values are corrected over all rows.
+    """
+    rows: list[Comparison] = []
+    reason: UserError | None = None
+    first, second = a.groups(column), b.groups(column)
+    for group in (group for group in first if group in second):
+        try:
+            own = compare(*(run.counts(normaliser=normaliser) for run in (first[group], second[group])), **how)
+        except UserError as error:
+            reason = error
+            continue
+        rows += [replace(row, language=f"{row.language} {group}") for row in own]
+    if not rows:
+        raise reason or UserError(f"the two runs have no group of '{column}' in common")
+    corrected = holm([row.p for row in rows])
+    return [replace(row, p_corrected=p) for row, p in zip(rows, corrected, strict=True)]
+
+
+def _rows(a: Summary, b: Summary, by: str) -> list[tuple[str, Mean, Mean]]:
+    """The rows to compare, each with the measure it is compared in."""
+    if by != "category":
+        mine, theirs = ((s.scenarios if by == "scenario" else s.severities) for s in (a, b))
+        rows = [("wer", a.clean[name], b.clean[name]) for name in a.clean]
+        rows += [("werd", mine[name], theirs[name]) for name in sorted(mine)]
+        return [row for row in rows if row[0] in row[1].values and row[0] in row[2].values]
+    rows = [(measure_of(name), a.categories[name], b.categories[name]) for name in sorted(a.categories)]
+    rows.append(("nwerd", a.overall, b.overall))
+    if any(name in a.categories for name in ADVERSARIAL):
+        rows.append(("werd", a.adversarial, b.adversarial))
+    return [row for row in rows if row[0] in row[1].values and row[0] in row[2].values]
+
+
+def _shared_name(config: str) -> str:
+    """The name of a config without the model that an attack belongs to."""
+    return str(replace(parse(config), model=None))
+
+
+def _renamed(counts: ConfigCounts, name: str) -> ConfigCounts:
+    return replace(counts, config=name)
+
+
+def _same_clips(a: ConfigCounts, b: ConfigCounts) -> None:
+    if list(a.ids) == list(b.ids):
+        if (a.counts.lengths != b.counts.lengths).any():
+            raise UserError(f"{a.config}: the two runs have different references for the same clips")
+        return
+    lonely = sorted(set(a.ids) ^ set(b.ids))
+    named = ", ".join(lonely[:3]) + (", ..." if len(lonely) > 3 else "")
+    raise UserError(
+        f"{a.config}: the two runs are not on the same clips, {len(lonely)} are in one only ({named}); run both "
+        "on the same clips"
+    )

@@ -1,0 +1,152 @@
+"""The English normaliser of the Open ASR Leaderboard (huggingface/open_asr_leaderboard, as of autumn 2026).
+
+It began as Whisper's and has grown rules of its own: more hesitations are left out, 's is "is" only after a pronoun (so
+that possessives stay), clock times and spelled-out acronyms have one form, ok is okay, some compounds are joined, and
+`count_errors` makes every other compound free: "whitepaper" is no error where the reference has "white paper". Numbers,
+British spellings and contractions are those of the package whisper-normalizer, which has Whisper's rules.
+
+Left out: the leaderboard's list of first names that are spelt in several ways (Alan, Allan, Allen).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from itertools import groupby
+
+from speech_robust_bench.core.errors import UserError
+
+PACKAGES = ("whisper_normalizer", "kaldialign")
+
+_HESITATIONS = re.compile(
+    r"\b(ah-ha|a+h+m*|a+h+a+|e+h+m*|e+m+|e+r+m*|h+[aeu]+h+|h+m+|m{2,}|m+h+m*|t+s+k+|u+g+h+|u+h+m*|u+h+u+[hm]*|u+m+h*"
+    r"|ahem|ehehe?|ehr|hmmph|hum|hunh|mhum|mmkay)\b"
+)
+_IS = re.compile(r"\b(it|he|she|what|that|who|here|there|how|when|where|why|this)'s\b")
+_NOT_THEIRS = (r"\bkinda\b", r"\bsorta\b", r"\bdunno\b", r"\bcause\b")  # the package's additions to Whisper's rules
+_COMPOUNDS = {
+    r"et cetera": "etc",
+    r"all? right": "alright",
+    r"how ever": "however",
+    r"(wi|hi|lo|sci) fi": r"\1fi",
+    r"e (mail|book|commerce)": r"e\1",
+    r"x ray": "xray",
+    r"t shirt": "tshirt",
+    r"([ap]) m": r"\1m",
+    r"o k": "okay",
+    r"o+h+|ooo+": "oh",
+}
+_SPELLINGS = {"ok": "okay", "kay": "okay", "etcetera": "etc"}
+
+_UNITS = "one|two|three|four|five|six|seven|eight|nine"
+_TEENS = "ten|eleven|twelve|thirteen|fourteen|fifteen|sixteen|seventeen|eighteen|nineteen"
+_NUMBER = rf"(?:\d{{1,2}}|(?:twenty|thirty|forty|fifty)(?:[\s-]+(?:{_UNITS}))?|{_TEENS}|{_UNITS}|zero)"
+_O_CLOCK = r"\s+o\s*['\u2019]?\s*clock"
+_RELATIVE_TIME = re.compile(
+    rf"(?<![\w.:])(half|(?:a\s+)?quarter|{_NUMBER}\s+minutes?)\s+(past|after|to|before)\s+({_NUMBER})(?:{_O_CLOCK})?\b"
+)
+_FULL_HOUR = re.compile(rf"(?<![\w.:])({_NUMBER}){_O_CLOCK}\b")
+_CLOCK_TIME = re.compile(r"(?<![\w:./])([01]?\d|2[0-3]):([0-5]\d)(?![\w:]|\.\d)")
+
+
+def open_asr(text: str, language: str | None) -> str:
+    """The text as the leaderboard compares it.
+
+    >>> open_asr("Ok, it's a quarter to five. Um, John's T-shirt says B.B.C.!", "en")
+    'okay it is 4 45 john s tshirt says bbc'
+    """
+    if language and re.split("[-_]", language.lower())[0] != "en":
+        raise UserError(f"the normaliser 'open-asr-1' is for English, not '{language}'; use whisper-basic")
+    return _rules()(text)
+
+
+def count_errors(reference: Sequence[str], hypothesis: Sequence[str]) -> tuple[int, int, int]:
+    """Substitutions, deletions and insertions, where a compound may be written apart or together.
+
+    >>> count_errors("the white paper on setup".split(), "the whitepaper on a set up".split())
+    (0, 0, 1)
+    """
+    counts = _edit_distance()(reference, hypothesis, merge_compounds=True)
+    return counts["sub"], counts["del"], counts["ins"]
+
+
+@lru_cache(maxsize=1)
+def _edit_distance() -> Callable:
+    try:
+        from kaldialign import edit_distance
+    except ImportError:
+        raise UserError("the normaliser 'open-asr-1' needs a package: pip install kaldialign") from None
+    return edit_distance
+
+
+@lru_cache(maxsize=1)
+def _rules() -> Callable[[str], str]:
+    try:
+        from whisper_normalizer.basic import remove_symbols_and_diacritics
+        from whisper_normalizer.english import EnglishTextNormalizer
+    except ImportError:
+        raise UserError("the normaliser 'open-asr-1' needs a package: pip install whisper-normalizer") from None
+    whisper = EnglishTextNormalizer()
+    contractions = [
+        (re.compile(rule), written) for rule, written in whisper.replacers.items() if rule not in _NOT_THEIRS
+    ]
+    contractions = [(_IS, r"\1 is") if rule.pattern == r"'s\b" else (rule, written) for rule, written in contractions]
+    compounds = [(re.compile(rf"\b(?:{rule})\b".replace(" ", r"\s+")), written) for rule, written in _COMPOUNDS.items()]
+
+    def rules(text: str) -> str:
+        text = re.sub(r"[<\[][^>\]]*[>\]]", "", text.lower())
+        text = re.sub(r"\([^)]+?\)", "", text)
+        text = re.sub(r"\s+'", "'", _HESITATIONS.sub("", text))
+        text = _one_form_of_times(text, whisper.standardize_numbers)
+        for rule, written in contractions:
+            text = rule.sub(written, text)
+        text = re.sub(r"(\d),(\d)", r"\1\2", text)
+        text = remove_symbols_and_diacritics(re.sub(r"\.(?!\d)", " ", text), keep=".%$¢€£")
+        for rule, written in compounds:
+            text = rule.sub(written, text)
+        text = whisper.standardize_spellings(whisper.standardize_numbers(text))
+        text = _acronyms_joined([_SPELLINGS.get(word, word) for word in text.split()])
+        text = re.sub(r"[.$¢€£](?!\d)", " ", text)
+        return " ".join(re.sub(r"(?<!\d)%", " ", text).split())
+
+    return rules
+
+
+def _one_form_of_times(text: str, numbers: Callable[[str], str]) -> str:
+    """Half past three, 3 o'clock and 3:00 by the clock: 3:30, 3, 3."""
+
+    def number(words: str) -> int:
+        digits = numbers(words.replace("-", " ")).strip()
+        return 1 if digits == "one" else int(digits)
+
+    def relative(match: re.Match[str]) -> str:
+        amount, relation, hour = match[1], match[2], number(match[3])
+        spoken = {"half": 30, "quarter": 15}.get(amount.split()[-1])
+        minute = number(re.sub(r"\s+minutes?$", "", amount)) if spoken is None else spoken
+        if hour > 23 or minute > 59:
+            return match[0]
+        if relation in ("to", "before") and minute:
+            hour = (hour - 2) % 12 + 1 if 1 <= hour <= 12 else (hour - 1) % 24
+            minute = 60 - minute
+        return f"{hour}:{minute:02d}"
+
+    def full_hour(match: re.Match[str]) -> str:
+        hour = number(match[1])
+        return f"{hour}:00" if hour <= 23 else match[0]
+
+    def clock(match: re.Match[str]) -> str:
+        hour, minute = int(match[1]), int(match[2])
+        return f"{hour}:{minute:02d}" if minute else str(hour)
+
+    return _CLOCK_TIME.sub(clock, _FULL_HOUR.sub(full_hour, _RELATIVE_TIME.sub(relative, text)))
+
+
+def _acronyms_joined(words: list[str]) -> str:
+    """Single letters and digits in a row are one word: two of them, or three where one is also a word ("a", "i")."""
+    joined: list[str] = []
+    for single, run in groupby(words, key=lambda word: len(word) == 1 and word.isalnum()):
+        letters = list(run)
+        least = 3 if {"a", "i"} & set(letters) else 2
+        joined += ["".join(letters)] if single and len(letters) >= least else letters
+    return " ".join(joined)

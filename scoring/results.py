@@ -1,0 +1,253 @@
+"""What `srb score` writes: `runs/<model>/results.json`, from the predictions alone (its keys: docs/formats.md).
+
+Nothing is computed here that has a place elsewhere: counts come from `runs`, scores, means and intervals from
+`aggregate`, the entry of a config from `config_results`, groups from `speaker_slices`. This module puts them into one
+file with the versions and hashes of all that went in.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import platform
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields
+from importlib import metadata
+from pathlib import Path
+
+from speech_robust_bench.core.categories import AVERAGED, REJECT
+from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.core.files import write_atomically
+from speech_robust_bench.core.json_shapes import read_object
+from speech_robust_bench.core.names import ConfigName, parse
+from speech_robust_bench.scoring import aggregate, conventions, difficulty, integrity, semantic
+from speech_robust_bench.scoring.aggregate import ConfigCounts, ConfigScore, Mean
+from speech_robust_bench.scoring.config_results import (
+    about_config,
+    config_entry,
+    invented_words,
+    scores_entry,
+    semantic_entry,
+    untranscribed_entries,
+)
+from speech_robust_bench.scoring.json_values import Json, json_ratio
+from speech_robust_bench.scoring.results_shape import RESULTS
+from speech_robust_bench.scoring.runs import Predictions, Run, open_run
+from speech_robust_bench.scoring.score_options import DEFAULTS, LATER_OPTIONS, Options
+from speech_robust_bench.scoring.scoring import versions
+from speech_robust_bench.scoring.speaker_slices import language_slices
+
+SCHEMA = 1
+NAME = "results.json"
+LIBRARIES = ("speech-robust-bench", "numpy", "rapidfuzz")
+RUN_KEYS = ("spec", "adapter", "target", "asked", "revision", "options", "data", "versions", "machine", "updated")
+PARTS = ("configs", "reject", "untranscribed")  # of a result, each an object from config to its entry
+
+
+def load(folder: str | Path, options: Options | None = None, *, allow_changed: bool = False) -> Json:
+    """The results of a run: those in its folder if they still fit predictions and options, else scored now and kept.
+
+    Predictions or results that were edited since they were written are refused, unless `allow_changed`.
+    """
+    run = open_run(folder)
+    path = run.folder / NAME
+    known = _read_results(path)
+    wanted = (options or Options(**known.get("options", {}))).as_json()
+    entries = all_entries(known)
+    fits = (
+        known.get("schema") == SCHEMA
+        and known.get("options") == wanted
+        and known.get("software") == _software()
+        and {c: entry.get("predictions_sha256") for c, entry in entries.items()} == _file_hashes(run)
+    )
+    if not fits:
+        return score_run(folder, Options(**wanted), allow_changed=allow_changed)
+    if not allow_changed:
+        integrity.check_unchanged(run)
+        integrity.check_results(path, known)
+    return known
+
+
+def _read_results(path: Path) -> Json:
+    """What a results.json holds; nothing if it is torn or something else, for then it can be made again."""
+    try:
+        known = read_object(path, RESULTS) if path.is_file() else {}
+    except UserError:
+        return {}
+    names = {field.name for field in fields(Options)}
+    return known if names - LATER_OPTIONS <= set(known.get("options", {})) <= names else {}
+
+
+def score_run(folder: str | Path, options: Options = DEFAULTS, *, allow_changed: bool = False) -> Json:
+    """Score a run folder and write its results.json; refuses predictions that were edited, unless `allow_changed`."""
+    run = open_run(folder)
+    if not allow_changed:
+        integrity.check_unchanged(run)
+    scored = results(run, options)
+    scored["sha256"] = integrity.digest(scored)
+    text = json.dumps(scored, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    write_atomically(run.folder / NAME, text)
+    return scored
+
+
+def results(run: Run, options: Options = DEFAULTS) -> Json:
+    """Everything that is known about a run, as JSON holds it."""
+    run.refuse_anchors()
+    read = {config: run.read(config) for config in run.configs}
+    with_speech = {c: predictions for c, predictions in read.items() if predictions.entry.get("category") != REJECT}
+    speech = {c: own for c, predictions in with_speech.items() if (own := predictions.transcribed).lines}
+    unknown = {c: own for c, predictions in with_speech.items() if (own := predictions.untranscribed).lines}
+    counts = {c: predictions.count(options.normaliser, options.unit) for c, predictions in speech.items()}
+    table = difficulty.load(options.difficulty)
+    scores = aggregate.score(
+        counts.values(),
+        table=table,
+        floor=options.floor,
+        by_speaker=options.by_speaker,
+        replicates=options.replicates,
+        seed=options.seed,
+    )
+    hashes = _file_hashes(run)
+    embedder = semantic.open_embedder(options.embeddings) if options.embeddings else None
+    summaries = aggregate.summarise(own_scores(run, scores))
+    return {
+        "schema": SCHEMA,
+        "model": run.model,
+        "run": {key: run.about.get(key) for key in RUN_KEYS},
+        "software": _software(),
+        "options": options.as_json(),
+        "scoring": {
+            "normaliser": versions(options.normaliser)["normaliser"],
+            "difficulty": {"name": table.name, "sha256": hashlib.sha256(table.to_csv().encode()).hexdigest()},
+            **_own_conventions(options),
+            **({"embeddings": {"model": embedder.folder.name, "revision": embedder.revision}} if embedder else {}),
+        },
+        "suite": _suite(read.values()),
+        "failed": sum(predictions.failed for predictions in read.values()),
+        "unfinished": sorted(set(run.about.get("configs", {})) - set(run.configs)),
+        "speed": _speed(read.values()),
+        "languages": {
+            language: {
+                **_summary(summary, options),
+                "missing": _missing(language, counts),
+                "slices": language_slices(language, speech, counts, options),
+                "hallucination": _hallucination(language, counts.values(), read),
+            }
+            for language, summary in summaries.items()
+        },
+        "configs": {
+            score.config: {
+                **config_entry(score, counts[score.config], speech[score.config], hashes, options),
+                **semantic_entry(counts[score.config], speech[score.config], options, embedder),
+            }
+            for score in scores
+        },
+        "reject": {
+            config: {**about_config(predictions, hashes, options), **invented_words([predictions])}
+            for config, predictions in read.items()
+            if config not in with_speech
+        },
+        **({"untranscribed": untranscribed_entries(unknown, hashes, options)} if unknown else {}),
+    }
+
+
+def _suite(configs: Iterable[Predictions]) -> str | None:
+    """The suite whose clips these are; none where a config has others, or all of its clips.
+
+    Clean speech is whole where the corpus has no more clips than the suite takes.
+    """
+    labels = {predictions.entry.get("suite") for predictions in configs if not predictions.clean}
+    return labels.pop() if len(labels) == 1 else None
+
+
+def load_groups(folder: str | Path, column: str, options: Options | None = None) -> dict[str, Json]:
+    """The results of a run for each group of its clips that a column tells apart: by domain, by region, ..."""
+    whole = load(folder, options)
+    how = Options(**whole["options"])
+    return {group: results(run, how) for group, run in open_run(folder).groups(column).items()}
+
+
+def all_entries(result: Json) -> Json:
+    """Every config of a result: with references, without speech, without references."""
+    return {config: entry for part in reversed(PARTS) for config, entry in result.get(part, {}).items()}
+
+
+def own_scores(run: Run, scores: Iterable[ConfigScore]) -> list[ConfigScore]:
+    """Without the configs that were made against another model: its attack says little about this one.
+
+    A config's name carries the name of the model's run folder, which a submission keeps as `run_name`.
+    """
+    names = (None, run.model, run.folder.name, run.about.get("run_name"))
+    return [score for score in scores if parse(score.config).model in names]
+
+
+def _own_conventions(options: Options) -> Json:
+    if not options.conventions:
+        return {}
+    return {
+        "conventions": {"file": Path(options.conventions).name, "sha256": conventions.file_digest(options.conventions)}
+    }
+
+
+def _summary(summary: aggregate.Summary, options: Options) -> Json:
+    parts = ("clean", "categories", "scenarios", "severities", "corpora")
+    rows: Json = {part: {name: _row(row, options) for name, row in getattr(summary, part).items()} for part in parts}
+    single = ("overall", "median", "adversarial")
+    return {**rows, **{name: _row(getattr(summary, name), options) for name in single}}
+
+
+def _row(row: Mean, options: Options) -> Json:
+    return {**scores_entry(row, options), "members": list(row.members), "missing": dict(row.missing)}
+
+
+def _missing(language: str, scored: Mapping[str, ConfigCounts]) -> dict[str, list[str]]:
+    """The paper's perturbations that are not there for a corpus whose clean config is, by category."""
+    from speech_robust_bench.builders.scenarios import SCENARIOS
+
+    rows = [row for row in SCENARIOS.values() if row.maker == "perturbation" and row.category in AVERAGED]
+    names = [parse(config) for config in scored]
+    missing: dict[str, list[str]] = {}
+    for clean in (name for name in names if name.language == language and name.scenario == "clean"):
+        for row in rows:
+            configs = (str(ConfigName(language, row.name, severity, clean.corpus)) for severity in row.levels)
+            missing.setdefault(row.category, []).extend(config for config in configs if config not in scored)
+    return {category: configs for category, configs in missing.items() if configs}
+
+
+def _hallucination(language: str, counts: Iterable[ConfigCounts], read: Mapping[str, Predictions]) -> Json:
+    """Words that nobody said: insertions where there is speech, every word where there is none."""
+    own = [c.counts for c in counts if parse(c.config).language == language]
+    insertions, words = sum(int(c.insertions.sum()) for c in own), sum(int(c.lengths.sum()) for c in own)
+    silent = [
+        predictions
+        for predictions in read.values()
+        if predictions.entry.get("category") == REJECT and parse(predictions.config).language == language
+    ]
+    return {"insertions_per_word": json_ratio(insertions, words), "reject": invented_words(silent) if silent else None}
+
+
+def _speed(configs: Iterable[Predictions]) -> Json:
+    """Seconds of audio, seconds of recognition, and their ratio, over the clips that were transcribed."""
+    lines = [line for predictions in configs for line in predictions.lines if line.get("pred_text") is not None]
+    audio_s, seconds = (sum(float(line.get(key) or 0) for line in lines) for key in ("duration", "time"))
+    return {"audio_s": round(audio_s, 3), "seconds": round(seconds, 3), "rtf": json_ratio(seconds, audio_s)}
+
+
+def _software() -> dict[str, str]:
+    return {"python": platform.python_version(), **{name: metadata.version(name) for name in LIBRARIES}}
+
+
+def _file_hashes(run: Run) -> dict[str, str]:
+    return {c: hashlib.sha256((run.folder / f"{c}.jsonl").read_bytes()).hexdigest() for c in run.configs}
+
+
+def check_comparable(results: Sequence[Json]) -> None:
+    """One clear error if results were scored in ways that cannot be set side by side."""
+    for other in results[1:]:
+        for key in ("normaliser", "difficulty"):
+            first, second = results[0]["scoring"][key], other["scoring"][key]
+            if first != second:
+                raise UserError(
+                    f"{results[0]['model']} and {other['model']} were scored with different {key} settings; "
+                    "score both again with `srb score` and the same options"
+                )

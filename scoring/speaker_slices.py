@@ -1,0 +1,101 @@
+"""The parts of a results file about groups: WER by gender, age, accent, and by the columns that a corpus adds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from speech_robust_bench.core.names import parse
+from speech_robust_bench.scoring import bootstrap
+from speech_robust_bench.scoring.aggregate import ConfigCounts
+from speech_robust_bench.scoring.groups import log2_ratio, split
+from speech_robust_bench.scoring.json_values import Json, json_number
+from speech_robust_bench.scoring.runs import GROUPS, Predictions
+from speech_robust_bench.scoring.score_options import Options
+from speech_robust_bench.scoring.scoring import Counts
+
+
+def language_slices(
+    language: str, speech: Mapping[str, Predictions], counts: Mapping[str, ConfigCounts], options: Options
+) -> Json:
+    """Groups of speakers, per corpus: on its clean clips, and on all its other configs together."""
+    by_corpus: Json = {}
+    for config, predictions in speech.items():
+        name = parse(config)
+        if name.language == language:
+            kind = "clean" if name.scenario == "clean" else "hard"
+            corpus = str(predictions.entry.get("corpus") or name.corpus)
+            by_corpus.setdefault(corpus, {}).setdefault(kind, []).append(config)
+    return {
+        corpus: {kind: _pooled([(counts[c], speech[c]) for c in members], options) for kind, members in kinds.items()}
+        for corpus, kinds in by_corpus.items()
+    }
+
+
+def _pooled(members: Sequence[tuple[ConfigCounts, Predictions]], options: Options) -> Json:
+    """Slices over several configs; a clip that is in many of them is one clip to the bootstrap."""
+    first: dict[str, Json] = {}
+    sums: dict[str, np.ndarray] = {}
+    for counts, predictions in members:
+        clips = np.array([getattr(counts.counts, key) for key in counts.counts.totals()]).T
+        for line, clip_counts in zip(predictions.lines, clips, strict=True):
+            first.setdefault(line["id"], line)
+            sums[line["id"]] = sums.get(line["id"], 0) + clip_counts
+    together = Counts(*np.array(list(sums.values()), dtype=np.int64).reshape(-1, 4).T)
+    lines = Predictions("", {}, list(first.values()))
+    speakers = lines.column("speaker") if options.by_speaker else None
+    draws = bootstrap.weights(list(first), speakers, replicates=max(options.replicates, 1), seed=options.seed)
+    return {
+        "configs": len(members),
+        **clip_slices(together, lines, draws if options.replicates else None, options.level),
+    }
+
+
+def clip_slices(counts: Counts, predictions: Predictions, draws: np.ndarray | None, level: float) -> Json:
+    """WER of each group of speakers that the corpus tells of, and the log WER ratio of female to male speakers."""
+    slices: Json = {"speakers": len(set(predictions.column("speaker")) - {None})}
+    by_column = {column: _groups(counts, predictions, column) for column in predictions.group_columns}
+    slices |= {column: groups for column, groups in by_column.items() if groups and column in GROUPS}
+    if own := {column: groups for column, groups in by_column.items() if groups and column not in GROUPS}:
+        slices["columns"] = own
+    gender = slices.get("gender", {})
+    if {"female", "male"} <= set(gender):
+        ratio = log2_ratio(gender["female"]["wer"], gender["male"]["wer"])
+        slices["lwerr"] = {
+            "value": json_number(ratio),
+            "interval": _lwerr_interval(counts, predictions.column("gender"), draws, level),
+        }
+    return slices
+
+
+def _groups(counts: Counts, predictions: Predictions, column: str) -> Json:
+    return {
+        group: {
+            "wer": json_number(part.rate),
+            "utterances": len(part),
+            "words": int(part.lengths.sum()),
+            "speakers": len(_speakers(predictions, column, group)),
+        }
+        for group, part in split(counts, predictions.column(column)).items()
+    }
+
+
+def _speakers(predictions: Predictions, column: str, group: str) -> set[str]:
+    return {line["speaker"] for line in predictions.only(column, group).lines if line.get("speaker")}
+
+
+def _lwerr_interval(
+    counts: Counts, genders: Sequence[str | None], draws: np.ndarray | None, level: float
+) -> list[float] | None:
+    """Over the replicates that drew words of both; None where a bound is infinite, one of the two making no errors."""
+    if draws is None:
+        return None
+    chosen = [np.array([label == gender for label in genders]) for gender in ("female", "male")]
+    both = np.all([draws[:, group] @ counts.lengths[group] > 0 for group in chosen], axis=0)
+    female, male = (bootstrap.rates(draws[both][:, group], [counts.take(group)])[:, 0] for group in chosen)
+    ratios = [log2_ratio(float(a), float(b)) for a, b in zip(female, male, strict=True)]
+    if not ratios:
+        return None
+    bounds = np.quantile(ratios, [(1 - level) / 2, (1 + level) / 2], method="nearest")  # the others average infinities
+    return [round(float(bound), 4) for bound in bounds] if np.isfinite(bounds).all() else None

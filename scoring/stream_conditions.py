@@ -1,0 +1,106 @@
+"""Streaming measures by condition: clean speech, and each category of scenarios as the plain mean over its configs.
+
+A delay that one of the configs lacks, because nothing was recognised there, is not averaged over the others: the
+condition lacks it then, so that nobody becomes faster by recognising less.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from speech_robust_bench.core.categories import CATEGORIES, REJECT
+from speech_robust_bench.scoring.stream_measures import DELAYS, QUANTITIES
+
+Json = dict[str, Any]
+CLEAN = "clean"
+HARD = "hard"  # the mean of all conditions but the clean one
+# name of a figure -> where it is in `streaming` of a config: the measure, and which quantile of a delay
+FIGURES = {
+    "first_word": ("first_word_s", "median"),
+    "appear": ("appear_s", "median"),
+    "settle": ("settle_s", "median"),
+    "settle_p95": ("settle_s", "p95"),
+    "last_word": ("last_word_s", "median"),
+    "endpoint": ("endpoint_s", "median"),
+    "early_cutoffs": ("early_cutoffs", None),
+    "churn": ("churn", None),
+    "flicker": ("flicker", None),
+    "late_chunks": ("late_chunks", None),
+    "rtf": ("rtf", None),
+}
+
+
+@dataclass(frozen=True)
+class Condition:
+    """The mean over some configs: WER, and the figures that all of them have."""
+
+    configs: int
+    wer: float | None
+    figures: Mapping[str, float | None]
+
+
+def conditions(entries: Mapping[str, Json], language: str) -> dict[str, Condition]:
+    """The conditions of a streamed run in one language, clean speech first and the mean of the hard ones last.
+
+    `entries` are the configs of results.json, or those of a verified file, whose scores are lists.
+    """
+    by_condition: dict[str, list[Json]] = {}
+    for entry in entries.values():
+        if entry.get("streaming") and entry["language"] == language and entry["category"] != REJECT:
+            by_condition.setdefault(entry["category"], []).append(entry)
+    by_name = {
+        name: Condition(
+            len(by_condition[name]),
+            _mean([wer_of(entry) for entry in by_condition[name]]),
+            {figure: _mean([figure_of(entry, figure) for entry in by_condition[name]]) for figure in FIGURES},
+        )
+        for name in dict.fromkeys((*CATEGORIES, *sorted(by_condition)))
+        if name in by_condition
+    }
+    hard = [condition for name, condition in by_name.items() if name != CLEAN]
+    if hard:
+        by_name[HARD] = Condition(
+            sum(condition.configs for condition in hard),
+            _mean([condition.wer for condition in hard]),
+            {figure: _mean([condition.figures[figure] for condition in hard]) for figure in FIGURES},
+        )
+    return by_name
+
+
+def stream_records(entries: Mapping[str, Json]) -> list[Json]:
+    """A flat dict for every streamed config: its WER and all measures, delays as median and 95th percentile."""
+    records = []
+    for config, entry in entries.items():
+        measures = entry.get("streaming") or {}
+        record: Json = {"config": config, "wer": wer_of(entry)}
+        for name, value in measures.items():
+            if name in (*QUANTITIES, *DELAYS):
+                record |= {name: (value or {}).get("median", {}).get("value")}
+                record |= {f"{name}_p95": (value or {}).get("p95", {}).get("value")}
+            else:
+                record[name] = value["value"] if isinstance(value, dict) else value
+        if measures:
+            records.append(record)
+    return records
+
+
+def wer_of(entry: Json) -> float | None:
+    """The WER of a config."""
+    score = entry.get("wer")
+    return (score[0] if isinstance(score, list) else score["value"]) if score else None
+
+
+def figure_of(entry: Json, figure: str) -> float | None:
+    """A figure of a config; None where it has no such measure."""
+    measure, quantile = FIGURES[figure]
+    value = entry["streaming"].get(measure)
+    if value and quantile:
+        value = value[quantile]
+    return value["value"] if value else None
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) / len(known) if known and len(known) == len(values) else None

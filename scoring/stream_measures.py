@@ -1,0 +1,300 @@
+"""How a live transcript came about: how late its words appeared and settled, how often it was revised, how it kept up.
+
+Definitions, each from the end of the word in the audio, in seconds:
+- appearing and settling of a word: the first hypothesis that has it in its place, and the first from which on nothing
+  up to it changes again (the delays of Baumann et al. 2009, and of Shangguan et al. 2020 for end-to-end models);
+- time to first word: from the beginning of the first word to the first hypothesis with any word;
+- last-word latency: the settling of the last word; endpoint delay: the last final event (user-perceived latency,
+  Shangguan et al. 2021); early cut-off: the recogniser declared the speaker finished before the last word had ended;
+- churn: words taken back per word of the final transcript (normalised erasure, Arivazhagan et al. 2020, the unstable
+  partial word ratio of Shangguan et al. 2020); flicker: the share of updates that take a word back;
+- invented words: every word shown, for however short a time, in clips without speech, per minute;
+- compute RTF: processing time over audio time; late chunks: the share that was done only after the next had arrived.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.scoring import bootstrap
+from speech_robust_bench.scoring.stream_record import calls_of, check_stream, check_words
+from speech_robust_bench.scoring.word_alignment import HIT, align_words
+
+Json = dict[str, Any]
+QUANTITIES = ("appear_s", "settle_s")  # one value a word; all others are one value a clip
+DELAYS = ("first_word_s", "last_word_s", "endpoint_s")
+QUANTILES = {"median": 0.5, "p95": 0.95}
+BLOCK = 50  # replicates at a time
+
+
+@dataclass(frozen=True)
+class Update:
+    """What came: when, and the words of the current segment. At an endpoint the recogniser ended the segment itself."""
+
+    time_s: float
+    sent_s: float
+    words: tuple[str, ...]
+    final: bool = False
+    endpoint: bool = False
+
+
+@dataclass(frozen=True)
+class ShownWord:
+    """A word of the final transcript: the update that first had it in its place, and when it was there for good."""
+
+    text: str
+    first: Update
+    settled_s: float
+
+
+@dataclass(frozen=True)
+class SpokenWord:
+    """A word of the reference and where it lies in the audio."""
+
+    text: str
+    start_s: float
+    end_s: float
+
+
+@dataclass
+class ClipMeasures:
+    """The measures of one clip: values where they are defined."""
+
+    appear_s: list[float] = field(default_factory=list)
+    settle_s: list[float] = field(default_factory=list)
+    first_word_s: float | None = None
+    last_word_s: float | None = None
+    endpoint_s: float | None = None
+    early_cutoff: bool = False
+    erased: int = 0
+    final_words: int = 0
+    updates: int = 0
+    revisions: int = 0
+
+
+def bare_words(text: str) -> tuple[str, ...]:
+    """Words as they are compared: lower case, without punctuation.
+
+    >>> bare_words("It was, it's -- twenty-one!")
+    ('it', 'was', "it's", 'twenty', 'one')
+    """
+    return tuple(re.findall(r"[^\W_]+(?:'[^\W_]+)*", text.lower().replace("\N{RIGHT SINGLE QUOTATION MARK}", "'")))
+
+
+def updates_of(events: Sequence[Sequence[Any]]) -> list[Update]:
+    """What was shown at every event `[time_s, sent_s, text, kind]`; kind is partial, final or endpoint.
+
+    >>> [update.words for update in updates_of([[1, 1, "It", "partial"], [2, 2, "It was.", "final"]])]
+    [('it',), ('it', 'was')]
+    """
+    return [
+        Update(time_s, sent_s, bare_words(text), kind != "partial", kind == "endpoint")
+        for time_s, sent_s, text, kind in events
+    ]
+
+
+def segments_of(updates: Sequence[Update]) -> list[list[Update]]:
+    """The updates of each segment; a final one ends it, and what comes then changes nothing before it.
+
+    >>> a, b, c = Update(1, 1, ("a",)), Update(2, 2, ("b",), final=True), Update(3, 3, ("c",))
+    >>> segments_of([a, b, c]) == [[a, b], [c]]
+    True
+    """
+    segments: list[list[Update]] = [[]]
+    for update in updates:
+        segments[-1].append(update)
+        if update.final:
+            segments.append([])
+    return [segment for segment in segments if segment]
+
+
+def shown_words(segment: Sequence[Update]) -> list[ShownWord]:
+    """The words that a segment ended with."""
+    final = segment[-1].words
+    first: list[Update] = [segment[-1]] * len(final)
+    for update in reversed(segment):
+        for position, (word, last) in enumerate(zip(update.words, final, strict=False)):
+            if word == last:
+                first[position] = update
+    settled_s = [segment[-1].time_s] * len(final)
+    kept = len(final)
+    for update in reversed(segment):
+        kept = min(kept, _shared(update.words, final))
+        settled_s[:kept] = [update.time_s] * kept
+    return [ShownWord(*word) for word in zip(final, first, settled_s, strict=True)]
+
+
+def measure_clip(updates: Sequence[Update], spoken: Sequence[SpokenWord] = ()) -> ClipMeasures:
+    """The measures of one clip; without the places of the spoken words, those that need none.
+
+    A word said from 0.0 to 0.5 s that appears at 0.8 s, is taken back at 1.2 s and is there for good at 1.5 s:
+
+    >>> seen = [Update(.8, .8, ("yes",)), Update(1.2, 1.2, ("less",)), Update(1.5, 1.5, ("yes",), final=True)]
+    >>> clip = measure_clip(seen, [SpokenWord("yes", 0.0, 0.5)])
+    >>> round(clip.appear_s[0], 3), round(clip.settle_s[0], 3), clip.erased, clip.revisions
+    (0.3, 1.0, 2, 2)
+
+    "one two", the second word said from 0.5 to 0.9 s; "to" is shown before "two", and at 1.3 s the recogniser, sent
+    1.2 s of audio, finds that the speaker has finished: 1 word for 2 was taken back (churn) in 1 of 3 updates (flicker)
+
+    >>> seen = [Update(.6, .5, ("one",)), Update(1.0, .9, ("one", "to")), Update(1.3, 1.2, ("one", "two"), True, True)]
+    >>> clip = measure_clip(seen, [SpokenWord("one", 0.1, 0.4), SpokenWord("two", 0.5, 0.9)])
+    >>> [round(delay, 3) for delay in (*clip.appear_s, clip.first_word_s, clip.last_word_s, clip.endpoint_s)]
+    [0.2, 0.4, 0.5, 0.4, 0.4]
+    >>> clip.erased, clip.final_words, clip.revisions, clip.updates, clip.early_cutoff
+    (1, 2, 1, 3, False)
+    """
+    measures = ClipMeasures()
+    shown: list[ShownWord] = []
+    for segment in segments_of(updates):
+        previous: tuple[str, ...] = ()
+        for update in segment:
+            lost = len(previous) - _shared(previous, update.words)
+            measures.erased += lost
+            measures.revisions += lost > 0
+            measures.updates += update.words != previous
+            previous = update.words
+        shown += shown_words(segment)
+    measures.final_words = len(shown)
+    if not spoken:
+        return measures
+    first = next((update.time_s for update in updates if update.words), None)
+    if first is not None:
+        measures.first_word_s = first - spoken[0].start_s
+    end_s = spoken[-1].end_s
+    finals = [update.time_s for update in updates if update.final]
+    if finals:
+        measures.endpoint_s = finals[-1] - end_s
+    measures.early_cutoff = any(update.endpoint and update.sent_s < end_s for update in updates)
+    for place, position in word_hits(spoken, shown):
+        word = shown[position]
+        measures.appear_s.append(word.first.time_s - spoken[place].end_s)
+        measures.settle_s.append(word.settled_s - spoken[place].end_s)
+        if place == len(spoken) - 1:
+            measures.last_word_s = measures.settle_s[-1]
+    return measures
+
+
+def early_words(updates: Sequence[Update], spoken: Sequence[SpokenWord]) -> tuple[int, int]:
+    """How many of the recognised words were shown before any of their audio had been sent, and how many there are.
+
+    >>> early_words([Update(.2, .1, ("one", "two"))], [SpokenWord("one", 0.0, 0.4), SpokenWord("two", 0.5, 0.9)])
+    (1, 2)
+    """
+    shown = [word for segment in segments_of(updates) for word in shown_words(segment)]
+    hits = word_hits(spoken, shown)
+    return sum(shown[position].first.sent_s < spoken[place].start_s for place, position in hits), len(hits)
+
+
+def _shared(first: Sequence[str], second: Sequence[str]) -> int:
+    same = 0
+    for a, b in zip(first, second, strict=False):
+        if a != b:
+            break
+        same += 1
+    return same
+
+
+def word_hits(spoken: Sequence[SpokenWord], shown: Sequence[ShownWord]) -> list[tuple[int, int]]:
+    """The pairs of places (spoken, shown) of the words that a best alignment finds equal."""
+    return [
+        (place, position)
+        for kind, place, position in align_words([word.text for word in spoken], [word.text for word in shown])
+        if kind == HIT and place is not None and position is not None
+    ]
+
+
+def measure_lines(
+    lines: Sequence[Mapping[str, Any]], replicates: int = 1000, level: float = 0.95, seed: int = 0
+) -> Json | None:
+    """The measures of a config from its predictions, each with an interval over clips; None if it was not streamed.
+
+    Delays are given as median and 95th percentile, pooled over words or clips. The bootstrap draws whole clips.
+    """
+    streamed = [line for line in lines if line.get("stream")]
+    if not streamed:
+        return None
+    for line in streamed:
+        try:
+            check_stream(line["stream"], line["duration"])
+            check_words(line.get("words"), line["duration"])
+        except ValueError as problem:
+            raise UserError(f"clip '{line['id']}': {problem}; run it again with `srb run --stream`") from None
+    clips = [measure_clip(updates_of(line["stream"]["events"]), _spoken(line)) for line in streamed]
+    calls = [calls_of(line["stream"], line["duration"]) for line in streamed]
+    durations = [float(line["duration"]) for line in streamed]
+    silent = [line["text"] is not None and not line["text"].strip() for line in streamed]  # null: not transcribed
+    ratios = {
+        "churn": ([c.erased for c in clips], [c.final_words for c in clips]),
+        "flicker": ([c.revisions for c in clips], [c.updates for c in clips]),
+        "late_chunks": ([c.late_chunks for c in calls], [c.chunks for c in calls]),
+        "early_cutoffs": ([c.early_cutoff for c in clips], [c.endpoint_s is not None for c in clips]),
+        "rtf": ([c.busy_s for c in calls], durations),
+        "invented_words_per_minute": (
+            [(c.final_words + c.erased) * none for c, none in zip(clips, silent, strict=True)],
+            [duration / 60 * none for duration, none in zip(durations, silent, strict=True)],
+        ),
+    }
+    ids = [str(line["id"]) for line in streamed]
+    draws = bootstrap.weights(ids, replicates=replicates, seed=seed) if replicates else np.zeros((0, len(ids)))
+    return {
+        "clips": len(clips),
+        "with_word_times": sum(bool(line.get("words")) for line in streamed),
+        **{name: _rate(np.asarray(parts, dtype=float), draws, level) for name, parts in ratios.items()},
+        **{name: _delay([getattr(clip, name) for clip in clips], draws, level) for name in (*QUANTITIES, *DELAYS)},
+    }
+
+
+def _spoken(line: Mapping[str, Any]) -> list[SpokenWord]:
+    return [SpokenWord(text, start_s, end_s) for text, start_s, end_s in line.get("words") or ()]
+
+
+def _rate(parts: np.ndarray, draws: np.ndarray, level: float) -> Json | None:
+    """One sum over another, over all clips."""
+    above, below = parts
+    if not below.sum():
+        return None
+    sums = draws @ below
+    values = (draws @ above)[sums > 0] / sums[sums > 0]
+    return {"value": float(above.sum() / below.sum()), "interval": _interval(values, level)}
+
+
+def _delay(per_clip: Sequence[Any], draws: np.ndarray, level: float) -> Json | None:
+    """Median and 95th percentile of what a clip has one of, or one per word."""
+    values = [np.atleast_1d(np.asarray([] if value is None else value, dtype=float)) for value in per_clip]
+    pooled = np.concatenate(values) if values else np.empty(0)
+    if not len(pooled):
+        return None
+    order = np.argsort(pooled, kind="stable")
+    clip_of = np.repeat(np.arange(len(values)), [len(value) for value in values])[order]
+    drawn = _drawn_quantiles(pooled[order], clip_of, draws)
+    return {
+        "n": len(pooled),
+        **{
+            name: {"value": float(np.quantile(pooled, share)), "interval": _interval(drawn[:, place], level)}
+            for place, (name, share) in enumerate(QUANTILES.items())
+        },
+    }
+
+
+def _drawn_quantiles(ranked: np.ndarray, clip_of: np.ndarray, draws: np.ndarray) -> np.ndarray:
+    """The quantiles of each replicate that drew anything: the smallest value with at least that share below or at it.
+
+    Some replicates at a time, for a word has as many weights as there are replicates.
+    """
+    places: list[list[int]] = []
+    for start in range(0, len(draws), BLOCK):
+        counts = draws[start : start + BLOCK, clip_of].cumsum(axis=1)
+        counts = counts[counts[:, -1] > 0]
+        places += [[int(np.searchsorted(row, share * row[-1])) for share in QUANTILES.values()] for row in counts]
+    return ranked[np.array(places, dtype=int).reshape(-1, len(QUANTILES))]
+
+
+def _interval(values: np.ndarray, level: float) -> list[float] | None:
+    return list(bootstrap.interval(values, level)) if len(values) else None

@@ -1,0 +1,339 @@
+"""The paper's Table 1 for any number of models: clean WER, NWERD by category, their average, and WERD under attack.
+
+Lines stand in the order of `ranking`, which averages over the configs that all models share; where they differ, AVG is
+that average, a note says so, and models that cannot be ranked stand last.
+
+Below it, what the paper does not have: MED, the median NWERD over configs (the robust view), NWER, the mean WER over
+difficulty, the categories beyond the paper in WERD, and for clips without speech the words that were recognised in a
+minute. Less is better in every column.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from speech_robust_bench.core.categories import ADVERSARIAL, AVERAGED, column_title
+from speech_robust_bench.core.escape import for_csv, for_markdown, for_terminal
+from speech_robust_bench.core.names import parse
+from speech_robust_bench.scoring import ranking
+from speech_robust_bench.scoring.material import stand_in_notes
+from speech_robust_bench.scoring.ranking import Standing
+
+Json = dict[str, Any]
+NAMES = ("Lang", "Model")  # the two columns that say what a row is
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column: its title, its measure, and how to find its score in the results of one language.
+
+    `shared` gives the same over the configs that all models share, for a model that has others beside them.
+    """
+
+    title: str
+    measure: str
+    of: Callable[[Json], Json | None]
+    shared: Callable[[Standing], float | None] | None = None
+
+
+@dataclass(frozen=True)
+class Line:
+    """One model in one language: a score (value and interval) or None per column."""
+
+    language: str
+    model: str
+    cells: tuple[Json | None, ...]
+
+    def value(self, index: int) -> float | None:
+        """The number in a column."""
+        cell = self.cells[index]
+        return None if cell is None else cell["value"]
+
+
+@dataclass(frozen=True)
+class Table:
+    """Columns, lines sorted by average within a language, and what a reader must know of them."""
+
+    columns: tuple[Column, ...]
+    lines: tuple[Line, ...]
+    notes: tuple[str, ...] = field(default=())
+
+    def best(self, line: Line, index: int) -> bool:
+        """Whether the line has the lowest score of its language in a column, among at least two."""
+        rivals = [
+            v for other in self.lines if other.language == line.language and (v := other.value(index)) is not None
+        ]
+        return len(rivals) > 1 and line.value(index) == min(rivals)
+
+    def keep(self, wanted: Iterable[int]) -> Table:
+        """The same table with only some of its columns."""
+        chosen = tuple(wanted)
+        lines = (Line(line.language, line.model, tuple(line.cells[i] for i in chosen)) for line in self.lines)
+        return Table(tuple(self.columns[i] for i in chosen), tuple(lines), self.notes)
+
+    def filled(self) -> Table:
+        """Without the columns in which nobody has a score; they are named in a note."""
+        kept = [i for i in range(len(self.columns)) if any(line.cells[i] for line in self.lines)]
+        gone = [column.title for i, column in enumerate(self.columns) if i not in kept]
+        note = (f"not scored: {', '.join(gone)}",) if gone and kept else ()
+        kept_table = self.keep(kept)
+        return Table(kept_table.columns, kept_table.lines, (*kept_table.notes, *note))
+
+
+def paper_table(results: Sequence[Json]) -> Table:
+    """Table 1, with every column that the paper has."""
+    columns = (
+        Column("clean", "WER", clean_wer),
+        *(Column(column_title(name), "NWERD", _category(name, "nwerd")) for name in AVERAGED),
+        Column("AVG", "NWERD", lambda rows: rows["overall"]["nwerd"], lambda standing: standing.nwerd),
+        *(Column(column_title(name), "WERD", _category(name, "werd")) for name in ADVERSARIAL),
+        Column("adv AVG", "WERD", lambda rows: rows["adversarial"]["werd"]),
+    )
+    return Table(columns, _lines(results, columns), tuple(_notes(results)))
+
+
+def dataset_table(results: Sequence[Json]) -> Table:
+    """The paper's Table 7: Table 1 for each data set by itself, which stands where the language does."""
+    table = paper_table([{**result, "languages": _by_dataset(result["languages"])} for result in results])
+    languages = sorted({language for result in results for language in result["languages"]})
+    own = {language: [result for result in results if language in result["languages"]] for language in languages}
+    return Table(table.columns, table.lines, tuple(note for name in languages for note in _uneven(own[name], name)))
+
+
+def group_tables(results: Sequence[Mapping[str, Json]]) -> list[Table]:
+    """Table 1, and what is beyond it, for each group of clips by itself; the group stands beside the language.
+
+    `results` has for each model its results by group.
+    """
+    tables: list[list[Table]] = [[], []]
+    for group in sorted({group for of_model in results for group in of_model}):
+        own = [of_model[group] for of_model in results if group in of_model]
+        for rows_so_far, table in zip(tables, (paper_table(own), beyond_table(own)), strict=True):
+            lines = (replace(line, language=f"{line.language} {group}") for line in table.lines)
+            rows_so_far.append(Table(table.columns, tuple(lines), tuple(f"{group}: {note}" for note in table.notes)))
+    return [_stacked(parts) for parts in tables]
+
+
+def _stacked(tables: Sequence[Table]) -> Table:
+    """The lines of several tables, one under the other, with every column that one of them has."""
+    columns = list({(c.title, c.measure): c for table in tables for c in table.columns}.values())
+    lines = []
+    for table in tables:
+        places = {(c.title, c.measure): i for i, c in enumerate(table.columns)}
+        for line in table.lines:
+            cells = (places.get((c.title, c.measure)) for c in columns)
+            lines.append(replace(line, cells=tuple(None if i is None else line.cells[i] for i in cells)))
+    return Table(tuple(columns), tuple(lines), tuple(note for table in tables for note in table.notes))
+
+
+def _by_dataset(languages: Json) -> Json:
+    """`language corpus` -> the rows of that data set alone, in the form of a language's."""
+    split: Json = {}
+    for language, rows in languages.items():
+        for config, row in rows["clean"].items():
+            split.setdefault(f"{language} {parse(config).corpus}", _no_rows())["clean"][config] = row
+        for key, row in rows["corpora"].items():
+            corpus, category = key.split(" ", 1)
+            split.setdefault(f"{language} {corpus}", _no_rows())["categories"][category] = row
+    for rows in split.values():
+        for name, wanted, measure in (("overall", AVERAGED, "nwerd"), ("adversarial", ADVERSARIAL, "werd")):
+            cells = [rows["categories"].get(category, {}).get(measure) for category in wanted]
+            values = [cell["value"] for cell in cells if cell]
+            rows[name] = {measure: {"value": sum(values) / len(values), "interval": None} if values else None}
+    return split
+
+
+def _no_rows() -> Json:
+    return {"clean": {}, "categories": {}}
+
+
+def beyond_table(results: Sequence[Json]) -> Table:
+    """What the paper does not have: codecs, transmission, AequeVox, own scenarios, and clips without speech."""
+    paper = {*AVERAGED, *ADVERSARIAL}
+    names = dict.fromkeys(
+        n for result in results for rows in result["languages"].values() for n in rows["categories"] if n not in paper
+    )
+    columns = [
+        Column("MED", "NWERD", lambda rows: rows["median"]["nwerd"], lambda standing: standing.median_nwerd),
+        Column("mean", "NWER", lambda rows: None, lambda standing: standing.nwer),
+        *(Column(name.replace("_", " "), "WERD", _category(name, "werd")) for name in names),
+    ]
+    if any(result["reject"] for result in results):
+        columns.append(Column("no speech", "words/min", _invented))
+    return Table(tuple(columns), _lines(results, columns))
+
+
+def untranscribed_table(results: Sequence[Json]) -> Table:
+    """Clips without references: by category, how far the transcripts are from those of the clean clips, in per cent."""
+    entries = [
+        (result["model"], entry)
+        for result in results
+        for entry in result.get("untranscribed", {}).values()
+        if entry["difference"]
+    ]
+    names = dict.fromkeys(entry["category"] for _, entry in entries)
+    columns = tuple(Column(column_title(name), "differ %", lambda rows: None) for name in names)
+    lines = []
+    for language, model in dict.fromkeys((entry["language"], model) for model, entry in entries):
+        cells = []
+        for name in names:
+            key = (language, model, name)
+            values = [e["difference"]["value"] for m, e in entries if (e["language"], m, e["category"]) == key]
+            cells.append({"value": sum(values) / len(values), "interval": None} if values else None)
+        lines.append(Line(language, model, tuple(cells)))
+    note = "no references: how far each transcript is from the one of the clean clip, words that differ over the longer"
+    return Table(columns, tuple(sorted(lines, key=lambda line: line.language)), (note,) if lines else ())
+
+
+def clean_wer(rows: Json) -> Json | None:
+    """WER on clean speech: the mean over the clean configs of a language, the interval where there is but one."""
+    scores = [row["wer"] for row in rows["clean"].values() if row["wer"]]
+    if len(scores) < 2:
+        return scores[0] if scores else None
+    return {"value": sum(score["value"] for score in scores) / len(scores), "interval": None}
+
+
+def _category(name: str, measure: str) -> Callable[[Json], Json | None]:
+    return lambda rows: rows["categories"].get(name, {}).get(measure)
+
+
+def _invented(rows: Json) -> Json | None:
+    counted = rows["hallucination"]["reject"]
+    return counted and {"value": counted["words_per_minute"], "interval": None}
+
+
+def _lines(results: Sequence[Json], columns: Sequence[Column]) -> tuple[Line, ...]:
+    lines = []
+    for language, standings in _standings(results).items():
+        for place, (result, standing) in enumerate(standings):
+            whole = _averaged(result, language) == standing.configs
+            cells = [_cell(column, result["languages"][language], standing, whole) for column in columns]
+            lines.append((language, place, Line(language, result["model"], tuple(cells))))
+    return tuple(line for _, _, line in sorted(lines, key=lambda entry: entry[:2]))
+
+
+def _standings(results: Sequence[Json]) -> dict[str, list[tuple[Json, Standing]]]:
+    """For each language the results that have it with their standings, best first."""
+    languages = sorted({language for result in results for language in result["languages"]})
+    return {language: [(results[i], s) for i, s in ranking.order(results, language)] for language in languages}
+
+
+def _averaged(result: Json, language: str) -> int:
+    """How many configs a result's average is over."""
+    entries = result["configs"].values()
+    return sum(ranking.belongs(e, language) and e["category"] in AVERAGED and bool(e["nwerd"]) for e in entries)
+
+
+def _cell(column: Column, rows: Json, standing: Standing, whole: bool) -> Json | None:
+    """A score, over the configs that all share where the model has more of them."""
+    cell = column.of(rows)
+    if column.shared is None or (whole and cell is not None):
+        return cell
+    value = column.shared(standing)
+    return None if value is None else {"value": value, "interval": None}
+
+
+def _notes(results: Sequence[Json]) -> list[str]:
+    """Over what the models are ranked, who lacks what, and who is not ranked and why."""
+    notes = []
+    for language, standings in _standings(results).items():
+        notes += _uneven([result for result, _ in standings], language)
+        if any(_averaged(result, language) != standing.configs for result, standing in standings):
+            shared = standings[0][1].configs
+            notes.append(f"{language}: averages are over the {shared} configs with an NWERD that all models share")
+        notes += stand_in_notes([c for result, _ in standings for c in result["configs"].values()], language)
+        notes += [f"{result['model']} is not ranked: {standing.why}" for result, standing in standings if standing.why]
+    return notes
+
+
+def _uneven(results: Sequence[Json], language: str) -> list[str]:
+    """Averages over different configs cannot be compared: say whose lack what."""
+    notes = []
+    parts = [(result["model"], _configs(result, language)) for result in results]
+    union = set().union(*(configs for _, configs in parts))
+    for model, configs in parts:
+        if lost := sorted(union - configs):
+            named = ", ".join(lost[:3]) + (f" and {len(lost) - 3} more" if len(lost) > 3 else "")
+            notes.append(f"{model} lacks {named}")
+    return notes
+
+
+def _configs(result: Json, language: str) -> set[str]:
+    """The configs that averages are made of; attacks belong to one model each and are left out."""
+    entries = result["configs"].items()
+    return {c for c, entry in entries if entry["language"] == language and entry["category"] not in ADVERSARIAL}
+
+
+# --- as text ---------------------------------------------------------------------------------------------------------
+
+
+def cell_text(cell: Json | None, intervals: bool = False) -> str:
+    """One decimal, as in the paper; with its interval if asked for."""
+    if cell is None or cell["value"] is None:
+        return "-"
+    span = cell["interval"]
+    return f"{cell['value']:.1f}" + (f" [{span[0]:.1f}, {span[1]:.1f}]" if intervals and span else "")
+
+
+def to_csv(table: Table) -> str:
+    """Values, and the bounds of their intervals where there are any, in full precision."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    heads = [f"{column.title} {column.measure}" for column in table.columns]
+    writer.writerow(["lang", "model", *(head + end for head in heads for end in ("", " low", " high"))])
+    for line in table.lines:
+        cells: list[Any] = []
+        for cell in line.cells:
+            cells += ["", "", ""] if cell is None else [cell["value"], *(cell["interval"] or ("", ""))]
+        writer.writerow([for_csv(line.language), for_csv(line.model), *cells])
+    return out.getvalue()
+
+
+def to_markdown(table: Table, intervals: bool = False) -> str:
+    """Table 1 as a Markdown table, for a README."""
+
+    def row(cells: Iterable[str]) -> str:
+        return "| " + " | ".join(cells) + " |"
+
+    rows = [row([*NAMES, *(f"{column.title}<br>{column.measure}" for column in table.columns)])]
+    rows.append(row(["---"] * 2 + ["---:"] * len(table.columns)))
+    for line in table.lines:
+        rows.append(
+            row([for_markdown(line.language), for_markdown(line.model), *_marked(table, line, intervals, "**{}**")])
+        )
+    return "\n".join(rows) + "\n"
+
+
+_LATEX = (
+    {c: f"\\{c}" for c in "&%$#_{}"}
+    | {"~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
+    | {"\\": r"\textbackslash{}"}
+)
+
+
+def to_latex(table: Table, intervals: bool = False) -> str:
+    """A tabular for a paper, with booktabs' rules."""
+
+    def escape(text: str) -> str:
+        return "".join(_LATEX.get(c, c) for c in for_terminal(text))
+
+    def row(cells: Iterable[str]) -> str:
+        return " & ".join(cells) + r" \\"
+
+    body = [
+        row([escape(line.language), escape(line.model), *_marked(table, line, intervals, r"\textbf{{{}}}")])
+        for line in table.lines
+    ]
+    heads = [row([*NAMES, *(column.title for column in table.columns)])]
+    heads.append(row(["", "", *(column.measure for column in table.columns)]))
+    rules = [rf"\begin{{tabular}}{{ll{'r' * len(table.columns)}}}", r"\toprule", *heads, r"\midrule", *body]
+    return "\n".join([*rules, r"\bottomrule", r"\end{tabular}"]) + "\n"
+
+
+def _marked(table: Table, line: Line, intervals: bool, best: str) -> list[str]:
+    texts = [cell_text(cell, intervals) for cell in line.cells]
+    return [best.format(text) if table.best(line, i) else text for i, text in enumerate(texts)]

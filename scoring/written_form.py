@@ -1,0 +1,402 @@
+"""How a transcript is written: punctuation, capitals, numbers, dates, times, money, telephone numbers, addresses.
+
+Everything is read off raw transcripts, before any normaliser. Words are aligned as for WER, and marks and capitals are
+compared where a word stands for a word. Things that are written otherwise than spoken ("semiotic classes" in Taylor,
+"Text-to-Speech Synthesis", 2009; Sproat and Jaitly, "RNN approaches to text normalization", 2016) are found by their
+form, English for the names of months and streets and for number words, and compared by class, by value, and as written.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+from speech_robust_bench.scoring.scoring import normalise
+from speech_robust_bench.scoring.word_alignment import align_words
+
+MARKS = ".,?!:;"
+
+
+@dataclass(frozen=True)
+class WrittenWord:
+    """A word as it is written, without the punctuation around it, and the marks that follow it."""
+
+    text: str
+    marks: str = ""
+
+
+def written_words(text: str) -> list[WrittenWord]:
+    """The words of a transcript with what follows them; marks by themselves belong to the word before.
+
+    >>> [(w.text, w.marks) for w in written_words('“Stop!” he said, at 5:30 .')]
+    [('Stop', '!'), ('he', ''), ('said', ','), ('at', ''), ('5:30', '.')]
+    """
+    words: list[WrittenWord] = []
+    for token in text.split():
+        start = next((i for i, c in enumerate(token) if _belongs(c)), len(token))
+        end = next((i for i in range(len(token), start, -1) if _belongs(token[i - 1])), start)
+        marks = "".join(c for c in token[end if start < end else 0 :] if c in MARKS)
+        if start < end:
+            words.append(WrittenWord(token[start:end], marks))
+        elif words:
+            words[-1] = WrittenWord(words[-1].text, words[-1].marks + marks)
+    return words
+
+
+def _belongs(character: str) -> bool:
+    """Whether a character is part of a word and not around it: letters, figures, signs of money and per cent."""
+    return character in "%+" or unicodedata.category(character)[0] in "LNM" or unicodedata.category(character) == "Sc"
+
+
+# --- punctuation and capitals ----------------------------------------------------------------------------------------
+
+
+@dataclass
+class Tally:
+    """How often something was there in both transcripts, in the prediction alone, in the reference alone."""
+
+    both: int = 0
+    invented: int = 0
+    missed: int = 0
+
+    def scores(self) -> dict[str, Any]:
+        """Precision, recall and F1 in points; None where there is nothing to be precise or complete about.
+
+        >>> Tally(both=3, invented=1, missed=3).scores()
+        {'precision': 75.0, 'recall': 50.0, 'f1': 60.0, 'expected': 6}
+        """
+        predicted, expected = self.both + self.invented, self.both + self.missed
+        return {
+            "precision": 100 * self.both / predicted if predicted else None,
+            "recall": 100 * self.both / expected if expected else None,
+            "f1": 200 * self.both / (predicted + expected) if predicted + expected else None,
+            "expected": expected,
+        }
+
+
+def word_pairs(
+    reference: Sequence[WrittenWord], prediction: Sequence[WrittenWord], normaliser: str
+) -> list[tuple[WrittenWord | None, WrittenWord | None]]:
+    """The words of two transcripts side by side, None where one of them has none."""
+    texts = [[normalise(word.text, normaliser) for word in words] for words in (reference, prediction)]
+    return [
+        (None if place is None else reference[place], None if position is None else prediction[position])
+        for _, place, position in align_words(*texts)
+    ]
+
+
+def tally_marks(pairs: Iterable[tuple[WrittenWord | None, WrittenWord | None]]) -> dict[str, Tally]:
+    """For each mark: whether it follows the same word in both."""
+    tallies = {mark: Tally() for mark in MARKS}
+    for reference, prediction in pairs:
+        expected, written = (Counter(word.marks if word else "") for word in (reference, prediction))
+        for mark, tally in tallies.items():
+            both = min(expected[mark], written[mark])
+            tally.both += both
+            tally.invented += written[mark] - both
+            tally.missed += expected[mark] - both
+    return tallies
+
+
+def case_errors(pairs: Iterable[tuple[WrittenWord | None, WrittenWord | None]], normaliser: str) -> tuple[int, int]:
+    """Of the recognised words that have letters with capitals: how many have others, and how many there are."""
+    wrong = total = 0
+    for reference, prediction in pairs:
+        if not (reference and prediction) or reference.text.lower() == reference.text.upper():
+            continue
+        if normalise(reference.text, normaliser) == normalise(prediction.text, normaliser):
+            letters = ("".join(c for c in word.text if c.isalpha()) for word in (reference, prediction))
+            wrong += len(set(letters)) > 1
+            total += 1
+    return wrong, total
+
+
+# --- semiotic classes ------------------------------------------------------------------------------------------------
+
+_MONTHS = {
+    name: number
+    for number, names in enumerate(
+        [
+            "january jan",
+            "february feb",
+            "march mar",
+            "april apr",
+            "may",
+            "june jun",
+            "july jul",
+            "august aug",
+            "september sept sep",
+            "october oct",
+            "november nov",
+            "december dec",
+        ],
+        1,
+    )
+    for name in names.split()
+}
+_MONTH = "|".join(sorted(_MONTHS, key=len, reverse=True))
+_STREETS = {
+    "street": "st",
+    "avenue": "ave",
+    "road": "rd",
+    "lane": "ln",
+    "drive": "dr",
+    "boulevard": "blvd",
+    "court": "ct",
+    "square": "sq",
+}
+_STREET = "|".join([*_STREETS, *_STREETS.values()])
+_CURRENCIES = {
+    **dict.fromkeys(("$", "dollar", "dollars"), "USD"),
+    **dict.fromkeys(("€", "euro", "euros"), "EUR"),
+    **dict.fromkeys(("£", "pound", "pounds"), "GBP"),
+    **dict.fromkeys(("¥", "yen"), "JPY"),
+}
+_SCALES = {"thousand": 10**3, "million": 10**6, "billion": 10**9}
+_SMALL = {
+    word: number
+    for number, word in enumerate(
+        [
+            "zero",
+            "one",
+            "two",
+            "three",
+            "four",
+            "five",
+            "six",
+            "seven",
+            "eight",
+            "nine",
+            "ten",
+            "eleven",
+            "twelve",
+            "thirteen",
+            "fourteen",
+            "fifteen",
+            "sixteen",
+            "seventeen",
+            "eighteen",
+            "nineteen",
+        ]
+    )
+}
+_TENS = {
+    word: 10 * number
+    for number, word in enumerate(["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"], 2)
+}
+_NUMBER_WORD = "|".join([*_SMALL, *_TENS, "hundred", *_SCALES])
+_SPOKEN = rf"\b(?:{_NUMBER_WORD})(?:(?:[\s-]+and)?[\s-]+(?:{_NUMBER_WORD}))*\b"
+_FIGURES = r"\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?"
+_AMOUNT = rf"(?:{_FIGURES})(?:\s+(?:thousand|million|billion)\b)?"
+
+
+@dataclass(frozen=True)
+class Entity:
+    """Something of a semiotic class in a transcript: its class, its value, and how it is written."""
+
+    kind: str
+    value: Any
+    text: str
+
+
+def number_of_words(text: str) -> int | None:
+    """The value of a cardinal number in English words; digits one by one are a string of figures, not a number.
+
+    >>> number_of_words("two hundred and five"), number_of_words("ninety-nine thousand"), number_of_words("one two")
+    (205, 99000, None)
+    """
+    total = part = 0
+    last = 10**12  # what a word may still be added to: twenty takes a two, two takes nothing
+    for word in re.split(r"[\s-]+", text.lower()):
+        if word == "and":
+            continue
+        if word in _SCALES:
+            total, part, last = total + (part or 1) * _SCALES[word], 0, _SCALES[word]
+        elif word == "hundred":
+            part, last = (part or 1) * 100, 100
+        else:
+            value = _SMALL.get(word, _TENS.get(word, 0))
+            if last <= 10 or (last < 100 and word not in _SMALL) or (last < 100 and not 0 < value < 10):
+                return None
+            part, last = part + value, 10 if word in _SMALL else 20
+    return total + part
+
+
+def _amount(text: str) -> Decimal:
+    figures, _, scale = text.replace(",", "").partition(" ")
+    return Decimal(figures) * _SCALES.get(scale.strip().lower(), 1)
+
+
+def _time(match: re.Match[str]) -> int | None:
+    hour, minute, half = int(match["hour"]), int(match["minute"] or 0), (match["half"] or "").lower()[:1]
+    if hour > 24 or minute > 59 or (half and not 1 <= hour <= 12):
+        return None
+    return (hour % 12 + 12 * (half == "p") if half else hour % 24) * 60 + minute
+
+
+def _date(match: re.Match[str]) -> tuple[int | None, int, int] | None:
+    parts = {key: value for key, value in match.groupdict().items() if value}
+    month = _MONTHS[parts["name"].lower()] if "name" in parts else int(parts["month"])
+    day, year = int(parts["day"]), int(parts["year"]) if "year" in parts else None
+    return (year, month, day) if 1 <= month <= 12 and 1 <= day <= 31 else None
+
+
+def _money(match: re.Match[str]) -> tuple[str, Decimal] | None:
+    unit = match["sign"] or match["unit"]
+    amount = match["amount"] or match["amount2"]
+    if amount is None:
+        spoken = number_of_words(match["spoken"])
+        return None if spoken is None else (_CURRENCIES[unit.lower()], Decimal(spoken))
+    return _CURRENCIES[unit.lower()], _amount(amount)
+
+
+def _phone(match: re.Match[str]) -> str | None:
+    figures = re.sub(r"\D", "", match[0])
+    return figures if 7 <= len(figures) <= 15 else None
+
+
+def _address(match: re.Match[str]) -> tuple[int, str]:
+    kind = match["kind"].lower().rstrip(".")
+    return int(match["house"]), " ".join([*match["street"].lower().split(), _STREETS.get(kind, kind)])
+
+
+def _number(match: re.Match[str]) -> Decimal | None:
+    if match["spoken"]:
+        spoken = number_of_words(match["spoken"])
+        return None if spoken is None else Decimal(spoken)
+    return _amount(match["figures"])
+
+
+# The more particular first: what one has found, the next do not look at.
+_CLASSES: tuple[tuple[str, re.Pattern[str], Callable[[re.Match[str]], Any]], ...] = tuple(
+    (kind, re.compile(pattern, re.IGNORECASE), value)
+    for kind, pattern, value in (
+        ("time", r"\b(?P<hour>\d{1,2}):(?P<minute>\d{2})(?:\s?(?P<half>[ap])\.?m\b\.?)?", _time),
+        ("time", r"\b(?P<hour>\d{1,2})(?P<minute>)\s?(?P<half>[ap])\.?m\b\.?", _time),
+        ("date", r"\b(?P<year>\d{4})-(?P<month>\d{1,2})-(?P<day>\d{1,2})\b", _date),
+        ("date", r"\b(?P<month>\d{1,2})/(?P<day>\d{1,2})(?:/(?P<year>\d{4}))?\b", _date),
+        ("date", rf"\b(?P<name>{_MONTH})\.?\s+(?P<day>\d{{1,2}})(?:st|nd|rd|th)?\b(?:,?\s+(?P<year>\d{{4}}))?", _date),
+        (
+            "date",
+            rf"\b(?P<day>\d{{1,2}})(?:st|nd|rd|th)?\s+(?:of\s+)?(?P<name>{_MONTH})\b(?:,?\s+(?P<year>\d{{4}}))?",
+            _date,
+        ),
+        (
+            "money",
+            rf"(?P<sign>[$€£¥])\s?(?P<amount>{_AMOUNT})|(?:(?P<amount2>{_AMOUNT})|(?P<spoken>{_SPOKEN}))"
+            r"\s+(?P<unit>dollars?|euros?|pounds?|yen)\b",
+            _money,
+        ),
+        (
+            "address",
+            rf"\b(?P<house>\d{{1,5}})\s+(?P<street>(?:[^\W\d_]+\s+){{1,3}}?)(?P<kind>{_STREET})\b\.?",
+            _address,
+        ),
+        ("phone", r"(?<![\w.])(?:\+?\d{1,3}[\s.-])?(?:\(\d{2,4}\)\s?|\d{2,4}[\s.-])?\d{3,4}[\s.-]\d{3,4}\b", _phone),
+        ("number", rf"(?<![\w.])(?P<figures>{_FIGURES})(?:st|nd|rd|th|\s?%)?(?![\w])|(?P<spoken>{_SPOKEN})", _number),
+    )
+)
+CLASSES = tuple(dict.fromkeys(kind for kind, _, _ in _CLASSES))
+
+
+def entities(text: str) -> list[Entity]:
+    """What a transcript holds of the semiotic classes, in order.
+
+    >>> [(e.kind, e.text) for e in entities("Call 555-0123 before 5 p.m. on May 3, it costs $20 for 2.")]
+    [('phone', '555-0123'), ('time', '5 p.m.'), ('date', 'May 3'), ('money', '$20'), ('number', '2')]
+    >>> entities("twenty dollars")[0].value == entities("$20")[0].value
+    True
+    """
+    by_place: dict[int, Entity] = {}
+    left = text
+    for kind, pattern, value_of in _CLASSES:
+        for match in pattern.finditer(left):
+            value = value_of(match)
+            if value is not None:
+                by_place[match.start()] = Entity(kind, value, " ".join(match[0].split()))
+                left = left[: match.start()] + "\0" * len(match[0]) + left[match.end() :]
+    return [by_place[place] for place in sorted(by_place)]
+
+
+@dataclass
+class ClassTally:
+    """Of the things of one class in the references: how many have the class, the value, the form in the predictions."""
+
+    expected: int = 0
+    right_class: int = 0
+    right_value: int = 0
+    as_written: int = 0
+    invented: int = 0
+
+    def scores(self) -> dict[str, Any]:
+        """In points of what was expected; None where nothing was."""
+        shares = {"class": self.right_class, "value": self.right_value, "written": self.as_written}
+        of = {name: 100 * count / self.expected if self.expected else None for name, count in shares.items()}
+        return {"expected": self.expected, **of, "invented": self.invented}
+
+
+def tally_classes(reference: str, prediction: str, tallies: dict[str, ClassTally]) -> None:
+    """Add one pair of transcripts: their things are put side by side in order, at the least cost."""
+    expected, written = entities(reference), entities(prediction)
+    for thing in expected:
+        tallies[thing.kind].expected += 1
+    for ours, theirs in _side_by_side(expected, written):
+        if ours is None and theirs is not None:
+            tallies[theirs.kind].invented += 1
+        elif ours is not None and theirs is not None:
+            tally = tallies[ours.kind]
+            tally.right_class += 1
+            tally.right_value += ours.value == theirs.value
+            tally.as_written += ours.text == theirs.text
+
+
+def _side_by_side(expected: Sequence[Entity], written: Sequence[Entity]) -> list[tuple[Entity | None, Entity | None]]:
+    """An alignment in which only things of one class are paired, of the same value and form where possible."""
+    table: list[list[tuple[int, tuple]]] = [[(0, ())] * (len(written) + 1) for _ in range(len(expected) + 1)]
+    for i in range(len(expected) + 1):
+        for j in range(len(written) + 1):
+            options = []
+            if i:
+                cost, pairs = table[i - 1][j]
+                options.append((cost + 4, (*pairs, (expected[i - 1], None))))
+            if j:
+                cost, pairs = table[i][j - 1]
+                options.append((cost + 4, (*pairs, (None, written[j - 1]))))
+            if i and j and expected[i - 1].kind == written[j - 1].kind:
+                ours, theirs = expected[i - 1], written[j - 1]
+                cost, pairs = table[i - 1][j - 1]
+                step = 2 * (ours.value != theirs.value) + (ours.text != theirs.text)
+                options.append((cost + step, (*pairs, (ours, theirs))))
+            if options:
+                table[i][j] = min(options, key=lambda option: option[0])
+    return list(table[-1][-1][1])
+
+
+# --- all of it -------------------------------------------------------------------------------------------------------
+
+
+def formatting_scores(references: Sequence[str], predictions: Sequence[str], normaliser: str) -> dict[str, Any]:
+    """Punctuation, capitals and semiotic classes of all transcripts together."""
+    marks = {mark: Tally() for mark in MARKS}
+    classes = {kind: ClassTally() for kind in CLASSES}
+    wrong_case = cased = 0
+    for reference, prediction in zip(references, predictions, strict=True):
+        pairs = word_pairs(written_words(reference), written_words(prediction), normaliser)
+        for mark, tally in tally_marks(pairs).items():
+            for field in ("both", "invented", "missed"):
+                setattr(marks[mark], field, getattr(marks[mark], field) + getattr(tally, field))
+        wrong, total = case_errors(pairs, normaliser)
+        wrong_case, cased = wrong_case + wrong, cased + total
+        tally_classes(reference, prediction, classes)
+    together = Tally(*(sum(getattr(t, f) for t in marks.values()) for f in ("both", "invented", "missed")))
+    return {
+        "punctuation": {**together.scores(), "marks": {mark: tally.scores() for mark, tally in marks.items()}},
+        "case_error_rate": 100 * wrong_case / cased if cased else None,
+        "cased_words": cased,
+        "classes": {kind: tally.scores() for kind, tally in classes.items()},
+    }

@@ -1,0 +1,134 @@
+"""WER strict / WER lenient: what may be written in several ways, and what may not."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from speech_robust_bench.cli.main import main
+from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.scoring import conventions
+from speech_robust_bench.scoring.conventions import lenient_wer
+
+
+def lenient(reference, prediction, **how):
+    return lenient_wer([reference], [prediction], **how)["wer_lenient"]
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("so we do not know", "So, uh, we don't know."),
+        ("it is over", "It's over"),
+        ("it has begun", "it's begun"),
+        ("they would have gone", "they'd have gone"),
+        ("I am going to leave", "I'm gonna leave"),
+        ("the colour of the theatre", "the color of the theater"),
+        ("travelling and organising", "traveling and organizing"),
+        ("every body at the schoolhouse", "everybody at the school house"),
+        ("to-morrow at seven thirty", "tomorrow at 7:30"),
+        ("twenty five dollars", "$25"),
+        ("mister Brown is okay", "Mr. Brown is OK"),
+    ],
+)
+def test_two_ways_to_write_the_same(one, other):
+    assert lenient(one, other) == lenient(other, one) == 0
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "wrong"),
+    [
+        ("we do know", "we do not know", 100 / 3),
+        ("the cat sat", "the cap sat", 100 / 3),
+        ("he is here", "she is here", 100 / 3),
+        ("room 847", "room 8 4 6", 50),  # the strict reference has two words
+        ("a school house", "a house school", 200 / 3),
+    ],
+)
+def test_what_was_said_differently_stays_an_error(one, other, wrong):
+    assert lenient(one, other) == pytest.approx(wrong)
+
+
+words = st.lists(
+    st.sampled_from(["do", "not", "don't", "colour", "color", "uh", "every", "body", "everybody", "7", "seven"])
+)
+
+
+@given(words, words)
+def test_lenient_is_never_above_strict(one, other):
+    scores = lenient_wer([" ".join(one)], [" ".join(other)])
+    assert scores["wer_lenient"] <= scores["wer"]
+
+
+def test_a_file_of_ones_own_is_added(tmp_path):
+    own = tmp_path / "own.csv"
+    own.write_text("kind,written,counted_as\nname,Katherine,Catherine\nspelling,foo*,bar*\ndisfluency,like,\n")
+    how = {"conventions": str(own)}
+    assert lenient("like Katherine foos", "Catherine bars", **how) == 0
+    assert lenient("do not", "don't", **how) == 0
+    assert lenient("like Katherine foos", "Catherine bars") > 0
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("a,b\n", "first line must be kind,written,counted_as"),
+        ("kind,written,counted_as\nx,,y\n", "line 2: needs a kind"),
+        ("kind,written,counted_as\nx,a*,b\n", "line 2: a \\* stands at the end of both"),
+    ],
+)
+def test_a_bad_file_is_one_line(tmp_path, text, complaint):
+    (tmp_path / "own.csv").write_text(text)
+    with pytest.raises(UserError, match=complaint):
+        lenient("a", "b", conventions=str(tmp_path / "own.csv"))
+    with pytest.raises(UserError, match="cannot read"):
+        lenient("a", "b", conventions=str(tmp_path / "none.csv"))
+
+
+def test_every_line_of_ours_is_sound_and_leads_to_a_fixed_form():
+    known = conventions.load("en")
+    assert len(known.phrases) > 100
+    for form in known.phrases.values():
+        assert known.apply(" ".join(form)) == list(form)
+    for form in known.beginnings.values():
+        assert known.apply(form) == [form]
+
+
+def run_folder(tmp_path):
+    folder = tmp_path / "m"
+    folder.mkdir()
+    line = {"id": "a", "audio_filepath": "a", "duration": 1.0, "time": 0.1, "language": "en", "speaker": None}
+    line |= {"text": "eight four seven do not", "pred_text": "8, 4, 7 don't"}
+    line["word_confidences"] = [
+        ["8,", 0.9, 0.0, 0.3],
+        ["4,", 0.8, 0.3, 0.6],
+        ["7", 0.7, 0.6, 0.9],
+        ["don't", 0.6, 0.9, 1.0],
+    ]
+    for config in ("en_clean", "en_noise_sev1"):
+        (folder / f"{config}.jsonl").write_text(json.dumps(line) + "\n")
+    about = {"en_clean": {"category": "clean"}, "en_noise_sev1": {"category": "noise_env", "source": "en_clean"}}
+    (folder / "run.json").write_text(json.dumps({"model": "m", "configs": about}))
+    return folder
+
+
+def test_it_stands_in_results_score_table_and_python(tmp_path, capsys):
+    import speech_robust_bench as srb
+
+    folder = run_folder(tmp_path)
+    assert main(["score", str(folder), "--replicates", "10"]) == 0
+    assert "clean WER 100.0 / lenient 0.0" in capsys.readouterr().out
+    entry = json.loads((folder / "results.json").read_text())["configs"]["en_clean"]
+    assert entry["wer_lenient"] == {"value": 0.0, "interval": [0.0, 0.0]}
+    assert "conventions" not in json.loads((folder / "results.json").read_text())["options"]
+    assert main(["table", str(folder), "--lenient"]) == 0
+    shown = capsys.readouterr().out
+    assert "WER lenient" in shown
+    assert srb.read_run(folder).to_records()[0]["wer_lenient"] == 0
+    own = tmp_path / "own.csv"
+    own.write_text("kind,written,counted_as\nname,Katherine,Catherine\n")
+    assert main(["score", str(folder), "--replicates", "0", "--conventions", str(own)]) == 0
+    assert json.loads((folder / "results.json").read_text())["scoring"]["conventions"]["file"] == "own.csv"
+    assert main(["table", str(folder), "--confidence"]) == 0
+    assert "ECE" in capsys.readouterr().out

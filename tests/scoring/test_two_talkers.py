@@ -1,0 +1,66 @@
+"""Two talkers: permutation-invariant counts worked out by hand, one text or two, and nothing changed for one talker."""
+
+import pytest
+
+from speech_robust_bench.scoring.conventions import lenient_wer
+from speech_robust_bench.scoring.scoring import align, normalise
+from speech_robust_bench.scoring.two_talkers import of_lines
+
+BOTH = "a b c d <sc> x y"
+
+
+@pytest.mark.parametrize(
+    ("written", "hits", "substitutions", "deletions", "insertions"),
+    [
+        ("a b c d <sc> x y", 6, 0, 0, 0),
+        ("x y <sc> a b c d", 6, 0, 0, 0),  # whichever talker comes first
+        ("a b c d", 4, 0, 2, 0),  # the other talker is deleted
+        ("x y", 2, 0, 4, 0),
+        ("", 0, 0, 6, 0),
+        ("a b c d x y", 4, 0, 2, 2),  # one text is one talker's
+        ("a b <sc> q y", 3, 1, 2, 0),
+        ("a b c d <sc> x <sc> y", 6, 0, 0, 0),  # a third text belongs to the second
+        ("x y <sc> x y", 2, 2, 2, 0),
+    ],
+)
+def test_counts_of_two_talkers(written, hits, substitutions, deletions, insertions):
+    counts = align([BOTH, "so be it"], [written, "so is it"]).take([0]).totals()
+    assert counts == {"hits": hits, "substitutions": substitutions, "deletions": deletions, "insertions": insertions}
+
+
+def test_against_one_talker_all_texts_are_one():
+    assert align(["so be it"], ["so be it <sc> no"]).totals()["insertions"] == 1
+    assert align(["so be it"], ["so be <sc> it"]).rate == 0
+    assert normalise("So be <sc> it") == "so be it"
+
+
+@pytest.mark.parametrize("normaliser", ["srb-paper-1", "srb-paper-2", "whisper-basic", "open-asr-1", "srb-numbers-1"])
+def test_every_normaliser_knows_the_mark(normaliser):
+    assert align(["Good morning. <sc> Is it you?"], ["is it you <sc> good morning"], normaliser=normaliser).rate == 0
+
+
+def test_lenient_errors_are_permutation_invariant_too():
+    wer = lenient_wer(["i do not know <sc> the colour is red"], ["the color is red <sc> I don't know"])
+    assert wer["wer"] > 0
+    assert wer["wer_lenient"] == 0
+
+
+def line(clip, text, written):
+    return {"id": clip, "text": text, "pred_text": written, "language": "en"}
+
+
+def test_the_better_talker():
+    lines = [
+        line("1", BOTH, "a b c q"),
+        line("2", BOTH, "x y"),
+        line("3", BOTH, "x z <sc> a b c d"),
+        line("4", BOTH, None),
+    ]
+    measures = of_lines(lines, "srb-paper-1", None, "en", 200, 0.95, 0)
+    assert measures["clips"] == 4
+    assert measures["two_texts"] == 1
+    # 1 of 4 words wrong, 0 of 2, 0 of 4, and of nothing all words of either talker
+    assert measures["best_wer"]["value"] == pytest.approx(100 * (1 + 0 + 0 + 4) / (4 + 2 + 4 + 4))
+    low, high = measures["best_wer"]["interval"]
+    assert low < measures["best_wer"]["value"] < high
+    assert of_lines([line("1", "a b", "a b")], "srb-paper-1", None, "en", 0, 0.95, 0) is None
