@@ -18,8 +18,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = "speech_robust_bench"
-NAMESPACE = "srb"
-ROOMS = ("core", "builders", "metrics", "models", "attacks", "diagnosis", "report", "push", "cli", PACKAGE)
+ROOMS = ("core", "builders", "scoring", "metrics", "models", "attacks", "diagnosis", "report", "push", "cli", PACKAGE)
 LONG_FUNCTION = 50  # lines
 
 
@@ -29,7 +28,7 @@ def modules() -> dict[str, Path]:
     for room in ROOMS:
         for path in sorted((ROOT / room).rglob("*.py")):
             parts = path.relative_to(ROOT).with_suffix("").parts
-            name = ".".join(parts if room == PACKAGE else (NAMESPACE, *parts)).removesuffix(".__init__")
+            name = ".".join(parts if room == PACKAGE else (PACKAGE, *parts)).removesuffix(".__init__")
             if path.name != "app.py" and len(path.read_text("utf-8").splitlines()) > 1:
                 found[name] = path
     return found

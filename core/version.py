@@ -1,8 +1,6 @@
-"""The version of this package, as installed. It is written in setup.cfg and nowhere else in the code."""
+"""The version of this package: setup.cfg reads it from here."""
 
 from __future__ import annotations
 
-from importlib import metadata
-
 DISTRIBUTION = "speech-robust-bench"
-__version__ = metadata.version(DISTRIBUTION)
+__version__ = "0.1.0"

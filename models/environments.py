@@ -29,14 +29,14 @@ from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.files import write_atomically
 from speech_robust_bench.core.folder_lock import locked
 from speech_robust_bench.core.secrets import mask_secrets
-from speech_robust_bench.core.version import DISTRIBUTION, __version__
 from speech_robust_bench.models.interface import Clip, Described, Recogniser, SomeFailed, Spec, Transcript
 from speech_robust_bench.models.pipe_worker import read_message, write_message
 from speech_robust_bench.models.streaming.session import Event, Word
 
 # What the adapters themselves use, in the versions that are used here
 BASE = ("numpy", "soundfile", "soxr", "httpx", "filelock")
-ROOMS = ("core", "metrics", "models")
+PACKAGE = "speech_robust_bench"
+ROOMS = ("core", "scoring", "models")  # what adapters import
 LAST_LINES = 20  # of what the process writes to stderr are kept for the error message
 
 
@@ -70,7 +70,7 @@ def make_environment(requirements: Sequence[str]) -> Path:
                 shutil.rmtree(folder, ignore_errors=True)  # of a run that was killed while it made it
                 _install(folder, python, [*base_requirements(), *requirements])
                 write_atomically(ready, json.dumps({"requirements": sorted(requirements)}))
-    _link_rooms(folder)
+    _link_package(folder)
     return python
 
 
@@ -92,21 +92,21 @@ def _install(folder: Path, python: Path, requirements: list[str]) -> None:
             raise UserError(f"--env: the environment cannot be made: {mask_secrets(problem.strip())[:300]}")
 
 
-def _link_rooms(folder: Path) -> None:
-    """Our own code, as it is here: links to the rooms that recognisers use, and the version that they ask for."""
-    about = folder / "rooms" / f"{DISTRIBUTION.replace('-', '_')}-{__version__}.dist-info" / "METADATA"
-    if not about.is_file():
-        shutil.rmtree(folder / "rooms", ignore_errors=True)  # of another version
-        about.parent.mkdir(parents=True)
-        write_atomically(about, f"Metadata-Version: 2.1\nName: {DISTRIBUTION}\nVersion: {__version__}\n")
-    for room in ROOMS:
-        source = Path(importlib.import_module(f"srb.{room}").__file__ or "").parent
-        link = folder / "rooms" / "srb" / room
+def _link_package(folder: Path) -> None:
+    """Our own code, as it is here: a package of links to the rooms that recognisers use."""
+    sources = {room: _origin(f"{PACKAGE}.{room}").parent for room in ROOMS}
+    for name, source in {"__init__.py": _origin(PACKAGE), **sources}.items():
+        link = folder / "package" / PACKAGE / name
         link.parent.mkdir(parents=True, exist_ok=True)
-        if link.is_symlink() and link.resolve() == source.resolve():
-            continue
-        link.unlink(missing_ok=True)
-        link.symlink_to(source.resolve(), target_is_directory=True)
+        if not (link.is_symlink() and link.resolve() == source):
+            beside = link.with_name(f"{name}.{os.getpid()}")
+            beside.symlink_to(source, target_is_directory=source.is_dir())
+            beside.replace(link)  # at once: another process may be doing the same
+
+
+def _origin(module: str) -> Path:
+    importlib.import_module(module)
+    return Path(sys.modules[module].__file__ or "").resolve()
 
 
 @dataclass
@@ -190,9 +190,9 @@ def ask(process: Any, question: dict[str, Any], blocks: list[bytes], stderr: deq
 def open_in_environment(spec: Spec, requirements: Sequence[str], **defaults: Any) -> Recogniser:
     """Load the recogniser that a spec names in an environment with these requirements."""
     python = make_environment(requirements)
-    path = [str(python.parents[1] / "rooms"), str(Path.cwd()), *filter(None, [os.environ.get("PYTHONPATH")])]
+    path = [str(python.parents[1] / "package"), str(Path.cwd()), *filter(None, [os.environ.get("PYTHONPATH")])]
     process = subprocess.Popen(
-        [str(python), "-m", "speech_robust_bench.models.pipe_worker"],
+        [str(python), "-P", "-m", "speech_robust_bench.models.pipe_worker"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

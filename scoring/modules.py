@@ -1,6 +1,6 @@
 """The metric folders as `evaluate` modules: where they are, how to install them by name, how to make a Space of one.
 
-In the repository and where the package is installed, a metric's file imports the scoring core from `metrics`. A
+In the repository and where the package is installed, a metric's file imports the arithmetic from `scoring`. A
 Space must stand alone, so `space_files` puts a copy of each module that the metric needs beside it and turns the
 imports into `from .scoring import align`, the one form for which evaluate's loader fetches the file. What
 `evaluate.load("werd")` finds when there is no network is its cache of modules, which `install` fills: for a name
@@ -13,17 +13,18 @@ import hashlib
 import importlib.util
 import re
 import shutil
+from importlib.resources import files
 from pathlib import Path
 
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.scoring import scenario_facts
 from speech_robust_bench.scoring.tables import shipped
 
-FOLDER = Path(__file__).parent
+FOLDER = Path(str(files("speech_robust_bench.metrics")))
 METRICS = tuple(sorted(path.parent.name for path in FOLDER.glob("*/*.py") if path.stem == path.parent.name))
 
-_IMPORT = re.compile(r"^from srb\.\w+\.(\w+) import (.*?)(?:  # From: .*)?$", re.MULTILINE)
-_MODULE = re.compile(r"^from (srb\.\w+\.\w+) import ", re.MULTILINE)
+_IMPORT = re.compile(r"^from speech_robust_bench\.\w+\.(\w+) import (.*?)(?:  # From: .*)?$", re.MULTILINE)
+_MODULE = re.compile(r"^from (speech_robust_bench\.\w+\.\w+) import ", re.MULTILINE)
 
 
 def space_files(metric: str) -> dict[str, bytes]:
@@ -38,7 +39,7 @@ def space_files(metric: str) -> dict[str, bytes]:
     extra = "".join(f"from .{m} import __name__ as _{m}\n" for m in needed if m not in direct)
     files[f"{metric}.py"] = (script.rstrip("\n") + "\n\n\n" + extra if extra else script).encode()
     files["app.py"] = _IMPORT.sub(r"from \1 import \2", (source / "app.py").read_text("utf-8")).encode()
-    for module, path in {**needed, "widget": FOLDER / "widget.py"}.items():
+    for module, path in {**needed, "widget": Path(__file__).with_name("widget.py")}.items():
         files[f"{module}.py"] = (_FROZEN[module]() if module in _FROZEN else _local(path.read_text("utf-8"))).encode()
     return dict(sorted(files.items()))
 

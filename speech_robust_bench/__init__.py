@@ -19,6 +19,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from speech_robust_bench.core.version import __version__
+
 if TYPE_CHECKING:
     from speech_robust_bench.anchors import choose_anchors, predict_from_anchors
     from speech_robust_bench.augmentation import Perturb, RandomPerturb
@@ -30,9 +32,6 @@ if TYPE_CHECKING:
     from speech_robust_bench.robustness_gate import GateResult, gate
     from speech_robust_bench.run_results import Results, Score
     from speech_robust_bench.scenario_table import ScenarioTable, scenarios
-
-    __version__: str
-
 _MODULES = {
     "GateResult": "robustness_gate",
     "Perturb": "augmentation",
@@ -41,7 +40,7 @@ _MODULES = {
     "Results": "run_results",
     "Score": "run_results",
     "ScenarioTable": "scenario_table",
-    "SpeechRobustBench": "speech_robust_bench.builders.dataset",
+    "SpeechRobustBench": "builders.dataset",
     "evaluate": "evaluation",
     "gate": "robustness_gate",
     "load": "lazy_dataset",
@@ -79,14 +78,9 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name == "__version__":
-        from importlib.metadata import version
-
-        return version("speech-robust-bench")
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}; it has {', '.join(__all__)}")
-    module = _MODULES[name]
-    value = getattr(import_module(module if "." in module else f"{__name__}.{module}"), name)
+    value = getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
     globals()[name] = value
     return value
 

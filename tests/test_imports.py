@@ -13,6 +13,7 @@ ROOT = Path(__file__).parents[1]
 ROOMS = (
     "core",
     "builders",
+    "scoring",
     "metrics",
     "models",
     "attacks",
@@ -34,7 +35,7 @@ def modules() -> dict[str, Path]:
         for path in (ROOT / room).rglob("*.py"):
             if path not in DEPLOYED:
                 parts = path.relative_to(ROOT).with_suffix("").parts
-                package = parts if room == "speech_robust_bench" else ("srb", *parts)
+                package = parts if room == "speech_robust_bench" else ("speech_robust_bench", *parts)
                 found[".".join(package).removesuffix(".__init__")] = path
     return found
 
@@ -66,7 +67,8 @@ def imports(module: str) -> frozenset[str]:
 
 
 def room(module: str) -> int:
-    return ROOMS.index(module.removeprefix("srb.").split(".")[0])
+    first = module.removeprefix("speech_robust_bench.").split(".")[0]
+    return ROOMS.index(first if first in ROOMS else "speech_robust_bench")
 
 
 @pytest.mark.parametrize("name", ROOMS)

@@ -4,6 +4,7 @@ import configparser
 import os
 import subprocess
 import sys
+from importlib.metadata import version
 from pathlib import Path
 
 import yaml
@@ -22,23 +23,28 @@ def lines(section: str, key: str) -> list[str]:
     return [line for line in SETUP[section][key].split("\n") if line]
 
 
-def test_the_version_is_that_of_setup_cfg_everywhere():
+def test_the_version_is_the_same_everywhere():
     cited = yaml.safe_load((ROOT / "CITATION.cff").read_text("utf-8"))["version"]
     newest = next(line for line in (ROOT / "CHANGELOG.md").read_text("utf-8").splitlines() if line.startswith("## [0"))
-    assert __version__ == SETUP["metadata"]["version"] == cited
+    assert __version__ == version("speech-robust-bench") == cited
     assert newest.startswith(f"## [{__version__}] - ")
 
 
 def test_every_room_is_installed_typed_and_checked():
     rooms = dict(line.split(" = ") for line in lines("options", "package_dir"))
-    assert set(rooms) <= set(SETUP["mypy"]["packages"].split(", "))
+    linked = {path.name: path.resolve() for path in (ROOT / ".typing" / "speech_robust_bench").iterdir()}
+    front = {path.name: path for path in (ROOT / "speech_robust_bench").iterdir() if path.suffix == ".py"}
+    assert linked.items() >= {name.rpartition(".")[2]: ROOT / folder for name, folder in rooms.items()}.items() - {
+        ("speech_robust_bench", ROOT / "speech_robust_bench")
+    }
+    assert linked.items() >= front.items(), "link the new module in .typing/"
     assert [folder for folder in rooms.values() if not (ROOT / folder / "py.typed").is_file()] == []
     packages = {
         path.parent.relative_to(ROOT) for folder in rooms.values() for path in (ROOT / folder).rglob("__init__.py")
     }
     installed = set(lines("options", "packages"))
     names = {str(path).replace("/", ".") for path in packages}
-    assert {name if name in installed else f"srb.{name}" for name in names} == installed
+    assert {name if name in installed else f"speech_robust_bench.{name}" for name in names} == installed
 
 
 def test_ci_takes_the_commands_from_the_readme_and_can_be_run():

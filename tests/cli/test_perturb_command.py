@@ -28,7 +28,10 @@ def fails(capsys, *words) -> str:
 
 
 def test_help_imports_nothing_heavy():
-    program = "import sys; from speech_robust_bench.cli.main import parser_of; parser_of(None).format_help(); print(*sys.modules)"
+    program = (
+        "import sys; from speech_robust_bench.cli.main import parser_of; "
+        "parser_of(None).format_help(); print(*sys.modules)"
+    )
     loaded = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.split()
     assert not {"numpy", "scipy", "numba", "datasets", "torch", "rich"} & set(loaded)
 

@@ -17,7 +17,7 @@ DOCS = Path(modules.__file__).resolve().parent.parent / "docs" / "metrics.md"
     ["scoring", "bootstrap", "degradation", "difficulty", "groups", "aggregate", "written_form", "term_spotting"],
 )
 def test_examples_of_the_modules(name):
-    run = doctest.testmod(importlib.import_module(f"speech_robust_bench.metrics.{name}"))
+    run = doctest.testmod(importlib.import_module(f"speech_robust_bench.scoring.{name}"))
     assert run.attempted >= 1
     assert run.failed == 0
 
