@@ -2,8 +2,8 @@
 
 A suite is a versioned file, `data/<name>.json`: its configs by category, as scenario and severity, and how many clips
 it takes. Clips are chosen by their ids alone, so that everybody who has the same corpus takes the same ones, and a
-suite works with any corpus. To add a suite, add its file and its row here. A file of one's own that names every clip,
-as `srb anchors` writes it, is a suite too.
+suite works with any corpus. To add a suite, add its file and its row here. `paper` and `paper-lite` follow from the
+scenario table. A file of one's own that names every clip, as `srb anchors` writes it, is a suite too.
 """
 
 from __future__ import annotations
@@ -16,17 +16,22 @@ from functools import cached_property
 from importlib import resources
 from typing import Any
 
+from speech_robust_bench.builders.scenarios import SCENARIOS
+from speech_robust_bench.core.categories import AVERAGED
 from speech_robust_bench.core.csv_tables import read_text
 from speech_robust_bench.core.errors import UserError, did_you_mean
 from speech_robust_bench.core.json_shapes import dict_of, list_of, number, object_of, parse_object, text
 from speech_robust_bench.core.names import ConfigName, default_corpus, parse
 
 SUITES = {
+    "paper": "the paper's benchmark on one corpus: clean speech and 25 scenarios at 4 severities, all clips",
+    "paper-lite": "the same 101 configs, 2,600 clips: 200 of clean speech and 24 of every other config",
     "fast": "ten configs, all clips: ranks recognisers as the paper's Table 1 does",
     "lite": "300 clips over every scenario of the average: a first look, with wide intervals",
     "ood": "other languages and spontaneous speech: OOD-ASR of SUPERB-SG",
 }
 
+PAPER_LITE = {"pool": 200, "clips": 24}  # 1 % of what test-clean has in the 100 perturbed configs
 LEAST_CHANCE = 1e-9  # of a clip to be drawn
 _CELLS = object_of(
     **dict.fromkeys(("version", "normaliser", "clean", "clips_sha256"), text),
@@ -128,10 +133,26 @@ def load(name: str) -> Suite:
     """A suite by its name, or a file that names every clip."""
     if name.endswith(".json"):
         return Suite("anchors", _checked_cells(parse_object(read_text(name), _CELLS, name), name))
+    if name in ("paper", "paper-lite"):
+        return Suite(name, _paper(sampled=name == "paper-lite"))
     if name not in SUITES:
         raise UserError(f"there is no suite '{name}'; {did_you_mean(name, SUITES)}, or a file of `srb anchors`")
     text = resources.files("speech_robust_bench.diagnosis").joinpath(f"data/{name}.json").read_text("utf-8")
     return Suite(name, json.loads(text))
+
+
+def _paper(sampled: bool) -> dict[str, Any]:
+    """The scenarios of the paper's average that are made from clean clips, by category; all clips, or some of each."""
+    configs: dict[str, list[str]] = {category: [] for category in AVERAGED}
+    for row in SCENARIOS.values():
+        if row.category in configs and row.perturbs:
+            configs[row.category] += [f"{row.name}_sev{severity}" for severity in row.levels]
+    configs = {category: members for category, members in configs.items() if members}
+    about: dict[str, Any] = {"version": 1, "configs": configs, "summary": [SUITES["paper"]]}
+    if sampled:
+        about |= {"pool": PAPER_LITE["pool"], "clips": dict.fromkeys(configs, PAPER_LITE["clips"])}
+        about["summary"] = [SUITES["paper-lite"]]
+    return about
 
 
 def _checked_cells(about: dict[str, Any], where: str) -> dict[str, Any]:

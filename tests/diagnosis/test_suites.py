@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import csv
 import hashlib
 import importlib.util
 import json
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -40,6 +42,30 @@ def test_its_configs_begin_with_clean_speech_of_every_corpus():
         name for name in load("fast").configs([("en", "x")]) if name != "en-x_tts"
     ]
     assert SMALL.on_data(["en_clean", "en_bass_sev1", "es-demo_clean"])[::3] == ["en_clean", "es-demo_clean"]
+
+
+def test_paper_is_clean_speech_and_the_hundred_configs_of_the_papers_table_2():
+    with open(ROOT / "tests/builders/data/paper_table2.csv", encoding="utf-8", newline="") as file:
+        table = {name for row in csv.DictReader(file) for name in row["scenarios"].split()}
+    names = load("paper").configs([("en", "librispeech")])
+    assert names[0] == "en_clean"
+    assert len(names) == len(set(names)) == 101
+    attacks = {"pgd", "universal"}  # they belong to one model, not to a corpus
+    assert {parse(name).scenario for name in names[1:]} == table - attacks
+    assert {parse(name).severity for name in names[1:]} == {1, 2, 3, 4}
+    assert load("paper").choose("en_noise_sev1", IDS) == set(IDS)
+
+
+def test_paper_lite_has_the_same_configs_and_one_per_cent_of_the_clips_of_test_clean():
+    lite, ids = load("paper-lite"), [f"clip-{number}" for number in range(2620)]
+    names = lite.configs([("en", "librispeech")])
+    assert names == load("paper").configs([("en", "librispeech")])
+    clips = {name: lite.choose(name, ids) for name in names}
+    assert len(clips["en_clean"]) == 200
+    assert all(len(clips[name]) == 24 and clips[name] <= clips["en_clean"] for name in names[1:])
+    assert sum(map(len, clips.values())) <= 26_200 / 10
+    used = Counter(clip for name in names[1:] for clip in clips[name])
+    assert set(used.values()) == {12}  # every clip of the pool counts alike
 
 
 def test_clips_are_chosen_by_id_and_nothing_else():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 import subprocess
@@ -218,3 +219,12 @@ def test_known_models_are_many_and_of_classes_that_hf_runs() -> None:
             assert entry.model_type, entry.name
             config = configuration_auto.CONFIG_MAPPING[entry.model_type]()
             assert kind_of(transformers, config, entry.name), entry.name
+
+
+def test_known_models_hold_every_model_of_the_papers_table_5_with_its_size_and_hours() -> None:
+    known = {entry.name: entry for entry in parse_models(KNOWN)}
+    with open(Path(__file__).parent / "data" / "paper_table5_models.csv", encoding="utf-8", newline="") as file:
+        for row in csv.DictReader(file):
+            entry = known[row["model"]]
+            assert entry.hours == float(row["train_hours"]), entry.name
+            assert entry.parameters == pytest.approx(float(row["params_m"]) * 1e6, rel=0.01), entry.name
