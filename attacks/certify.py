@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from speech_robust_bench.builders.configs import Config
 from speech_robust_bench.core.audio import RATE
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.json_shapes import (
@@ -33,7 +34,6 @@ from speech_robust_bench.core.json_shapes import (
     truth,
 )
 from speech_robust_bench.models.adapters.smooth import VOTES, Smooth
-from speech_robust_bench.models.stored_config import Config
 from speech_robust_bench.scoring.scoring import align, default_unit
 
 SNRS_DB = (60, 50, 40, 30, 20)  # at which the share of certified clips is told

@@ -13,10 +13,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from speech_robust_bench.builders.configs import Config, Window
 from speech_robust_bench.core.audio import RATE, Samples, to_pcm16
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.seeding import clip_rng
-from speech_robust_bench.models.stored_config import Config, Window
 from speech_robust_bench.scoring.scoring import align, default_unit
 
 Norm = Literal["l2", "linf"]

@@ -27,10 +27,12 @@ from speech_robust_bench.attacks.clips import AttackClip, batches, clips_of, snr
 from speech_robust_bench.attacks.gradient_loop import Attack, Attacked
 from speech_robust_bench.attacks.masking_threshold import above_threshold
 from speech_robust_bench.builders.build import complete_folder, finish
+from speech_robust_bench.builders.configs import ClipRow
 from speech_robust_bench.builders.manifests import MANIFEST, read_manifest
-from speech_robust_bench.builders.rows import schema_with
+from speech_robust_bench.builders.row_generator import schema_with
 from speech_robust_bench.builders.scenarios import SCENARIOS
 from speech_robust_bench.builders.shards import digest_path, is_whole, shard_name, split
+from speech_robust_bench.builders.stored_config import StoredConfig
 from speech_robust_bench.core.audio import RATE, encode_flac
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.files import file_digest, replacing, write_atomically
@@ -38,7 +40,6 @@ from speech_robust_bench.core.folder_lock import locked
 from speech_robust_bench.core.names import ConfigName, parse
 from speech_robust_bench.core.row_hashes import row_digest
 from speech_robust_bench.core.seeding import BENCHMARK_VERSION
-from speech_robust_bench.models.stored_config import ClipRow, Config
 
 Run = Callable[[Iterable[list[AttackClip]]], Iterator[list[Attacked]]]
 Tick = Callable[[int, float], None]  # (clips done, mean success so far)
@@ -79,7 +80,7 @@ class ExportedConfig:
 
 
 def export(
-    clean: Config,
+    clean: StoredConfig,
     attack: Attack,
     owner: ConfigOwner,
     out: Path,
@@ -120,7 +121,7 @@ def _more(problems: Sequence[str]) -> str:
 class _Export:
     """One adversarial config in the making."""
 
-    def __init__(self, clean: Config, attack: Attack, owner: ConfigOwner, out: Path, limit: int | None) -> None:
+    def __init__(self, clean: StoredConfig, attack: Attack, owner: ConfigOwner, out: Path, limit: int | None) -> None:
         source = parse(clean.name)
         self.clean, self.attack, self.owner, self.out = clean, attack, owner, out
         self.scenario = SCENARIOS[attack.name]

@@ -24,11 +24,11 @@ from speech_robust_bench.attacks.language import LanguageFit
 from speech_robust_bench.attacks.registry import TARGETED, TRANSFER, AttackOptions, check_severities, make_attack
 from speech_robust_bench.attacks.transfer import Cell, TransferColumn, matrix, write_matrix
 from speech_robust_bench.attacks.universal import Perturbation, UniversalFit, fit_key, refuse_overlap
+from speech_robust_bench.builders.config_sources import open_data, select
 from speech_robust_bench.builders.scenarios import SCENARIOS
+from speech_robust_bench.builders.stored_config import StoredConfig
 from speech_robust_bench.core.errors import UserError
-from speech_robust_bench.models.config_sources import open_data, select
 from speech_robust_bench.models.interface import open_model, parse_spec
-from speech_robust_bench.models.stored_config import Config
 
 UNIVERSAL = ("universal", "language_universal")
 
@@ -65,7 +65,7 @@ class AttackRequest:
         shared = {key: getattr(self, key) for key in ("device", "precision", "compiled", "eot", "threads", "judge")}
         return TargetOptions(self.attack, tuple(specs), **shared)
 
-    def clean(self) -> Config:
+    def clean(self) -> StoredConfig:
         """The clean config that is attacked."""
         return _open_config(self.data, self.config)
 
@@ -113,7 +113,7 @@ def make_configs(request: AttackRequest, progress: Progress = SILENT) -> list[Ex
 
 
 def _make_configs(
-    request: AttackRequest, specs: list[str], clean: Config, progress: Progress
+    request: AttackRequest, specs: list[str], clean: StoredConfig, progress: Progress
 ) -> tuple[Any, list[ExportedConfig]]:
     """The opened target and the configs."""
     target_options = request.target(specs)
@@ -181,7 +181,7 @@ def _owner(request: AttackRequest, options: TargetOptions, target: Any) -> Confi
     return ConfigOwner(name, " + ".join(options.specs), recogniser.revision, safe, options.unusual)
 
 
-def _open_config(where: str, name: str) -> Config:
+def _open_config(where: str, name: str) -> StoredConfig:
     data = open_data(where)
     (exact,) = select(data, [name], where)[:1]
     return data.config(exact)
@@ -190,7 +190,7 @@ def _open_config(where: str, name: str) -> Config:
 # --- universal perturbations -----------------------------------------------------------------------------------------
 
 
-def _perturbation(request: AttackRequest, severity: int, view: Any, clean: Config, progress: Progress) -> Any:
+def _perturbation(request: AttackRequest, severity: int, view: Any, clean: StoredConfig, progress: Progress) -> Any:
     """The perturbation of a universal attack: loaded, or fitted on other clips and saved beside the configs."""
     if request.perturbation and request.attack in (*UNIVERSAL, "auto"):
         return Perturbation.load(request.perturbation)

@@ -19,10 +19,10 @@ from speech_robust_bench.attacks.clips import AttackClip, Bound, clips_of, to_fl
 from speech_robust_bench.attacks.differentiable.base import View
 from speech_robust_bench.attacks.gradient_loop import Attacked
 from speech_robust_bench.attacks.pgd import Pgd
+from speech_robust_bench.builders.stored_config import StoredConfig
 from speech_robust_bench.core.audio import to_pcm16
 from speech_robust_bench.core.files import replacing
 from speech_robust_bench.models.interface import Recogniser
-from speech_robust_bench.models.stored_config import Config
 
 BIG_ENOUGH = 256  # values in a tensor that two models have by descent, not by chance
 
@@ -106,7 +106,7 @@ class TransferColumn:
 
     label: str
     proxies: list[Recogniser]
-    config: Config
+    config: StoredConfig
 
 
 def matrix(

@@ -86,7 +86,7 @@ def config_by_config(corpus: Path, names: list[str]) -> float:
     from speech_robust_bench.builders.banks import Banks
     from speech_robust_bench.builders.corpora import open_corpus
     from speech_robust_bench.builders.plan import job_named
-    from speech_robust_bench.builders.rows import make_row
+    from speech_robust_bench.builders.row_generator import make_row
 
     datasets.disable_progress_bars()
     listed = open_corpus(str(corpus), "en", "bench").utterances

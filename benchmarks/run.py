@@ -110,11 +110,11 @@ def without_building(count: int, turns: int) -> int:
 def perturbing_ms(data: str, corpus: Path) -> tuple[float, float]:
     """Processor time for a clip: perturbed and handed over by a worker, and read and decoded from what was built."""
     from speech_robust_bench.builders.banks import Banks
+    from speech_robust_bench.builders.config_sources import open_data
     from speech_robust_bench.builders.perturbed_clips import list_clips, perturb_clips
     from speech_robust_bench.builders.plan import job_named
     from speech_robust_bench.core.audio import from_pcm16
     from speech_robust_bench.core.engines import Inline
-    from speech_robust_bench.models.config_sources import open_data
 
     jobs = [job_named(name) for name in CONFIGS]
     sources = {jobs[0].selection[:2]: str(corpus)}

@@ -90,8 +90,8 @@ class VoskZamia(VoskSmall):
 
 
 def main() -> None:
+    from speech_robust_bench.builders.config_sources import open_data
     from speech_robust_bench.models.batches import read_batches
-    from speech_robust_bench.models.config_sources import open_data
     from speech_robust_bench.models.interface import open_model
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)

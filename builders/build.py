@@ -25,7 +25,7 @@ from speech_robust_bench.builders.dataset_card import check_card_place, write_ca
 from speech_robust_bench.builders.fingerprints import LIBRARIES, Listing, config_inputs, fingerprint, library_version
 from speech_robust_bench.builders.manifests import CACHE_MARKER, MANIFEST, read_manifest, shard_paths
 from speech_robust_bench.builders.plan import Job, Sources, clips
-from speech_robust_bench.builders.rows import SCHEMA, own_columns
+from speech_robust_bench.builders.row_generator import SCHEMA, own_columns
 from speech_robust_bench.builders.shards import (
     CheckedClip,
     Shard,

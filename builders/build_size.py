@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from speech_robust_bench.builders.banks import Banks
 from speech_robust_bench.builders.plan import Job
-from speech_robust_bench.builders.rows import make_row
+from speech_robust_bench.builders.row_generator import make_row
 from speech_robust_bench.builders.shards import CheckedClip
 from speech_robust_bench.core.engines import Engine
 

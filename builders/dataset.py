@@ -35,7 +35,7 @@ from speech_robust_bench.builders.manifests import (
     shard_paths,
 )
 from speech_robust_bench.builders.plan import DEMO, Job, clips, config_names, job_named
-from speech_robust_bench.builders.rows import ROWS_PER_GROUP, make_tables, own_columns, schema_with
+from speech_robust_bench.builders.row_generator import ROWS_PER_GROUP, make_tables, own_columns, schema_with
 from speech_robust_bench.builders.shards import batches
 from speech_robust_bench.builders.tts import material_of
 from speech_robust_bench.core.arrow_files import read_schema, row_groups

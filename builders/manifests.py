@@ -103,7 +103,7 @@ def edition(manifest: dict[str, Any]) -> str:
 
     Without it, `load_dataset` would go on serving what it cached before a config was built anew.
     """
-    from speech_robust_bench.builders.rows import SCHEMA
+    from speech_robust_bench.builders.row_generator import SCHEMA
 
     columns = manifest.get("columns", SCHEMA.names)
     return hashlib.sha256(f"{manifest['content_sha256']} {columns}".encode()).hexdigest()[:16]

@@ -18,7 +18,7 @@ from speech_robust_bench.builders.build import (
 from speech_robust_bench.builders.corpora import Corpus, Problem
 from speech_robust_bench.builders.fingerprints import Listing, config_inputs, fingerprint
 from speech_robust_bench.builders.plan import Job, Sources, clips
-from speech_robust_bench.builders.rows import unencoded_row
+from speech_robust_bench.builders.row_generator import unencoded_row
 from speech_robust_bench.builders.shards import CheckedClip
 from speech_robust_bench.core.engines import Engine
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 from speech_robust_bench.builders.banks import Banks
 from speech_robust_bench.builders.corpora import Problem, Utterance
 from speech_robust_bench.builders.plan import Job
-from speech_robust_bench.builders.rows import ROWS_PER_GROUP, make_tables, schema_with
+from speech_robust_bench.builders.row_generator import ROWS_PER_GROUP, make_tables, schema_with
 from speech_robust_bench.core.audio import RATE, Samples
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.files import file_digest, replacing, write_atomically

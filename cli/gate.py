@@ -10,8 +10,8 @@ from speech_robust_bench.cli.options import add_corpus_options, add_normaliser_o
 from speech_robust_bench.core.errors import UserError
 
 if TYPE_CHECKING:
+    from speech_robust_bench.builders.configs import ConfigSource
     from speech_robust_bench.diagnosis.gate_result import GateOptions, GateResult
-    from speech_robust_bench.models.config_sources import ConfigSource
     from speech_robust_bench.scoring.aggregate import ConfigCounts
     from speech_robust_bench.scoring.runs import Run
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import argparse
 
-    from speech_robust_bench.models.config_sources import ConfigSource
-    from speech_robust_bench.models.perturbed_configs import PerturbedConfigs
+    from speech_robust_bench.builders.configs import ConfigSource
+    from speech_robust_bench.builders.live_config import LiveConfigs
 
 Options = Any  # a parser, or a group of its options
 
@@ -93,17 +93,17 @@ def shares(option: str, given: list[str] | None) -> dict[str, float] | None:
     return parsed
 
 
-def perturbed_configs(args: argparse.Namespace) -> PerturbedConfigs:
+def perturbed_configs(args: argparse.Namespace) -> LiveConfigs:
     """The configs that are perturbed from the corpora given."""
     from speech_robust_bench.builders.banks import Banks
     from speech_robust_bench.builders.corpora import parse_flags
     from speech_robust_bench.builders.custom import load_table
+    from speech_robust_bench.builders.live_config import LiveConfigs, default_workers
     from speech_robust_bench.core.errors import UserError
-    from speech_robust_bench.models.perturbed_configs import PerturbedConfigs, default_workers
 
     if args.data:
         raise UserError("say either --data, for what was built, or --corpus, to perturb it now")
-    return PerturbedConfigs(
+    return LiveConfigs(
         parse_flags(args.corpus, args.follow_links),
         Banks(args.noise_dir, args.rir_dir),
         load_table(args.scenarios),
@@ -117,6 +117,6 @@ def perturbed_configs(args: argparse.Namespace) -> PerturbedConfigs:
 
 def config_source(args: argparse.Namespace) -> ConfigSource:
     """Where the configs are: what was built, or the corpora themselves."""
-    from speech_robust_bench.models.config_sources import open_data
+    from speech_robust_bench.builders.config_sources import open_data
 
     return perturbed_configs(args) if args.corpus else open_data(args.data)

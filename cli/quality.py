@@ -46,9 +46,9 @@ def run(args: argparse.Namespace) -> int:
 def _measure_fronts(args: argparse.Namespace) -> int:
     import json
 
+    from speech_robust_bench.builders.config_sources import open_data, select
     from speech_robust_bench.core.errors import UserError
     from speech_robust_bench.core.progress import tasks
-    from speech_robust_bench.models.config_sources import open_data, select
     from speech_robust_bench.models.front_quality import MEASURES, front_quality
 
     if args.limit is not None and args.limit < 1:

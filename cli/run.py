@@ -15,10 +15,10 @@ from speech_robust_bench.cli.options import add_corpus_options, perturbed_config
 from speech_robust_bench.core.errors import UserError
 
 if TYPE_CHECKING:
+    from speech_robust_bench.builders.configs import ConfigSource
+    from speech_robust_bench.builders.live_config import LiveConfig, LiveConfigs
     from speech_robust_bench.diagnosis.suites import Suite
-    from speech_robust_bench.models.config_sources import ConfigSource
     from speech_robust_bench.models.model_file import ModelEntry
-    from speech_robust_bench.models.perturbed_configs import PerturbedConfig, PerturbedConfigs
 
 EPILOG = """examples:
   srb run --model moonshine 'en-demo_*' --corpus en-demo
@@ -239,7 +239,7 @@ def _suite(args: argparse.Namespace) -> Suite | None:
 
 
 def _stored(args: argparse.Namespace, suite: Suite | None) -> tuple[ConfigSource, list[str], str]:
-    from speech_robust_bench.models.config_sources import open_data, select
+    from speech_robust_bench.builders.config_sources import open_data, select
 
     where = args.data or "srb"
     data = open_data(where)
@@ -256,7 +256,7 @@ def _with_clean(names: list[str], there: list[str] | None, quiet: bool) -> list[
     return chosen
 
 
-def _opened(perturbed: PerturbedConfigs, names: list[str], quiet: bool) -> list[PerturbedConfig]:
+def _opened(perturbed: LiveConfigs, names: list[str], quiet: bool) -> list[LiveConfig]:
     """The configs, once every clip has been checked."""
     from speech_robust_bench.core.progress import tasks
 

@@ -26,6 +26,11 @@ Work = Callable[[Any, Callable[[int], None]], Any]
 POLL_S = 0.2
 
 
+def cores() -> int:
+    """The cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 class Engine(Protocol):
     """Something that can work through a list, reporting progress as it goes."""
 

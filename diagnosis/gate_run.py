@@ -11,6 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from speech_robust_bench.builders.config_sources import open_data
+from speech_robust_bench.builders.configs import Config, ConfigSource
+from speech_robust_bench.builders.live_config import reopened
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.files import write_atomically
 from speech_robust_bench.core.names import parse
@@ -18,12 +21,9 @@ from speech_robust_bench.core.progress import progress
 from speech_robust_bench.diagnosis.gate import Pair, choose_configs, decide, plan
 from speech_robust_bench.diagnosis.gate_result import GateOptions, GateResult
 from speech_robust_bench.diagnosis.suites import Suite
-from speech_robust_bench.models.config_sources import ConfigSource, open_data
 from speech_robust_bench.models.costs import check_cost, cost_per_minute
-from speech_robust_bench.models.perturbed_configs import reopened
 from speech_robust_bench.models.run_file import same_data
 from speech_robust_bench.models.runner import RunJob, Runner
-from speech_robust_bench.models.stored_config import Config
 from speech_robust_bench.scoring.aggregate import ConfigCounts
 from speech_robust_bench.scoring.runs import Run, open_run
 

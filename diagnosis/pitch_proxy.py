@@ -66,7 +66,7 @@ def group(pitch_hz: float | None) -> str | None:
 
 def of_config(data: str | Path, config: str) -> dict[str, str | None]:
     """The group of each clip of a built config, by id."""
-    from speech_robust_bench.models.config_sources import open_data
+    from speech_robust_bench.builders.config_sources import open_data
 
     clips = open_data(str(data)).config(config)
     return {

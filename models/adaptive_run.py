@@ -22,11 +22,11 @@ from dataclasses import dataclass, field, replace
 from numbers import Real
 from typing import Any
 
+from speech_robust_bench.builders.configs import Config
 from speech_robust_bench.core.categories import AVERAGED
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.names import parse
 from speech_robust_bench.models.runner import RunJob, Runner, clean_first
-from speech_robust_bench.models.stored_config import Config
 from speech_robust_bench.scoring import aggregate
 from speech_robust_bench.scoring.aggregate import ConfigScore
 from speech_robust_bench.scoring.difficulty import load

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from speech_robust_bench.builders.configs import ClipRow, Config, Window
 from speech_robust_bench.models.interface import Clip
-from speech_robust_bench.models.stored_config import ClipRow, Config, Window
 
 T = TypeVar("T")
 

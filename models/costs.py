@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from speech_robust_bench.builders.configs import Config
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.models.interface import Spec, parse_spec
 from speech_robust_bench.models.predictions import read_lines
 from speech_robust_bench.models.runner import RunJob
-from speech_robust_bench.models.stored_config import Config
 
 FREE_OF_QUESTIONS = 1.0  # US dollars; a run that costs more wants a yes
 

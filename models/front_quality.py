@@ -21,7 +21,10 @@ from typing import Any
 
 import numpy as np
 
+from speech_robust_bench.builders.config_sources import StoredSource
+from speech_robust_bench.builders.configs import category_of
 from speech_robust_bench.builders.quality import DNSMOS_COLUMNS, dnsmos, pesq
+from speech_robust_bench.builders.stored_config import StoredConfig
 from speech_robust_bench.core.audio import RATE, Samples
 from speech_robust_bench.core.categories import OVERLAP
 from speech_robust_bench.core.errors import UserError
@@ -29,10 +32,8 @@ from speech_robust_bench.core.files import write_atomically
 from speech_robust_bench.core.install_hint import install_hint
 from speech_robust_bench.core.json_shapes import integer, list_of, nullable, number, object_of, read_object, text
 from speech_robust_bench.models.adapters.front import open_chain, streams
-from speech_robust_bench.models.config_sources import ConfigSource
 from speech_robust_bench.models.front_ends.rnnoise import fitted
 from speech_robust_bench.models.interface import Clip, FrontEnd, need
-from speech_robust_bench.models.stored_config import Config, category_of
 from speech_robust_bench.scoring.scenario_facts import RECORDINGS
 
 MEASURES = ("pesq", "stoi", "si_sdr_db", "si_sdri_db", *DNSMOS_COLUMNS)
@@ -124,7 +125,7 @@ def measured(enhanced: Clip, clip: Clip, references: Sequence[Clip], aligned: bo
 
 
 def front_quality(
-    data: ConfigSource,
+    data: StoredSource,
     configs: Sequence[str],
     fronts: Sequence[str],
     *,
@@ -159,7 +160,7 @@ def front_quality(
 
 
 def _of_config(
-    config: Config,
+    config: StoredConfig,
     count: int,
     references: dict[str, list[Clip]],
     chains: dict[str, FrontEnd],
@@ -197,7 +198,7 @@ def _mean(values: Sequence[float | None]) -> float | None:
     return round(float(np.mean(known)), 4) if known else None
 
 
-def _references(data: ConfigSource, config: Config, ids: Sequence[str]) -> dict[str, list[Clip]]:
+def _references(data: StoredSource, config: StoredConfig, ids: Sequence[str]) -> dict[str, list[Clip]]:
     """The clean clips that each clip was made from: one, or those of two talkers; those that are not there are left
     out."""
     parts = {clip_id: [clip_id] for clip_id in ids}
@@ -211,7 +212,7 @@ def _references(data: ConfigSource, config: Config, ids: Sequence[str]) -> dict[
     return {clip_id: [clean[clip] for clip in clips] for clip_id, clips in parts.items() if clean}
 
 
-def _clean_clips(data: ConfigSource, config: Config, ids: set[str]) -> dict[str, Clip]:
+def _clean_clips(data: StoredSource, config: StoredConfig, ids: set[str]) -> dict[str, Clip]:
     """The clean clips that a config was made from; none for recordings, which were made from nothing."""
     source = config.name if config.about["scenario"] == "clean" else config.about["source"]
     if source != config.name and category_of(config.about["scenario"]) in RECORDINGS:

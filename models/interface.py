@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import importlib
 import inspect
-import os
 import pkgutil
 import re
 import types
@@ -273,11 +272,6 @@ def out_of_memory(error: BaseException) -> bool:
     return any(
         words in text for words in ("out of memory", "failed to allocate memory", "can't allocate memory", "bad_alloc")
     )
-
-
-def cores() -> int:
-    """The cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def folder_revision(folder: Path, patterns: Sequence[str]) -> str:

@@ -17,11 +17,11 @@ from typing import Any
 
 import numpy as np
 
+from speech_robust_bench.builders.configs import ClipRow
 from speech_robust_bench.core.files import write_atomically
 from speech_robust_bench.core.folder_lock import locked
 from speech_robust_bench.core.run_files import parse_line
 from speech_robust_bench.models.interface import Clip
-from speech_robust_bench.models.stored_config import ClipRow
 from speech_robust_bench.models.transcriber import Transcription
 
 

@@ -10,9 +10,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from speech_robust_bench.builders.config_sources import open_data
+from speech_robust_bench.builders.configs import ConfigSource
 from speech_robust_bench.core.engines import RayActors
 from speech_robust_bench.core.progress import progress
-from speech_robust_bench.models.config_sources import ConfigSource, open_data
 from speech_robust_bench.models.runner import RunJob, Runner
 
 

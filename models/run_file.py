@@ -14,12 +14,12 @@ from typing import Any
 
 import numpy as np
 
+from speech_robust_bench.builders.configs import Config
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.files import write_atomically
 from speech_robust_bench.core.folder_lock import locked
 from speech_robust_bench.core.run_files import read_run_json
 from speech_robust_bench.models.interface import PERFORMANCE_OPTIONS, Recogniser, Spec
-from speech_robust_bench.models.stored_config import Config
 
 QUANTILES = (5, 25, 50, 75, 95, 99)
 # packages whose versions go into run.json

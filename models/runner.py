@@ -9,15 +9,15 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from speech_robust_bench.builders.config_sources import open_data
+from speech_robust_bench.builders.configs import ClipRow, Config
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.names import parse
 from speech_robust_bench.models.batches import prefetch, read_batches
-from speech_robust_bench.models.config_sources import open_data
 from speech_robust_bench.models.environments import open_in_environment
 from speech_robust_bench.models.interface import Recogniser, Spec, open_model
 from speech_robust_bench.models.predictions import PredictionsFile, line_of
 from speech_robust_bench.models.run_file import RunFile, describe, record_of, same_data
-from speech_robust_bench.models.stored_config import ClipRow, Config
 from speech_robust_bench.models.streaming.replay import StreamOptions
 from speech_robust_bench.models.streaming.streamed import streamed
 from speech_robust_bench.models.streaming.word_times import WordTimes, word_times_of
@@ -25,7 +25,7 @@ from speech_robust_bench.models.transcriber import Transcriber
 from speech_robust_bench.scoring.runs import ANCHORS
 
 if TYPE_CHECKING:
-    from speech_robust_bench.models.perturbed_configs import PerturbedConfigs
+    from speech_robust_bench.builders.live_config import LiveConfigs
 
 
 class ClipChoice(Protocol):
@@ -52,7 +52,7 @@ class RunJob:
     limit: int | None = None
     retry_failed: bool = False
     pace: StreamOptions | None = None  # used live, clips sent at this pace
-    source: PerturbedConfigs | None = None  # where configs are perturbed as they are read, for workers elsewhere
+    source: LiveConfigs | None = None  # where configs are perturbed as they are read, for workers elsewhere
     recogniser: Recogniser | None = None  # a loaded model; `spec` stands for it in run.json
     suite: ClipChoice | None = None  # takes some clips of each config
 

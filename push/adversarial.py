@@ -19,17 +19,17 @@ import numpy as np
 import pyarrow.parquet as pq
 
 from speech_robust_bench.attacks.standard import STANDARDS, weakness
+from speech_robust_bench.builders.config_sources import StoredSource, open_data
 from speech_robust_bench.builders.perturb.noise import snr_db
 from speech_robust_bench.builders.scenarios import SCENARIOS
+from speech_robust_bench.builders.stored_config import StoredConfig, frames_of
 from speech_robust_bench.core.arrow_files import count_rows, row_groups
 from speech_robust_bench.core.audio import read, to_pcm16
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.names import ConfigName, parse
 from speech_robust_bench.core.redact_paths import without_folders
 from speech_robust_bench.core.row_hashes import content_digest, row_digest
-from speech_robust_bench.models.config_sources import ConfigSource, open_data
 from speech_robust_bench.models.interface import parse_spec
-from speech_robust_bench.models.stored_config import Config, frames_of
 from speech_robust_bench.push.expected_rows import Expected, expected_of
 from speech_robust_bench.push.untrusted_json import Refused, shown
 
@@ -48,11 +48,11 @@ class Submitted:
     run: Json
     places: tuple[str, ...]  # of built folders or datasets, searched in this order
 
-    def find(self, config: str) -> Config:
+    def find(self, config: str) -> StoredConfig:
         """A config by name, from the first place that has it."""
         for place in self.places:
             try:
-                data: ConfigSource = open_data(place)
+                data: StoredSource = open_data(place)
             except UserError:
                 continue
             if config in data.names():
@@ -147,7 +147,7 @@ def _decisive(spec: Any) -> tuple[str, str, Json] | None:
     return parsed.adapter, parsed.target, parsed.decisive
 
 
-def _check_audio(attacked: Config, clean: Config, expected: Expected, bound_db: float) -> str:
+def _check_audio(attacked: StoredConfig, clean: StoredConfig, expected: Expected, bound_db: float) -> str:
     """Compare every clip with its clean clip; returns the content hash of the attacked audio."""
     left = expected.rows - sum(map(count_rows, attacked.files))
     if not 0 <= left <= LEFT_OUT * expected.rows:
@@ -179,7 +179,7 @@ def _check_audio(attacked: Config, clean: Config, expected: Expected, bound_db: 
     return content_digest(digests)
 
 
-def _clips(config: Config) -> Iterator[tuple[str, str, np.ndarray]]:
+def _clips(config: StoredConfig) -> Iterator[tuple[str, str, np.ndarray]]:
     """Id, transcript and samples of every row. A file path in place of audio is not followed."""
     for path in config.files:
         columns = ["id", "text", "audio"]

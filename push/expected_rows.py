@@ -24,7 +24,8 @@ from speech_robust_bench.core.row_hashes import transcripts_digest
 from speech_robust_bench.core.seeding import FIRST_VERSION, later_version
 
 if TYPE_CHECKING:
-    from speech_robust_bench.models.stored_config import ClipRow, Config
+    from speech_robust_bench.builders.configs import ClipRow
+    from speech_robust_bench.builders.stored_config import StoredConfig
 
 NAME = "benchmark.json"
 PEOPLE = ("duration", "speaker", "gender", "age", "accent", "language")
@@ -65,12 +66,12 @@ def people_digest(lines: Iterable[Mapping[str, Any]]) -> str:
 
 def of_config(folder: Path) -> Expected:
     """Read a built config; the audio is not touched."""
-    from speech_robust_bench.models.config_sources import BuiltFolder
+    from speech_robust_bench.builders.config_sources import BuiltFolder
 
     return expected_of(BuiltFolder(folder.parent).config(folder.name))
 
 
-def expected_of(config: Config) -> Expected:
+def expected_of(config: StoredConfig) -> Expected:
     """What predictions of an opened config must agree with."""
     from speech_robust_bench.diagnosis.suites import SUITES
     from speech_robust_bench.diagnosis.suites import load as load_suite

@@ -54,7 +54,7 @@ class Rerun:
 
 def rerun(folder: str | Path, data: str | Path, spec: str, sample: int, seed: int | None = None) -> Rerun:
     """Transcribe `sample` clips of an accepted submission again; `data` is the built folder that it was made from."""
-    from speech_robust_bench.models.config_sources import open_data
+    from speech_robust_bench.builders.config_sources import open_data
     from speech_robust_bench.models.interface import open_model
 
     if Path(data).is_file():

@@ -128,7 +128,7 @@ def _moved(config: str, clips: Placed, clean: Placed) -> str | None:
 
 def _elsewhere(config: str, clips: Placed, places: Sequence[str]) -> str | None:
     """Why the words of clean clips are not where they are in the audio; a sample is aligned again."""
-    from speech_robust_bench.models.config_sources import open_data
+    from speech_robust_bench.builders.config_sources import open_data
 
     named = sorted(clip for clip, (_, words) in clips.items() if words)
     named.sort(key=lambda clip: hashlib.sha256(f"{config} {clip} {clips[clip][1]}".encode()).digest())

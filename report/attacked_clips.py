@@ -9,10 +9,10 @@ from pathlib import Path
 
 import numpy as np
 
+from speech_robust_bench.builders.configs import ConfigSource
 from speech_robust_bench.builders.gallery import spectrogram_png
 from speech_robust_bench.core.audio import encode_flac, read, to_pcm16
 from speech_robust_bench.core.names import parse
-from speech_robust_bench.models.config_sources import ConfigSource
 from speech_robust_bench.scoring.results import Json
 from speech_robust_bench.scoring.runs import Predictions, open_run
 

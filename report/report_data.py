@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from speech_robust_bench.builders.configs import ConfigSource
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.diagnosis.report_card import aligned, card
-from speech_robust_bench.models.config_sources import ConfigSource
 from speech_robust_bench.report import stream_clip
 from speech_robust_bench.report.attacked_clips import AttackedClip, attacked_clips
 from speech_robust_bench.report.metadata import About

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from speech_robust_bench.builders.configs import ConfigSource
 from speech_robust_bench.core.names import parse
-from speech_robust_bench.models.config_sources import ConfigSource
 from speech_robust_bench.scoring.runs import Run
 from speech_robust_bench.scoring.stream_measures import SpokenWord, Update, measure_clip, segments_of, updates_of
 

@@ -195,7 +195,7 @@ def _patterns(
             raise UserError("say which configs: names or patterns such as 'en-demo_*', or suite='fast'")
         return patterns
     if data is not None:
-        from speech_robust_bench.models.config_sources import open_data
+        from speech_robust_bench.builders.config_sources import open_data
 
         return suite.on_data(open_data(os.fspath(data)).names())
     if "tts" in suite.members and not tts:
@@ -221,15 +221,15 @@ class EvaluationData:
         from speech_robust_bench.builders.banks import Banks
         from speech_robust_bench.builders.corpora import as_sources
         from speech_robust_bench.builders.custom import load_table
+        from speech_robust_bench.builders.live_config import LiveConfigs, default_workers
         from speech_robust_bench.builders.plan import DEMO
-        from speech_robust_bench.models.perturbed_configs import PerturbedConfigs, default_workers
 
         if self.data is not None and self.corpus is not None:
             raise UserError("say either data, for what was built, or corpus, to perturb as it runs")
-        self.perturbed: PerturbedConfigs | None = None
+        self.perturbed: LiveConfigs | None = None
         if self.data is None:
             noises, rooms = (os.path.abspath(folder) if folder else None for folder in (self.noise_dir, self.rir_dir))
-            self.perturbed = PerturbedConfigs(
+            self.perturbed = LiveConfigs(
                 as_sources(self.corpus) or DEMO,
                 Banks(noises, rooms),
                 load_table(self.file),
@@ -242,7 +242,7 @@ class EvaluationData:
     def open(self, patterns: list[str]) -> list[Any]:
         """The configs that the patterns mean, and the clean ones that they are compared with."""
         if self.perturbed is None:
-            from speech_robust_bench.models.config_sources import open_data, select
+            from speech_robust_bench.builders.config_sources import open_data, select
 
             stored = open_data(self.where)
             names = with_clean(select(stored, patterns, self.where), set(stored.names()))

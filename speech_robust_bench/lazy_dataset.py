@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 from speech_robust_bench.builders.corpora import Utterance, as_sources
 from speech_robust_bench.builders.custom import load_table
 from speech_robust_bench.builders.plan import DEMO, Job, clips, job_named
-from speech_robust_bench.builders.rows import make_row, own_columns, unencoded_row
+from speech_robust_bench.builders.row_generator import make_row, own_columns, unencoded_row
 from speech_robust_bench.core.audio import RATE, from_pcm16
 from speech_robust_bench.one_clip import Folder, open_banks
 

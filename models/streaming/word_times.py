@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from speech_robust_bench.builders.configs import ClipRow, Config
 from speech_robust_bench.builders.forced_alignment import LANGUAGE, align
 from speech_robust_bench.builders.scenarios import SCENARIOS
 from speech_robust_bench.core.errors import UserError
@@ -21,7 +22,6 @@ from speech_robust_bench.core.json_shapes import (
     text,
 )
 from speech_robust_bench.core.names import parse
-from speech_robust_bench.models.stored_config import ClipRow, Config
 
 _STORED = object_of(edition=text, words=dict_of(nullable(list_of(fixed_list(text, number, number)))))
 WordTimes = dict[str, list[list[Any]] | None]  # clip id -> [word, start_s, end_s] of each word, or None if not known

@@ -14,9 +14,9 @@ pytest.importorskip("torch")
 from tone_config import one_thread, tone_data  # noqa: F401
 
 from speech_robust_bench.attacks.clips import clips_of
+from speech_robust_bench.builders.config_sources import open_data
 from speech_robust_bench.cli.main import main
 from speech_robust_bench.core.audio import read
-from speech_robust_bench.models.config_sources import open_data
 from speech_robust_bench.scoring.attack_success import attack_rows
 
 

@@ -17,15 +17,15 @@ import pytest
 import soundfile
 from speech import speech_like
 
+from speech_robust_bench.builders.config_sources import open_data
 from speech_robust_bench.builders.corpora import Utterance
 from speech_robust_bench.builders.manifests import manifests
-from speech_robust_bench.builders.rows import SCHEMA
+from speech_robust_bench.builders.row_generator import SCHEMA
 from speech_robust_bench.builders.scenarios import perturbations
 from speech_robust_bench.cli.main import main
 from speech_robust_bench.core.audio import RATE
 from speech_robust_bench.core.folder_lock import locked_folder
 from speech_robust_bench.core.row_hashes import content_digest, row_digest
-from speech_robust_bench.models.config_sources import open_data
 
 CONFIGS = ["en-demo_clean", "en-demo_noise_sev3", "en-demo_echo_sev1", "en-demo_silence", "en-demo_crosstalk_sev4"]
 

@@ -8,11 +8,11 @@ import pyarrow.parquet as pq
 import pytest
 import soundfile
 
-from speech_robust_bench.builders.rows import SCHEMA
+from speech_robust_bench.builders.config_sources import BuiltFolder
+from speech_robust_bench.builders.row_generator import SCHEMA
 from speech_robust_bench.cli.main import main
 from speech_robust_bench.core.audio import RATE
 from speech_robust_bench.core.errors import UserError
-from speech_robust_bench.models.config_sources import BuiltFolder
 
 CONFIG = "en-demo_gain_sev1"
 

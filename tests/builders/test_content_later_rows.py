@@ -17,7 +17,7 @@ import soxr
 from speech_robust_bench.builders.banks import Banks
 from speech_robust_bench.builders.build import Listing, config_inputs, fingerprint
 from speech_robust_bench.builders.plan import DEMO, Job, clips, job_named, plan
-from speech_robust_bench.builders.rows import make_row
+from speech_robust_bench.builders.row_generator import make_row
 from speech_robust_bench.builders.scenarios import SCENARIOS, chain, missing_packages, perturbations
 from speech_robust_bench.core.names import parse
 from speech_robust_bench.core.row_hashes import content_digest

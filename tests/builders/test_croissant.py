@@ -9,7 +9,7 @@ import pytest
 import soundfile
 
 from speech_robust_bench.builders.manifests import MANIFEST
-from speech_robust_bench.builders.rows import SCHEMA
+from speech_robust_bench.builders.row_generator import SCHEMA
 from speech_robust_bench.cli.main import main
 
 

@@ -7,8 +7,8 @@ import pytest
 import soundfile
 
 import speech_robust_bench as srb
+from speech_robust_bench.builders.live_config import LiveConfigs
 from speech_robust_bench.cli.main import main
-from speech_robust_bench.models.perturbed_configs import PerturbedConfigs
 
 CONFIG = "en_noise_sev3"
 WORDS = ("ONE TWO", "THREE", "FOUR FIVE SIX", "SEVEN EIGHT", "NINE TEN")
@@ -58,7 +58,7 @@ def test_all_ways_make_the_same_rows(corpus, builder, tmp_path):
     assert prepared == built(tmp_path / "srb", CONFIG)
     assert prepared == rows(builder(data_dir=str(corpus)).as_streaming_dataset(split="test"))
     assert prepared == list(srb.load(CONFIG, corpus, decode=False))
-    configs = PerturbedConfigs({("en", "librispeech"): str(corpus)}, workers=1)
+    configs = LiveConfigs({("en", "librispeech"): str(corpus)}, workers=1)
     try:
         config = configs.config(CONFIG)
         assert len(list(config.windows({row.position for row in config.rows}))) == 1

@@ -146,7 +146,7 @@ def test_built_configs(built, tmp_path, cuts, name):
     path = out / "en-mine_gain_sev1" / name
     path.write_bytes(mutate(path.read_bytes(), cuts))
     one_line("check", str(out))
-    from speech_robust_bench.models.config_sources import BuiltFolder
+    from speech_robust_bench.builders.config_sources import BuiltFolder
 
     with mistakes_are_one_line():
         config = BuiltFolder(out).config("en-mine_gain_sev1")

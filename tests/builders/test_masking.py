@@ -8,13 +8,13 @@ import pytest
 import soundfile
 
 import speech_robust_bench as srb
+from speech_robust_bench.builders.config_sources import open_data
 from speech_robust_bench.builders.forced_alignment import align
 from speech_robust_bench.builders.masking import APART, draw_masks, is_content_word, replace_spans
 from speech_robust_bench.builders.plan import DEMO, clips, plan
 from speech_robust_bench.cli.main import main
 from speech_robust_bench.core.audio import RATE
 from speech_robust_bench.core.errors import UserError
-from speech_robust_bench.models.config_sources import open_data
 
 SENTENCE = "In the beginning the old king of the northern island gave his three daughters a golden ship and a map"
 

@@ -8,6 +8,7 @@ import pytest
 import soundfile
 
 import speech_robust_bench as srb
+from speech_robust_bench.builders.config_sources import open_data
 from speech_robust_bench.builders.corpora.base import FileAudio, Utterance
 from speech_robust_bench.builders.overlap import SecondTalkers
 from speech_robust_bench.builders.perturb.overlap import overlap
@@ -16,7 +17,6 @@ from speech_robust_bench.cli.main import main
 from speech_robust_bench.core.audio import RATE
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.seeding import clip_rng
-from speech_robust_bench.models.config_sources import open_data
 
 SOURCES = {("en", "demo"): None, ("es", "demo"): None}
 

@@ -12,7 +12,7 @@ import soundfile
 
 from speech_robust_bench.builders.banks import Banks
 from speech_robust_bench.builders.plan import DEMO, clips, job_named
-from speech_robust_bench.builders.rows import SCHEMA, make_row
+from speech_robust_bench.builders.row_generator import SCHEMA, make_row
 from speech_robust_bench.cli.main import main
 
 CONFIGS = ["en-demo_clean", "en-demo_gaussian_sev4", "en-demo_silence", "es-demo_clean"]

@@ -11,7 +11,14 @@ import soundfile
 from speech_robust_bench.builders.banks import Banks
 from speech_robust_bench.builders.corpora import Utterance
 from speech_robust_bench.builders.plan import job_named
-from speech_robust_bench.builders.rows import SCHEMA, make_row, make_tables, own_columns, schema_with, unencoded_row
+from speech_robust_bench.builders.row_generator import (
+    SCHEMA,
+    make_row,
+    make_tables,
+    own_columns,
+    schema_with,
+    unencoded_row,
+)
 from speech_robust_bench.core.row_hashes import row_digest
 from speech_robust_bench.core.seeding import clip_rng
 

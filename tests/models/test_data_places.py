@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from small_configs import tone, write_config
 from test_running import lines, run_json, srb_run
 
+from speech_robust_bench.builders import authors_data, stored_config
+from speech_robust_bench.builders.config_sources import open_data
+from speech_robust_bench.builders.configs import ClipRow
 from speech_robust_bench.core.audio import encode_flac, to_pcm16
 from speech_robust_bench.core.errors import UserError
-from speech_robust_bench.models import authors_data, stored_config
 from speech_robust_bench.models.batches import plan
-from speech_robust_bench.models.config_sources import open_data
-from speech_robust_bench.models.stored_config import ClipRow
 
 HEARD = [f"clip {i} in en" for i in range(23)]
 
@@ -79,15 +79,15 @@ def test_the_authors_data_under_our_names(authors: Path, tmp_path: Path) -> None
     ],
 )
 def test_names_map_both_ways(theirs: tuple[str, str], ours: str) -> None:
-    assert authors_data.ours(*theirs) == ours
-    assert authors_data.theirs(ours) == theirs
+    assert authors_data.config_name(*theirs) == ours
+    assert authors_data.published_split(ours) == theirs
 
 
 def test_splits_without_a_name_of_ours_are_left_out() -> None:
-    assert authors_data.ours("accented_cv", "test") is None  # the 1,355 clips before the quality filter
-    assert authors_data.ours("librispeech_asr-test.clean_pertEval_500_30", "gnoise.1") is None
+    assert authors_data.config_name("accented_cv", "test") is None  # the 1,355 clips before the quality filter
+    assert authors_data.config_name("librispeech_asr-test.clean_pertEval_500_30", "gnoise.1") is None
     with pytest.raises(UserError, match="holds nothing for 'it_clean'"):
-        authors_data.theirs("it_clean")
+        authors_data.published_split("it_clean")
 
 
 def test_the_datasets_cache(tones: Path, tmp_path: Path, monkeypatch) -> None:

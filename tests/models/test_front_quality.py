@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from small_configs import write_config
 
+from speech_robust_bench.builders.config_sources import open_data
 from speech_robust_bench.builders.perturb.noise import mix
 from speech_robust_bench.cli.main import main as srb
-from speech_robust_bench.models.config_sources import open_data
 from speech_robust_bench.models.front_quality import assigned, si_sdr, si_sdri, stoi
 
 RATE = 16_000

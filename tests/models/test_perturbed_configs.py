@@ -12,8 +12,8 @@ import pytest
 from test_kill import without_time
 from test_running import run_json
 
+from speech_robust_bench.builders.live_config import LiveConfigs
 from speech_robust_bench.cli.main import main
-from speech_robust_bench.models.perturbed_configs import PerturbedConfigs
 
 DEMO = {("en", "demo"): None}
 CONFIGS = ["en-demo_clean", "en-demo_noise_sev3", "en-demo_tempo_up_sev4", "en-demo_silence"]
@@ -59,9 +59,9 @@ def test_the_same_predictions_and_hashes_and_no_audio_on_disk(on_built_data, tmp
 
 
 def test_rows_and_samples_are_those_of_the_built_config(built):
-    from speech_robust_bench.models.config_sources import open_data
+    from speech_robust_bench.builders.config_sources import open_data
 
-    source = PerturbedConfigs(DEMO, limit=5, workers=1)
+    source = LiveConfigs(DEMO, limit=5, workers=1)
     try:
         for name in CONFIGS:
             stored, made = open_data(str(built)).config(name), source.config(name)
@@ -189,9 +189,9 @@ class InlinePool:
 
 
 def test_what_is_in_memory_is_bounded_whatever_the_corpus(monkeypatch):
-    monkeypatch.setattr("speech_robust_bench.models.perturbed_configs.CLIPS_AT_A_TIME", 4)
-    monkeypatch.setattr("speech_robust_bench.models.perturbed_configs.SECONDS_AT_A_TIME", 12.0)
-    source = PerturbedConfigs(DEMO, workers=1)
+    monkeypatch.setattr("speech_robust_bench.builders.live_config.CLIPS_AT_A_TIME", 4)
+    monkeypatch.setattr("speech_robust_bench.builders.live_config.SECONDS_AT_A_TIME", 12.0)
+    source = LiveConfigs(DEMO, workers=1)
     first, second = source.configs(["en-demo_clean", "en-demo_gain_sev1"])
     source.close()
     pool = source._pool = InlinePool()
@@ -215,8 +215,8 @@ def test_a_script_without_a_main_guard_is_not_run_again_by_the_workers(tmp_path)
     script = tmp_path / "script.py"
     script.write_text(
         "print('started')\n"
-        "from speech_robust_bench.models.perturbed_configs import PerturbedConfigs\n"
-        "source = PerturbedConfigs({('en', 'demo'): None}, limit=2, workers=1)\n"
+        "from speech_robust_bench.builders.live_config import LiveConfigs\n"
+        "source = LiveConfigs({('en', 'demo'): None}, limit=2, workers=1)\n"
         "print(len(source.config('en-demo_clean').rows), 'rows')\n"
         "source.close()\n"
     )

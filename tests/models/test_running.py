@@ -10,13 +10,13 @@ import pytest
 import standin
 from small_configs import tone, write_config
 
+from speech_robust_bench.builders.config_sources import open_data
+from speech_robust_bench.builders.stored_config import StoredConfig
 from speech_robust_bench.cli.main import main
 from speech_robust_bench.core.errors import UserError
-from speech_robust_bench.models.config_sources import open_data
 from speech_robust_bench.models.predictions import PredictionsFile
 from speech_robust_bench.models.run_file import record_of
 from speech_robust_bench.models.runner import clean_first
-from speech_robust_bench.models.stored_config import Config
 
 
 def srb_run(model: str, data: Path, out: Path, *more: str) -> int:
@@ -255,5 +255,5 @@ def test_an_out_that_is_a_file_is_one_line(tones: Path, tmp_path: Path, capsys) 
 
 def test_clean_speech_comes_first_and_the_rest_as_given() -> None:
     names = ["en_noise_sev1", "es_clean", "en_echo_sev2", "en_clean"]
-    ordered = clean_first([Config(name, []) for name in names])
+    ordered = clean_first([StoredConfig(name, []) for name in names])
     assert [config.name for config in ordered] == ["es_clean", "en_clean", "en_noise_sev1", "en_echo_sev2"]

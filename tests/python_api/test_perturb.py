@@ -10,7 +10,7 @@ import speech_robust_bench as srb
 from speech_robust_bench.builders.banks import Banks
 from speech_robust_bench.builders.corpora import open_corpus
 from speech_robust_bench.builders.plan import job_named
-from speech_robust_bench.builders.rows import make_row
+from speech_robust_bench.builders.row_generator import make_row
 from speech_robust_bench.builders.scenarios import SCENARIOS, perturbations
 from speech_robust_bench.core.audio import read, to_pcm16
 

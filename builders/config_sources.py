@@ -16,26 +16,23 @@ from functools import cached_property
 from pathlib import Path
 from typing import Protocol
 
+from speech_robust_bench.builders import authors_data
+from speech_robust_bench.builders.configs import ConfigSource
 from speech_robust_bench.builders.manifests import MANIFEST, edition, read_manifest, shard_paths
+from speech_robust_bench.builders.stored_config import StoredConfig
 from speech_robust_bench.core.errors import UserError, did_you_mean
 from speech_robust_bench.core.json_shapes import object_of, read_object, text
 from speech_robust_bench.core.secrets import mask_secrets
-from speech_robust_bench.models import authors_data
-from speech_robust_bench.models.stored_config import Config
 
 _PREPARED = object_of(config_name=text)  # a dataset_info.json
 
 
-class ConfigSource(Protocol):
-    """A place that holds configs."""
+class StoredSource(Protocol):
+    """A place that holds stored configs: a `ConfigSource` whose configs are files."""
 
-    def names(self) -> list[str]:
-        """The configs that are there, by our names."""
-        ...
+    def names(self) -> list[str]: ...
 
-    def config(self, name: str) -> Config:
-        """Open the config of that name."""
-        ...
+    def config(self, name: str) -> StoredConfig: ...
 
 
 @dataclass
@@ -48,12 +45,12 @@ class BuiltFolder:
         files = (*self.folder.glob("*/*.parquet"), *self.folder.glob(f"*/{MANIFEST}"))
         return sorted({path.parent.name for path in files})
 
-    def config(self, name: str) -> Config:
+    def config(self, name: str) -> StoredConfig:
         folder = self.folder / name
         if not (folder / MANIFEST).is_file():
-            return Config(name, sorted(folder.glob("*.parquet")))
+            return StoredConfig(name, sorted(folder.glob("*.parquet")))
         manifest = read_manifest(folder)
-        return Config(name, shard_paths(folder, manifest), manifest)
+        return StoredConfig(name, shard_paths(folder, manifest), manifest)
 
 
 @dataclass
@@ -71,7 +68,7 @@ class DatasetsCache:
     def names(self) -> list[str]:
         return sorted(self._prepared)
 
-    def config(self, name: str) -> Config:
+    def config(self, name: str) -> StoredConfig:
         folder = self._prepared[name].resolve()
         files = sorted([*folder.glob("*-test*.arrow"), *folder.glob("*-test*.parquet")])
         if not files:
@@ -79,8 +76,8 @@ class DatasetsCache:
         if (self.folder / name / MANIFEST).is_file():
             manifest = read_manifest(self.folder / name)
             if edition(manifest) == folder.name:
-                return Config(name, files, manifest)
-        return Config(name, files)
+                return StoredConfig(name, files, manifest)
+        return StoredConfig(name, files)
 
 
 @dataclass
@@ -100,8 +97,8 @@ class AuthorsFolder:
     def names(self) -> list[str]:
         return sorted(self._files)
 
-    def config(self, name: str) -> Config:
-        return Config(name, self._files[name])
+    def config(self, name: str) -> StoredConfig:
+        return StoredConfig(name, self._files[name])
 
 
 @dataclass
@@ -132,7 +129,7 @@ class HubDataset:
     def names(self) -> list[str]:
         return sorted(self._files)
 
-    def config(self, name: str) -> Config:
+    def config(self, name: str) -> StoredConfig:
         from huggingface_hub.errors import EntryNotFoundError
 
         shards = self._files[name]
@@ -144,9 +141,9 @@ class HubDataset:
             manifest = None
         files = [self._fetch(shard) for shard in shards]
         if manifest is None:
-            return Config(name, files)
+            return StoredConfig(name, files)
         about = read_manifest(manifest.parent)
-        return Config(name, shard_paths(manifest.parent, about, f"see whether {self.repo} is whole"), about)
+        return StoredConfig(name, shard_paths(manifest.parent, about, f"see whether {self.repo} is whole"), about)
 
     def _fetch(self, file: str) -> Path:
         from huggingface_hub import hf_hub_download
@@ -165,7 +162,7 @@ def _said(error: Exception) -> str:
     return mask_secrets(str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__)
 
 
-def open_data(where: str) -> ConfigSource:
+def open_data(where: str) -> StoredSource:
     """What `--data` names: a folder of ours or of the authors, the `datasets` cache, or a dataset on the Hub."""
     folder = Path(where)
     if folder.is_dir():
@@ -208,4 +205,4 @@ def our_name(path: str) -> str | None:
     """`librispeech_asr-test.clean/gnoise.1-00000-of-00001.parquet` -> `en_gaussian_sev1`."""
     *folders, file = path.split("/")
     split = re.sub(r"(-\d+-of-\d+)?\.parquet$", "", file)
-    return next((name for folder in folders if (name := authors_data.ours(folder, split))), None)
+    return next((name for folder in folders if (name := authors_data.config_name(folder, split))), None)

@@ -17,8 +17,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from speech_robust_bench.builders.configs import ClipRow, category_of, masked_facts
 from speech_robust_bench.core.arrow_files import damage_named, read_row_group, read_schema
-from speech_robust_bench.core.audio import RATE, read
+from speech_robust_bench.core.audio import RATE, Samples, read
 from speech_robust_bench.core.categories import MASKED
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.files import path_inside
@@ -27,7 +28,6 @@ from speech_robust_bench.core.names import parse
 from speech_robust_bench.core.row_columns import RESERVED, Columns, column_names, column_problem, column_values
 from speech_robust_bench.core.row_hashes import content_digest, transcripts_digest
 from speech_robust_bench.core.seeding import FIRST_VERSION, later_version
-from speech_robust_bench.models.interface import Clip
 
 WINDOW_BYTES = 128 * 2**20  # of compressed audio held while its clips are sorted by length
 MOST_TEXT_BYTES = 500_000_000  # of a config's other columns, in memory
@@ -44,23 +44,6 @@ COLUMNS = {
 }
 ATTACK_FACTS = ("target", "snr_db", "above_threshold")  # of a row of an adversarial config, told to its prediction
 _NOT_LABELS = ("file", "path")  # of the authors' data: where a clip was
-
-
-@dataclass(frozen=True, slots=True)
-class ClipRow:
-    """One clip of a config, without its audio."""
-
-    position: int
-    id: str
-    text: str | None  # None where nobody has transcribed the clip
-    duration: float
-    language: str | None
-    speaker: str | None
-    gender: str | None
-    age: str | None
-    accent: str | None
-    facts: Mapping[str, Any] = field(default_factory=dict)  # ATTACK_FACTS or masked_facts, as far as known
-    columns: Columns = ()  # what else the corpus says: region, domain, device, ...
 
 
 @dataclass(frozen=True)
@@ -91,8 +74,8 @@ class Group:
 
 
 @dataclass
-class Config:
-    """One dataset config, wherever it lies."""
+class StoredConfig:
+    """One dataset config in parquet or Arrow files, wherever they lie."""
 
     name: str
     files: list[Path]
@@ -259,27 +242,27 @@ class Config:
             for item in audio:
                 yield _bytes_of(item, group.path.parent, self.name)
 
-    def windows(self, wanted: set[int]) -> Iterator[Window]:
+    def windows(self, wanted: set[int]) -> Iterator[StoredWindow]:
         """Neighbouring row groups of at most WINDOW_BYTES of audio, for the positions that are wanted."""
         start, taken = 0, 0
         groups: list[Group] = []
         position = 0
         for group in self.groups:
             if groups and taken + group.audio_bytes > WINDOW_BYTES:
-                yield Window(self, groups, start, wanted)
+                yield StoredWindow(self, groups, start, wanted)
                 groups, start, taken = [], position, 0
             groups.append(group)
             taken += group.audio_bytes
             position += group.rows
         if groups:
-            yield Window(self, groups, start, wanted)
+            yield StoredWindow(self, groups, start, wanted)
 
 
 @dataclass
-class Window:
+class StoredWindow:
     """A run of row groups whose audio is in memory together, once it is asked for."""
 
-    config: Config
+    config: StoredConfig
     groups: list[Group]
     start: int
     wanted: set[int]
@@ -293,23 +276,10 @@ class Window:
     def _audio(self) -> pa.ChunkedArray:
         return pa.concat_tables([group.read(["audio"]) for group in self.groups]).column("audio")
 
-    def decode(self, row: ClipRow) -> Clip:
+    def decode(self, row: ClipRow) -> Samples:
         """The clip's samples at the benchmark's rate."""
         name = f"{self.config.name}/{row.id}"
         return read(_bytes_of(self._audio[row.position - self.start], self.groups[0].path.parent, name), name=name)
-
-
-def masked_facts(places: Any) -> dict[str, str]:
-    """What the prediction of a row is told of its masked words: their places in the transcript, as a text."""
-    return {"masked": " ".join(str(int(place)) for place in places)} if isinstance(places, list | tuple) else {}
-
-
-def category_of(scenario: str) -> str | None:
-    """The category of a scenario in the table, None if it has no row."""
-    from speech_robust_bench.builders import scenarios
-
-    table = getattr(scenarios, "SCENARIOS", {})
-    return table[scenario].category if scenario in table else None
 
 
 def frames_of(data: bytes) -> int:

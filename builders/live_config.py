@@ -21,20 +21,19 @@ import numpy as np
 
 from speech_robust_bench.builders.banks import Banks
 from speech_robust_bench.builders.build import OnError, Progress
+from speech_robust_bench.builders.configs import ClipRow, masked_facts
 from speech_robust_bench.builders.corpora import Problem, parse_flags
 from speech_robust_bench.builders.perturbed_clips import CheckedClips, list_clips, perturb_clips, row_digests
 from speech_robust_bench.builders.plan import DEMO, Job, Sources, available, clips, job_named, plan
-from speech_robust_bench.builders.rows import make_row, reference
+from speech_robust_bench.builders.row_generator import make_row, reference
 from speech_robust_bench.builders.scenarios import SCENARIOS, Scenario
 from speech_robust_bench.builders.tts import material_of
-from speech_robust_bench.core.audio import RATE, from_pcm16
-from speech_robust_bench.core.engines import Processes
+from speech_robust_bench.core.audio import RATE, Samples, from_pcm16
+from speech_robust_bench.core.engines import Processes, cores
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.names import ConfigName
 from speech_robust_bench.core.row_hashes import content_digest, transcripts_digest
 from speech_robust_bench.core.seeding import BENCHMARK_VERSION, later_version
-from speech_robust_bench.models.interface import Clip, cores
-from speech_robust_bench.models.stored_config import ClipRow, Config, masked_facts
 
 # What a worker perturbs at a time, and what waits in memory for the recogniser: bounded in clips and in seconds.
 CLIPS_AT_A_TIME = 64
@@ -49,7 +48,7 @@ def default_workers() -> int:
 
 
 @dataclass
-class PerturbedConfigs:
+class LiveConfigs:
     """The configs that can be made from some corpora. When pickled (for a cluster) it takes along what was checked."""
 
     sources: Sources
@@ -86,11 +85,11 @@ class PerturbedConfigs:
         jobs = plan(patterns, known, self.table) if patterns else available(self.sources, self.table)
         return [str(job.name) for job in sorted(jobs, key=lambda job: job.scenario.name != "clean")]
 
-    def config(self, name: str) -> PerturbedConfig:
+    def config(self, name: str) -> LiveConfig:
         job = job_named(name, self.table)
-        return PerturbedConfig(name, [], {}, job, self)
+        return LiveConfig(name, job, self)
 
-    def configs(self, names: Sequence[str]) -> list[PerturbedConfig]:
+    def configs(self, names: Sequence[str]) -> list[LiveConfig]:
         """Some configs in the order in which they will be run: the next one is begun while one is still being run."""
         opened = [self.config(name) for name in names]
         for config, following in pairwise(opened):
@@ -123,7 +122,7 @@ class PerturbedConfigs:
             future.cancel()
         return {}
 
-    def begin_early(self, config: PerturbedConfig, count: int) -> None:
+    def begin_early(self, config: LiveConfig, count: int) -> None:
         """Begin with a config that comes next, as far as workers would be idle."""
         if self._early[0] != config.name:
             self.take_early("")
@@ -146,12 +145,12 @@ class PerturbedConfigs:
         return {**kept, "_pool": None, "_early": ("", {})}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        fresh = PerturbedConfigs(state["sources"])
+        fresh = LiveConfigs(state["sources"])
         self.__dict__.update({**fresh.__dict__, **state})
 
 
-def reopened(where: str) -> PerturbedConfigs:
-    """The configs that `PerturbedConfigs.where`, as run.json keeps it, stands for."""
+def reopened(where: str) -> LiveConfigs:
+    """The configs that `LiveConfigs.where`, as run.json keeps it, stands for."""
     given: dict[str, list[str]] = {"--corpus": [], "--noise-dir": [], "--rir-dir": [], "--tts": [], "--limit": []}
     try:
         words = shlex.split(where)
@@ -162,17 +161,17 @@ def reopened(where: str) -> PerturbedConfigs:
         most = int(limit) if limit else None
     except (ValueError, KeyError):
         raise UserError(f"the run was made on {where!r}, which is not understood; say --corpus or --data") from None
-    return PerturbedConfigs(corpora, Banks(noises, rooms), limit=most, tts=tts, on_error="skip")
+    return LiveConfigs(corpora, Banks(noises, rooms), limit=most, tts=tts, on_error="skip")
 
 
 @dataclass
-class PerturbedWindow:
+class LiveWindow:
     """Some perturbed clips in memory, with their exact durations."""
 
     rows: list[ClipRow]
     outcomes: Mapping[int, tuple[np.ndarray, str] | Exception]
 
-    def decode(self, row: ClipRow) -> Clip:
+    def decode(self, row: ClipRow) -> Samples:
         """The clip's samples, as decoding the stored row would give them."""
         outcome = self.outcomes[row.position]
         if isinstance(outcome, Exception):
@@ -181,12 +180,13 @@ class PerturbedWindow:
 
 
 @dataclass
-class PerturbedConfig(Config):
+class LiveConfig:
     """One config that is made while it is read; `duration` of its rows is that of the clean clip until then."""
 
-    job: Job = None  # type: ignore[assignment]
-    origin: PerturbedConfigs = None  # type: ignore[assignment]
-    following: PerturbedConfig | None = None
+    name: str
+    job: Job
+    origin: LiveConfigs
+    following: LiveConfig | None = None
     digests: dict[int, str] = field(default_factory=dict, repr=False)  # by position, of the rows perturbed so far
 
     @property
@@ -265,7 +265,7 @@ class PerturbedConfig(Config):
         chosen = [self.clips.clips[position] for position in chunk]
         return self.origin.pool.submit(work, self.job, chosen, self.origin.banks)
 
-    def windows(self, wanted: set[int]) -> Iterator[PerturbedWindow]:  # type: ignore[override]
+    def windows(self, wanted: set[int]) -> Iterator[LiveWindow]:
         """The wanted clips, some at a time, perturbed ahead of the caller by the workers."""
         for chunk, outcomes in self._results(perturb_clips, self.chunks(sorted(wanted))):
             by_position = dict(zip(chunk, outcomes, strict=True))
@@ -276,7 +276,7 @@ class PerturbedConfig(Config):
                     self.digests[position] = outcome[1]
                     row = replace(row, duration=len(outcome[0]) / RATE)
                 rows.append(row)
-            yield PerturbedWindow(rows, by_position)
+            yield LiveWindow(rows, by_position)
 
     def _results(self, work: Callable[..., Any], chunks: list[Chunk]) -> Iterator[tuple[Chunk, list[Any]]]:
         """What the workers make of each chunk, in order; a few chunks are under way at a time."""

@@ -42,11 +42,11 @@ SCENARIOS = {
     "voice_conversion_vctk": "tts",
     "voice_conversion_bark": "tts",
 }
-_THEIRS = {ours: theirs for theirs, ours in SCENARIOS.items() if ours != "tts"}
+_PUBLISHED = {scenario: perturbation for perturbation, scenario in SCENARIOS.items() if scenario != "tts"}
 _WITHOUT_SEVERITY = {"clean", "tts"}
 
 
-def ours(config: str, split: str) -> str | None:
+def config_name(config: str, split: str) -> str | None:
     """Our config name for one of their splits; None for one that we have no name for."""
     if (config, split) in RECORDINGS:
         return RECORDINGS[config, split]
@@ -58,7 +58,7 @@ def ours(config: str, split: str) -> str | None:
     return str(ConfigName(language, scenario, 0 if scenario in _WITHOUT_SEVERITY else int(severity), corpus))
 
 
-def theirs(name: str) -> tuple[str, str]:
+def published_split(name: str) -> tuple[str, str]:
     """Their (config, split) for one of our config names."""
     for recording, own in RECORDINGS.items():
         if own == name:
@@ -69,5 +69,5 @@ def theirs(name: str) -> tuple[str, str]:
             if parts.scenario == "tts":
                 perturbation = "voice_conversion_bark" if parts.language == "es" else "voice_conversion_vctk"
                 return config, f"{perturbation}.1"
-            return config, f"{_THEIRS.get(parts.scenario, parts.scenario)}.{parts.severity}"
+            return config, f"{_PUBLISHED.get(parts.scenario, parts.scenario)}.{parts.severity}"
     raise UserError(f"{REPO} holds nothing for '{name}'")
