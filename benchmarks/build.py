@@ -48,11 +48,11 @@ ALL_CORES = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set
 
 def share(names: list[str], part: Path, corpus: Path, out: Path, rounds: int) -> Iterator[float]:
     """Processor time of FLAC encoding alone, as a share of that of building; once what is loaded once is loaded."""
-    from speech_robust_bench.builders import shards
+    from speech_robust_bench.builders.row_generator import RowGenerator
     from speech_robust_bench.cli.main import main as srb
 
     alone = extra = 0.0
-    make_tables = shards.make_tables
+    make_tables = RowGenerator.tables
 
     def timed(*args: Any) -> list[pa.Table]:
         nonlocal alone, extra
@@ -67,7 +67,7 @@ def share(names: list[str], part: Path, corpus: Path, out: Path, rounds: int) ->
         extra += time.thread_time() - start
         return tables
 
-    shards.make_tables = timed  # type: ignore[assignment]
+    RowGenerator.tables = timed  # type: ignore[method-assign]
     for source in (part, *[corpus] * rounds):
         shutil.rmtree(out, ignore_errors=True)
         alone = extra = 0.0
@@ -76,7 +76,12 @@ def share(names: list[str], part: Path, corpus: Path, out: Path, rounds: int) ->
             srb(["build", *names, "--corpus", f"en-bench={source}", "--out", str(out)])
         if source == corpus:
             yield alone / (time.process_time() - start - extra)
-    shards.make_tables = make_tables
+    RowGenerator.tables = make_tables  # type: ignore[method-assign]
+
+
+def one_row(generator: Any, clip: Any) -> dict[str, Any]:
+    [row] = generator.rows(clip, clip.load())
+    return row.stored()
 
 
 def config_by_config(corpus: Path, names: list[str]) -> float:
@@ -86,7 +91,7 @@ def config_by_config(corpus: Path, names: list[str]) -> float:
     from speech_robust_bench.builders.banks import Banks
     from speech_robust_bench.builders.corpora import open_corpus
     from speech_robust_bench.builders.plan import job_named
-    from speech_robust_bench.builders.row_generator import make_row
+    from speech_robust_bench.builders.row_generator import RowGenerator
 
     datasets.disable_progress_bars()
     listed = open_corpus(str(corpus), "en", "bench").utterances
@@ -94,10 +99,10 @@ def config_by_config(corpus: Path, names: list[str]) -> float:
     banks = Banks()
     start = time.perf_counter()
     for name in names:
-        job = job_named(name)
+        generator = RowGenerator((job_named(name),), banks)
         with tempfile.TemporaryDirectory() as out:
             perturbed = table.map(
-                lambda row: make_row(job, listed[row["index"]], listed[row["index"]].load(), banks),  # noqa: B023
+                lambda row: one_row(generator, listed[row["index"]]),  # noqa: B023
                 load_from_cache_file=False,
                 new_fingerprint=name,
             )

@@ -16,26 +16,18 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from speech_robust_bench.builders.banks import Banks
 from speech_robust_bench.builders.build_size import BuildSize, estimate_size
-from speech_robust_bench.builders.corpora import Corpus, Problem, Utterance
+from speech_robust_bench.builders.checked_clips import CheckedClip, CheckedClips, OnError, Progress, check_clips
+from speech_robust_bench.builders.corpora import Problem
 from speech_robust_bench.builders.dataset_card import check_card_place, write_card
-from speech_robust_bench.builders.fingerprints import LIBRARIES, Listing, config_inputs, fingerprint, library_version
+from speech_robust_bench.builders.fingerprints import LIBRARIES, config_inputs, fingerprint, library_version
 from speech_robust_bench.builders.manifests import CACHE_MARKER, MANIFEST, read_manifest, shard_paths
 from speech_robust_bench.builders.plan import Job, Sources, clips
 from speech_robust_bench.builders.row_generator import SCHEMA, own_columns
-from speech_robust_bench.builders.shards import (
-    CheckedClip,
-    Shard,
-    check,
-    digest_path,
-    is_whole,
-    shard_name,
-    split,
-    write_shard,
-)
+from speech_robust_bench.builders.shards import Shard, digest_path, is_whole, shard_name, split, write_shard
 from speech_robust_bench.core.arrow_files import damage_named
 from speech_robust_bench.core.engines import Engine
 from speech_robust_bench.core.errors import UserError
@@ -45,9 +37,6 @@ from speech_robust_bench.core.redact_paths import without_folders
 from speech_robust_bench.core.row_hashes import content_digest
 from speech_robust_bench.core.seeding import BENCHMARK_VERSION, later_version, secret_seed
 
-OnError = Literal["stop", "skip"]
-Progress = Callable[[str, int], Callable[[int], None]]  # (what, how many) -> advance by n
-CLIPS_PER_CHECK = 50
 MOST_OPEN_FILES = 200
 TASKS_PER_WORKER = 6
 # Other files that our commands leave in a config's folder: shards of another count, unfinished ones, quality columns
@@ -154,27 +143,28 @@ def _build_group(group: Sequence[Job], sources: Sources, run: _Run, built: Built
     seed = secret_seed(run.options.secret)
     spoken = _partial(run.out.absolute()) / "spoken"
     corpus, listed = clips(group[0].selection, sources, run.options.limit, run.options.tts, spoken=spoken, seed=seed)
-    usable, problems = check_clips(corpus, listed, run.engine, run.progress)
-    for problem in problems:
+    checked = check_clips(corpus, listed, run.engine, run.progress)
+    for problem in checked.problems:
         if problem not in built.problems:  # the same clips may serve two groups
             run.report(problem)
             built.problems.append(problem)
-    refuse_unusable(corpus, usable, problems, run.options.on_error)
-    report_untranscribed(corpus, usable, run.report)
-    listing = Listing.of(usable)
-    configs = [_Config(job, run.out, config_inputs(job, corpus, listing, run.banks, seed)) for job in group]
+    checked.refuse_unusable(run.options.on_error)
+    if checked.untranscribed:
+        run.report(checked.untranscribed)
+    inputs = (config_inputs(job, corpus, checked.listing, run.banks, seed) for job in group)
+    configs = [_Config(job, run.out, each) for job, each in zip(group, inputs, strict=True)]
     todo = [config for config in configs if not _is_done(config, run.options.overwrite)]
     built.reused += [str(config.job.name) for config in configs if config not in todo]
     if todo and run.announce:
-        run.announce(estimate_size([config.job for config in todo], usable, run.banks, run.engine))
+        run.announce(estimate_size([config.job for config in todo], checked.clips, run.banks, run.engine))
     for config in todo:
         config.partial.mkdir(exist_ok=True)
-    shards = split(usable)
-    tasks = list(_tasks(todo, shards, run, seed, own_columns(clip.utterance for clip in usable)))
+    shards = split(checked.clips)
+    tasks = list(_tasks(todo, shards, run, seed, own_columns(clip.utterance for clip in checked.clips)))
     show = run.progress(f"building {corpus.name}", sum(task.rows for task in tasks))
     run.engine.map(write_shard, tasks, show)
     for config in todo:
-        _finish(config, corpus, len(shards), problems, private=bool(seed))
+        _finish(config, checked, len(shards), private=bool(seed))
         built.made.append(str(config.job.name))
 
 
@@ -207,36 +197,6 @@ def _check_place(place: Path) -> None:
     for path in place.iterdir():
         if path.name not in files and not _OWN_FILES.fullmatch(path.name) and not _EDITIONS.fullmatch(path.name):
             raise UserError(f"{path}: was not made by `srb build`; move it out of the config's folder")
-
-
-def check_clips(
-    corpus: Corpus, utterances: Sequence[Utterance], engine: Engine, progress: Progress
-) -> tuple[list[CheckedClip], list[Problem]]:
-    """The clips that can be decoded, and all that is wrong with the others."""
-    parts = [utterances[i : i + CLIPS_PER_CHECK] for i in range(0, len(utterances), CLIPS_PER_CHECK)]
-    show = progress(f"checking {corpus.name}", len(utterances))
-    results = [result for part in engine.map(check, parts, show) for result in part]
-    usable = [CheckedClip(item, *it) for item, it in zip(utterances, results, strict=True) if isinstance(it, tuple)]
-    return usable, [*corpus.problems, *(result for result in results if isinstance(result, Problem))]
-
-
-def refuse_unusable(
-    corpus: Corpus, usable: Sequence[CheckedClip], problems: Sequence[Problem], on_error: OnError
-) -> None:
-    """One clear error where no clip can be used, or where some cannot and may not be left out."""
-    if not usable:
-        raise UserError(f"{corpus.source}: holds no clips that can be used")
-    if problems and on_error == "stop":
-        raise UserError(
-            f"{corpus.source}: {len(problems)} of the clips cannot be used (named above); repair them, "
-            "or leave them out with --on-error skip"
-        )
-
-
-def report_untranscribed(corpus: Corpus, usable: Sequence[CheckedClip], report: Callable[[Problem], None]) -> None:
-    """Say how many clips have no transcript: a column that was not recognised looks the same."""
-    if count := sum(clip.utterance.text is None for clip in usable):
-        report(Problem(corpus.source, f"{count} of {len(usable)} clips have no transcript (text): no WER of them"))
 
 
 def _is_done(config: _Config, overwrite: bool) -> bool:
@@ -279,9 +239,9 @@ def _tasks(
             yield Shard(shard, tuple(chosen), run.banks, seed, columns)
 
 
-def _finish(config: _Config, corpus: Corpus, shards: int, problems: list[Problem], private: bool) -> None:
+def _finish(config: _Config, checked: CheckedClips, shards: int, private: bool) -> None:
     """Say what the config is, and finish it."""
-    scenario = config.job.scenario
+    scenario, corpus = config.job.scenario, checked.corpus
     about = {
         "config": str(config.job.name),
         "language": config.job.name.language,
@@ -300,7 +260,7 @@ def _finish(config: _Config, corpus: Corpus, shards: int, problems: list[Problem
             "derivatives_allowed": corpus.derivatives_allowed,
             "note": corpus.info.note,
         },
-        "skipped": [str(problem).replace(f"{corpus.source}/", "") for problem in problems],
+        "skipped": [str(problem).replace(f"{corpus.source}/", "") for problem in checked.problems],
         "fingerprint": config.fingerprint,
         **later_version(scenario.edition),
     }

@@ -6,9 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from speech_robust_bench.builders.banks import Banks
+from speech_robust_bench.builders.checked_clips import CheckedClip
 from speech_robust_bench.builders.plan import Job
-from speech_robust_bench.builders.row_generator import make_row
-from speech_robust_bench.builders.shards import CheckedClip
+from speech_robust_bench.builders.row_generator import RowGenerator
+from speech_robust_bench.core.audio import encode_flac
 from speech_robust_bench.core.engines import Engine
 
 SAMPLED_CLIPS = 3
@@ -66,7 +67,7 @@ def estimate_size(jobs: Sequence[Job], clips: Sequence[CheckedClip], banks: Bank
 
 def _bytes_per_second(sample: _Sample, tick: Callable[[int], None]) -> float:
     """Stored bytes for each second of the clean clips."""
-    size = sum(
-        len(make_row(sample.job, clip.utterance, clip.load(), sample.banks)["audio"]["bytes"]) for clip in sample.clips
-    )
+    generator = RowGenerator((sample.job,), sample.banks)
+    rows = (row for clip in sample.clips for row in generator.rows(clip.utterance, clip.load()))
+    size = sum(len(encode_flac(row.pcm)) for row in rows)
     return size / sum(clip.seconds for clip in sample.clips)

@@ -21,10 +21,11 @@ import datasets
 import pyarrow as pa
 
 from speech_robust_bench.builders.banks import Banks
+from speech_robust_bench.builders.checked_clips import Listing
 from speech_robust_bench.builders.corpora import Corpus, Utterance, as_sources
 from speech_robust_bench.builders.custom import load_table
 from speech_robust_bench.builders.dataset_card import make_card
-from speech_robust_bench.builders.fingerprints import LIBRARIES, Listing, config_inputs, fingerprint, library_version
+from speech_robust_bench.builders.fingerprints import LIBRARIES, config_inputs, fingerprint, library_version
 from speech_robust_bench.builders.manifests import (
     CACHE_MARKER,
     MANIFEST,
@@ -35,7 +36,7 @@ from speech_robust_bench.builders.manifests import (
     shard_paths,
 )
 from speech_robust_bench.builders.plan import DEMO, Job, clips, config_names, job_named
-from speech_robust_bench.builders.row_generator import ROWS_PER_GROUP, make_tables, own_columns, schema_with
+from speech_robust_bench.builders.row_generator import ROWS_PER_GROUP, RowGenerator, own_columns, schema_with
 from speech_robust_bench.builders.shards import batches
 from speech_robust_bench.builders.tts import material_of
 from speech_robust_bench.core.arrow_files import read_schema, row_groups
@@ -163,9 +164,10 @@ class SpeechRobustBench(datasets.ArrowBasedBuilder):
     def _generate_tables(
         self, groups: Sequence[Sequence[Utterance]], columns: tuple[str, ...] = ()
     ) -> Iterator[tuple[tuple[int, int], pa.Table]]:
+        generator = RowGenerator((self.config.job,), self.config.banks)
         for index, group in enumerate(groups):
             for part, loaded in enumerate(batches(group)):
-                [table] = make_tables([self.config.job], loaded, self.config.banks, columns=columns)
+                [table] = generator.tables(loaded, columns)
                 yield (index, part), table
 
 

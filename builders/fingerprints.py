@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache
 from importlib import metadata
 from typing import Any
 
 from speech_robust_bench.builders.banks import Banks
+from speech_robust_bench.builders.checked_clips import Listing
 from speech_robust_bench.builders.corpora import Corpus
 from speech_robust_bench.builders.plan import Job
 from speech_robust_bench.builders.scenarios import SCENARIOS, Scenario
-from speech_robust_bench.builders.shards import CheckedClip
-from speech_robust_bench.builders.tts import material_of
 from speech_robust_bench.core.seeding import BENCHMARK_VERSION, later_version
 
 LIBRARIES = ("speech-robust-bench", "numpy", "scipy", "numba", "soundfile", "soxr", "pyarrow")
@@ -24,23 +21,6 @@ LIBRARIES = ("speech-robust-bench", "numpy", "scipy", "numba", "soundfile", "sox
 @cache
 def library_version(library: str) -> str:
     return metadata.version(library)  # parses a file each time
-
-
-@dataclass(frozen=True)
-class Listing:
-    """The clips of a group of configs: the hash of all that is known about them and of their samples, and whose voices
-    they are, where they were synthesised."""
-
-    digest: str
-    count: int
-    voices: str | None
-
-    @classmethod
-    def of(cls, usable: Sequence[CheckedClip]) -> Listing:
-        digest = hashlib.sha256()
-        for clip in usable:
-            digest.update(f"{clip.utterance!r}{clip.utterance.columns or ''}{clip.samples_digest}\n".encode())
-        return cls(digest.hexdigest(), len(usable), material_of([clip.utterance for clip in usable[:1]]))
 
 
 def config_inputs(job: Job, corpus: Corpus, listing: Listing, banks: Banks, seed: str) -> dict[str, Any]:

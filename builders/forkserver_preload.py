@@ -5,8 +5,8 @@ import numpy as np
 from speech_robust_bench.builders.banks import Banks, builtin  # noqa: F401  the built-in bank brings SciPy
 from speech_robust_bench.builders.corpora.base import BytesAudio, Utterance
 from speech_robust_bench.builders.plan import job_named
-from speech_robust_bench.builders.row_generator import make_tables
+from speech_robust_bench.builders.row_generator import RowGenerator
 
 # A row made for nothing loads Arrow, the FLAC encoder and the kernels that every row takes.
 _clip = Utterance(id="", audio=BytesAudio(b"", ""), text="", language="en", corpus="")
-make_tables([job_named("en_gain_sev1")], [(_clip, np.zeros(1, dtype=np.float32))], Banks())
+RowGenerator((job_named("en_gain_sev1"),), Banks()).tables([(_clip, np.zeros(1, dtype=np.float32))])

@@ -1,50 +1,98 @@
 """Configs that are perturbed while the recogniser works, from the corpus itself: no build, and no audio on disk.
 
 Worker processes perturb some clips ahead of the recogniser. Rows, predictions and hashes are those of the built config:
-`content_sha256` is computed from the samples as they pass. Only a bounded number of clips is in memory at a time,
-whatever the size of the corpus.
+`content_sha256` is computed from the samples as they pass. A clip has one worker, which decodes it once for all configs
+and keeps it, up to KEPT_BYTES in all. What waits for the recogniser is bounded, whatever the size of the corpus.
 """
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from speech_robust_bench.builders.banks import Banks
-from speech_robust_bench.builders.build import OnError, Progress
+from speech_robust_bench.builders.checked_clips import (
+    CheckedClip,
+    CheckedClips,
+    KeptClips,
+    OnError,
+    Progress,
+    check,
+    check_clips,
+)
 from speech_robust_bench.builders.configs import ClipRow, masked_facts
-from speech_robust_bench.builders.corpora import Problem, parse_flags
-from speech_robust_bench.builders.perturbed_clips import CheckedClips, list_clips, perturb_clips, row_digests
+from speech_robust_bench.builders.corpora import Problem, Utterance, parse_flags
+from speech_robust_bench.builders.fingerprints import config_inputs, fingerprint
 from speech_robust_bench.builders.plan import DEMO, Job, Sources, available, clips, job_named, plan
-from speech_robust_bench.builders.row_generator import make_row, reference
+from speech_robust_bench.builders.row_generator import RowGenerator, reference
 from speech_robust_bench.builders.scenarios import SCENARIOS, Scenario
 from speech_robust_bench.builders.tts import material_of
-from speech_robust_bench.core.audio import RATE, Samples, from_pcm16
+from speech_robust_bench.core.audio import RATE, Samples, encode_flac, from_pcm16
 from speech_robust_bench.core.engines import Processes, cores
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.names import ConfigName
 from speech_robust_bench.core.row_hashes import content_digest, transcripts_digest
 from speech_robust_bench.core.seeding import BENCHMARK_VERSION, later_version
 
-# What a worker perturbs at a time, and what waits in memory for the recogniser: bounded in clips and in seconds.
+# What the workers perturb at a time, and what waits in memory for the recogniser: bounded in clips and in seconds.
 CLIPS_AT_A_TIME = 64
 SECONDS_AT_A_TIME = 640.0
 MOST_WORKERS = 4
+MOST_CHUNKS = 3  # under way at a time
+KEPT_BYTES = 2**30  # of decoded clips, in all workers together: nine hours of 16-bit speech
 Chunk = tuple[int, ...]  # positions of clips of like length
+Perturbed16 = tuple[np.ndarray, str]  # 16-bit samples, and the hash of the row
+Part = tuple[Chunk, Future]  # one worker's clips of a chunk
 
 
 def default_workers() -> int:
     """As many as leave a core to the recogniser; more than a few are never needed."""
     return min(MOST_WORKERS, max(1, cores() - 1))
+
+
+# --- in a worker -----------------------------------------------------------------------------------------------------
+
+_kept = KeptClips()
+
+
+def check_and_keep(
+    utterances: Sequence[Utterance], tick: Callable[[int], None], *, most_bytes: int
+) -> list[tuple[str, float] | Problem]:
+    """Decode each clip and keep it for the configs to come."""
+    return check(utterances, tick, partial(_kept.keep, most_bytes=most_bytes))
+
+
+def perturb_clips(
+    generator: RowGenerator, chosen: Sequence[CheckedClip], most_bytes: int
+) -> list[Perturbed16 | Exception]:
+    """The 16-bit samples and the hash of each clip's row; the error of a clip that has none stands in its place."""
+    perturbed: list[Perturbed16 | Exception] = []
+    for clip in chosen:
+        try:
+            [row] = generator.rows(clip.utterance, _kept.load(clip, most_bytes))
+            perturbed.append((row.pcm, row.sha256))
+        except Exception as error:  # a file that changed since it was checked is that clip's failure alone
+            perturbed.append(error)
+    return perturbed
+
+
+def row_digests(generator: RowGenerator, chosen: Sequence[CheckedClip], most_bytes: int) -> list[str | Exception]:
+    """The hash of each perturbed row, without its audio."""
+    outcomes = perturb_clips(generator, chosen, most_bytes)
+    return [outcome if isinstance(outcome, Exception) else outcome[1] for outcome in outcomes]
+
+
+# --- in the program --------------------------------------------------------------------------------------------------
 
 
 @dataclass
@@ -62,7 +110,7 @@ class LiveConfigs:
     report: Callable[[Problem], None] = field(default=lambda problem: None, repr=False)
     _checked: dict[tuple, CheckedClips] = field(default_factory=dict, repr=False)
     _pool: Processes | None = field(default=None, repr=False)
-    _early: tuple[str, dict[Chunk, Future]] = field(default=("", {}), repr=False)
+    _early: tuple[str, dict[Chunk, list[Part]]] = field(default=("", {}), repr=False)
 
     @property
     def where(self) -> str:
@@ -101,25 +149,36 @@ class LiveConfigs:
     def clips(self, job: Job) -> CheckedClips:
         """The clips of a config, checked when they are first asked for."""
         if job.selection not in self._checked:
-            how = {"limit": self.limit, "tts": self.tts, "on_error": self.on_error, "report": self.report}
-            sources = {**DEMO, **self.sources}
-            self._checked[job.selection] = list_clips(job.selection, sources, self.pool, self.progress, **how)  # type: ignore[arg-type]
+            corpus, listed = clips(job.selection, {**DEMO, **self.sources}, self.limit, self.tts)
+            work = partial(check_and_keep, most_bytes=self.kept_bytes)
+            checked = check_clips(corpus, listed, self.pool, self.progress, work)
+            for problem in checked.problems:
+                self.report(problem)
+            checked.refuse_unusable(self.on_error)
+            if checked.untranscribed:
+                self.report(checked.untranscribed)
+            self._checked[job.selection] = checked
         return self._checked[job.selection]
 
     @property
     def pool(self) -> Processes:
         if self._pool is None:
-            self._pool = Processes(self.workers, ["speech_robust_bench.builders.forkserver_preload"])
+            self._pool = Processes(self.workers, ["speech_robust_bench.builders.forkserver_preload"], pinned=True)
         return self._pool
 
-    def take_early(self, name: str) -> dict[Chunk, Future]:
+    @property
+    def kept_bytes(self) -> int:
+        """How many bytes of decoded clips each worker may keep: of a small machine an eighth at most."""
+        memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 2**32
+        return min(KEPT_BYTES, memory // 8) // self.workers
+
+    def take_early(self, name: str) -> dict[Chunk, list[Part]]:
         """What was begun for a config before it was asked for; what was begun for another is given up."""
-        begun_for, futures = self._early
+        begun_for, chunks = self._early
         self._early = "", {}
         if begun_for == name:
-            return futures
-        for future in futures.values():
-            future.cancel()
+            return chunks
+        _cancel(chunks.values())
         return {}
 
     def begin_early(self, config: LiveConfig, count: int) -> None:
@@ -169,7 +228,7 @@ class LiveWindow:
     """Some perturbed clips in memory, with their exact durations."""
 
     rows: list[ClipRow]
-    outcomes: Mapping[int, tuple[np.ndarray, str] | Exception]
+    outcomes: Mapping[int, Perturbed16 | Exception]
 
     def decode(self, row: ClipRow) -> Samples:
         """The clip's samples, as decoding the stored row would give them."""
@@ -228,9 +287,14 @@ class LiveConfig:
             "benchmark_version": BENCHMARK_VERSION,
             "content_sha256": None,
             "rows_sha256": transcripts_digest((row.id, row.text) for row in self.rows),
-            "fingerprint": self.clips.fingerprint(self.job, self.origin.banks),
+            "fingerprint": self._fingerprint(),
             **later_version(scenario.edition),
         }
+
+    def _fingerprint(self) -> str:
+        """What `srb build` would write into the manifest of a config made from these clips."""
+        checked = self.clips
+        return fingerprint(config_inputs(self.job, checked.corpus, checked.listing, self.origin.banks, seed=""))
 
     def content_sha256(self, known: Mapping[str, Any], changed: bool) -> str | None:
         """The hash of the built config. It is kept where a run has it already, else computed from every clip.
@@ -240,7 +304,7 @@ class LiveConfig:
         if not changed and known.get("content_sha256") and known.get("fingerprint") == self.about["fingerprint"]:
             return known["content_sha256"]
         remaining = [row.position for row in self.rows if row.position not in self.digests]
-        for chunk, outcomes in self._results(row_digests, self.chunks(remaining)):
+        for chunk, outcomes in self._perturbed(row_digests, self.chunks(remaining)):
             for position, outcome in zip(chunk, outcomes, strict=True):
                 if isinstance(outcome, Exception):
                     return None
@@ -260,14 +324,21 @@ class LiveConfig:
             filled += seconds
         return [tuple(chunk) for chunk in chunks]
 
-    def submit(self, chunk: Chunk, work: Callable[..., Any] = perturb_clips) -> Future:
-        """Have a worker perturb some clips."""
-        chosen = [self.clips.clips[position] for position in chunk]
-        return self.origin.pool.submit(work, self.job, chosen, self.origin.banks)
+    def submit(self, chunk: Chunk, work: Callable[..., Any] = perturb_clips) -> list[Part]:
+        """Have each clip of a chunk perturbed by the worker that keeps it."""
+        origin, checked = self.origin, self.clips.clips
+        generator = RowGenerator((self.job,), origin.banks)
+        parts = []
+        for worker in range(origin.workers):
+            if positions := tuple(position for position in chunk if position % origin.workers == worker):
+                chosen = [checked[position] for position in positions]
+                future = origin.pool.submit(work, generator, chosen, origin.kept_bytes, worker=worker)
+                parts.append((positions, future))
+        return parts
 
     def windows(self, wanted: set[int]) -> Iterator[LiveWindow]:
         """The wanted clips, some at a time, perturbed ahead of the caller by the workers."""
-        for chunk, outcomes in self._results(perturb_clips, self.chunks(sorted(wanted))):
+        for chunk, outcomes in self._perturbed(perturb_clips, self.chunks(sorted(wanted))):
             by_position = dict(zip(chunk, outcomes, strict=True))
             rows = []
             for position, outcome in by_position.items():
@@ -278,11 +349,11 @@ class LiveConfig:
                 rows.append(row)
             yield LiveWindow(rows, by_position)
 
-    def _results(self, work: Callable[..., Any], chunks: list[Chunk]) -> Iterator[tuple[Chunk, list[Any]]]:
+    def _perturbed(self, work: Callable[..., Any], chunks: list[Chunk]) -> Iterator[tuple[Chunk, list[Any]]]:
         """What the workers make of each chunk, in order; a few chunks are under way at a time."""
         begun = self.origin.take_early(self.name) if work is perturb_clips else {}
-        waiting, running = deque(chunks), deque[tuple[Chunk, Future]]()
-        most = self.origin.workers + 1
+        waiting, running = deque(chunks), deque[tuple[Chunk, list[Part]]]()
+        most = min(MOST_CHUNKS, self.origin.workers + 1)
         try:
             while waiting or running:
                 while waiting and len(running) < most:
@@ -290,22 +361,30 @@ class LiveConfig:
                     running.append((chunk, begun.pop(chunk) if chunk in begun else self.submit(chunk, work)))
                 if not waiting and self.following is not None:
                     self.origin.begin_early(self.following, most - len(running))
-                chunk, future = running.popleft()
-                yield chunk, _result(future)
+                chunk, parts = running.popleft()
+                yield chunk, _results_of(chunk, parts)
         finally:
-            for future in (*begun.values(), *(future for _, future in running)):
-                future.cancel()
+            _cancel((*begun.values(), *(parts for _, parts in running)))
 
     def stored_audio(self, ids: set[str]) -> list[tuple[str, bytes]]:
         """The FLAC files that the built config has for some clips; the others are not even decoded."""
         sources = {**DEMO, **self.origin.sources}
         _, listed = clips(self.job.selection, sources, self.origin.limit, self.origin.tts)
-        rows = [make_row(self.job, item, item.load(), self.origin.banks) for item in listed if item.id in ids]
-        return [(row["id"], row["audio"]["bytes"]) for row in rows]
+        generator = RowGenerator((self.job,), self.origin.banks)
+        rows = [row for item in listed if item.id in ids for row in generator.rows(item, item.load())]
+        return [(row.utterance.id, encode_flac(row.pcm)) for row in rows]
 
 
-def _result(future: Future) -> Any:
+def _cancel(chunks: Iterable[list[Part]]) -> None:
+    for parts in chunks:
+        for _, future in parts:
+            future.cancel()
+
+
+def _results_of(chunk: Chunk, parts: list[Part]) -> list[Any]:
+    """What the workers made of a chunk, in its order."""
     try:
-        return future.result()
+        results = {place: one for places, future in parts for place, one in zip(places, future.result(), strict=True)}
     except BrokenProcessPool:
         raise UserError("a worker that perturbs clips died, perhaps for want of memory; try fewer of them") from None
+    return [results[place] for place in chunk]

@@ -1,21 +1,27 @@
-"""Rows of a dataset config: one clip under one scenario, stored as 16-bit FLAC with all that is known about it."""
+"""Rows of a dataset config: one clip under one scenario, stored as 16-bit FLAC with all that is known about it.
+
+`srb build`, the `datasets` builder, `srb.load` and `srb run --corpus` make their rows here and nowhere else:
+`RowGenerator.rows` gives a clip to `apply`, which gives it to the scenario's function.
+"""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from speech_robust_bench.builders.apply import Perturbed, perturb_clip
+from speech_robust_bench.builders.apply import Perturbed, apply
 from speech_robust_bench.builders.banks import Banks
 from speech_robust_bench.builders.corpora import Utterance
 from speech_robust_bench.builders.plan import Job
-from speech_robust_bench.core.audio import RATE, Samples, encode_flac, to_pcm16
+from speech_robust_bench.core.audio import RATE, Samples, encode_flac, from_pcm16, to_pcm16
 from speech_robust_bench.core.row_columns import COLUMNS, STRINGS
 from speech_robust_bench.core.row_hashes import row_digest
+from speech_robust_bench.core.seeding import clip_rng
 
 ROWS_PER_GROUP = 100
 AT_ONCE = 25  # clips whose rows are gathered into a table while they are still in the processor's cache
@@ -41,21 +47,93 @@ def own_columns(utterances: Iterable[Utterance]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for utterance in utterances for name, _ in utterance.columns))
 
 
-def make_tables(
-    jobs: Sequence[Job],
-    clips: Sequence[tuple[Utterance, Samples]],
-    banks: Banks,
-    seed: str = "",
-    columns: Sequence[str] = (),
-) -> list[pa.Table]:
-    """The rows of some clips in configs of one scenario: a table for each config, with `columns` of the corpus' own."""
-    schema = schema_with(columns) if columns else SCHEMA
-    pieces = []
-    for start in range(0, len(clips), AT_ONCE):
-        piece = clips[start : start + AT_ONCE]
-        rows = [_rows_of_clip(jobs, utterance, samples, banks, seed) for utterance, samples in piece]
-        pieces.append([_table(config, schema) for config in zip(*rows, strict=True)])
-    return [pa.concat_tables(config) for config in zip(*pieces, strict=True)]
+def reference(job: Job, utterance: Utterance) -> str | None:
+    """The transcript of a row; that of a clip without speech is empty, and None is one that is not known."""
+    return utterance.text if job.scenario.has_speech else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One clip in one config: its 16-bit samples, and what was drawn for them."""
+
+    job: Job
+    utterance: Utterance
+    perturbed: Perturbed
+    pcm: np.ndarray
+
+    @property
+    def sha256(self) -> str:
+        return row_digest(self.utterance.id, reference(self.job, self.utterance), self.pcm)
+
+    def with_audio(self, audio: dict[str, Any]) -> dict[str, Any]:
+        """The columns of the row in their order, with its audio in some form; those of the corpus come last."""
+        job, utterance, perturbed = self.job, self.utterance, self.perturbed
+        return {
+            "id": utterance.id,
+            "audio": {**audio, "path": f"{utterance.id}.flac"},
+            **{name: getattr(utterance, name) for name in STRINGS},
+            "text": reference(job, utterance),
+            "duration": len(self.pcm) / RATE,
+            "source": job.source and str(job.source),
+            "scenario": job.scenario.name,
+            "severity": job.severity,
+            "parameters": json.dumps(perturbed.parameters),
+            "snr_db": perturbed.snr_db,
+            "clipped": perturbed.clipped,
+            "sha256": self.sha256,
+            **dict(utterance.columns),
+        }
+
+    def stored(self) -> dict[str, Any]:
+        """The row as parquet keeps it, its audio as FLAC."""
+        return self.with_audio({"bytes": encode_flac(self.pcm)})
+
+    def decoded(self) -> dict[str, Any]:
+        """The row with its audio as an array."""
+        return self.with_audio({"array": from_pcm16(self.pcm), "sampling_rate": RATE})
+
+
+@dataclass(frozen=True)
+class RowGenerator:
+    """Makes the rows of some configs. Severities of one scenario share the analysis of a clip."""
+
+    jobs: tuple[Job, ...]
+    banks: Banks
+    seed: str = ""  # of a private edition
+
+    def rows(self, utterance: Utterance, samples: Samples) -> list[Row]:
+        """A clip's row in each of the configs."""
+        rows, analyses = [], {}
+        for job in self.jobs:
+            scenario = job.scenario
+            if not scenario.perturbs:
+                perturbed = _as_recorded(utterance, samples)
+            else:
+                if scenario.prepare and scenario.prepare not in analyses:
+                    analyses[scenario.prepare] = scenario.prepare(samples)
+                rng = clip_rng(utterance.corpus, utterance.id, scenario.stream, job.severity, self.seed)
+                analysis = analyses.get(scenario.prepare)
+                perturbed = apply(scenario, job.severity, samples, rng, self.banks, analysis)
+            rows.append(Row(job, utterance, perturbed, to_pcm16(perturbed.samples)))
+        return rows
+
+    def tables(self, clips: Sequence[tuple[Utterance, Samples]], columns: Sequence[str] = ()) -> list[pa.Table]:
+        """The rows of some clips, a table for each config, with `columns` of the corpus' own."""
+        schema = schema_with(columns) if columns else SCHEMA
+        pieces = []
+        for start in range(0, len(clips), AT_ONCE):
+            stored = [
+                [row.stored() for row in self.rows(utterance, samples)]
+                for utterance, samples in clips[start : start + AT_ONCE]
+            ]
+            pieces.append([_table(config, schema) for config in zip(*stored, strict=True)])
+        return [pa.concat_tables(config) for config in zip(*pieces, strict=True)]
+
+
+def _as_recorded(utterance: Utterance, samples: Samples) -> Perturbed:
+    """A clip that no function changes, with the voice of synthetic speech if it was synthesised."""
+    drawn = getattr(utterance.audio, "parameters", {})
+    return Perturbed(np.clip(samples, -1, 1), drawn, clipped=int(np.count_nonzero(np.abs(samples) > 1)))
 
 
 def _table(rows: Sequence[dict], schema: pa.Schema) -> pa.Table:
@@ -74,64 +152,3 @@ def _table(rows: Sequence[dict], schema: pa.Schema) -> pa.Table:
         for field in schema
     ]
     return pa.Table.from_arrays(columns, schema=schema)
-
-
-def _rows_of_clip(jobs: Sequence[Job], utterance: Utterance, samples: Samples, banks: Banks, seed: str) -> list[dict]:
-    prepare = jobs[0].scenario.prepare
-    prepared = prepare(samples) if prepare else None
-    return [make_row(job, utterance, samples, banks, prepared, seed) for job in jobs]
-
-
-def make_row(
-    job: Job, utterance: Utterance, samples: Samples, banks: Banks, prepared: Any = None, seed: str = ""
-) -> dict:
-    """One clip under one config's scenario; `prepared` as in `apply`, `seed` of a private edition."""
-    row, pcm = unencoded_row(job, utterance, samples, banks, prepared, seed)
-    row["audio"]["bytes"] = encode_flac(pcm)
-    return row
-
-
-def unencoded_row(
-    job: Job, utterance: Utterance, samples: Samples, banks: Banks, prepared: Any = None, seed: str = ""
-) -> tuple[dict, np.ndarray]:
-    """The row without its audio, and the 16-bit samples that the audio holds."""
-    perturbed = _perturb(job, utterance, samples, banks, prepared, seed)
-    pcm = to_pcm16(perturbed.samples)
-    text = reference(job, utterance)
-    row = {
-        "id": utterance.id,
-        "audio": {"bytes": b"", "path": f"{utterance.id}.flac"},
-        **{name: getattr(utterance, name) for name in STRINGS},
-        "text": text,
-        "duration": len(pcm) / RATE,
-        "source": job.source and str(job.source),
-        "scenario": job.scenario.name,
-        "severity": job.severity,
-        "parameters": json.dumps(perturbed.parameters),
-        "snr_db": perturbed.snr_db,
-        "clipped": perturbed.clipped,
-        "sha256": row_digest(utterance.id, text, pcm),
-        **dict(utterance.columns),
-    }
-    return row, pcm
-
-
-def reference(job: Job, utterance: Utterance) -> str | None:
-    """The transcript of a row; that of a clip without speech is empty, and None is one that is not known."""
-    return utterance.text if job.scenario.has_speech else ""
-
-
-def _perturb(job: Job, utterance: Utterance, samples: Samples, banks: Banks, prepared: Any, seed: str) -> Perturbed:
-    if not job.scenario.perturbs:
-        drawn = getattr(utterance.audio, "parameters", {})  # the voice of synthetic speech
-        return Perturbed(np.clip(samples, -1, 1), drawn, clipped=int(np.count_nonzero(np.abs(samples) > 1)))
-    return perturb_clip(
-        job.scenario,
-        job.severity,
-        samples,
-        banks,
-        corpus=utterance.corpus,
-        clip_id=utterance.id,
-        seed=seed,
-        prepared=prepared,
-    )

@@ -11,13 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from speech_robust_bench.builders.banks import Banks
-from speech_robust_bench.builders.corpora import Problem, Utterance
+from speech_robust_bench.builders.checked_clips import CheckedClip
+from speech_robust_bench.builders.corpora import Utterance
 from speech_robust_bench.builders.plan import Job
-from speech_robust_bench.builders.row_generator import ROWS_PER_GROUP, make_tables, schema_with
+from speech_robust_bench.builders.row_generator import ROWS_PER_GROUP, RowGenerator, schema_with
 from speech_robust_bench.core.audio import RATE, Samples
-from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.files import file_digest, replacing, write_atomically
-from speech_robust_bench.core.seeding import content_id
 
 if TYPE_CHECKING:
     from pyarrow import Table
@@ -26,22 +25,6 @@ if TYPE_CHECKING:
 ROWS_PER_SHARD = 200
 SAMPLES_PER_GROUP = 1000 * RATE  # so that memory does not grow with the length of the clips
 T = TypeVar("T")
-
-
-@dataclass(frozen=True)
-class CheckedClip:
-    """An utterance that could be decoded, the hash of the samples that it had then, and how long it lasts."""
-
-    utterance: Utterance
-    samples_digest: str
-    seconds: float = 0.0
-
-    def load(self) -> Samples:
-        """Its samples; a file that has changed since it was checked would make a config of mixed editions."""
-        samples = self.utterance.load()
-        if content_id(samples) != self.samples_digest:
-            raise UserError(f"{self.utterance.audio.name}: has changed while the build was running; run it again")
-        return samples
 
 
 @dataclass(frozen=True)
@@ -92,7 +75,7 @@ def write_shard(shard: Shard, tick: Callable[[int], None]) -> None:
         for clips in batches(shard.clips):
             for _, group in itertools.groupby(writers, key=lambda pair: pair[0].scenario.name):
                 jobs, files = zip(*group, strict=True)
-                tables = make_tables(jobs, clips, shard.banks, shard.seed, shard.columns)
+                tables = RowGenerator(jobs, shard.banks, shard.seed).tables(clips, shard.columns)
                 written.result()
                 written = background.submit(_write, files, tables)
                 tick(len(jobs) * len(clips))
@@ -132,17 +115,3 @@ def is_whole(shard: Path) -> bool:
         return digest_path(shard).read_text(encoding="ascii") == file_digest(shard)
     except (OSError, ValueError):
         return False
-
-
-def check(utterances: Sequence[Utterance], tick: Callable[[int], None]) -> list[tuple[str, float] | Problem]:
-    """Decode each clip: the hash of its samples and its seconds, or what is wrong with it."""
-    results: list[tuple[str, float] | Problem] = []
-    for item in utterances:
-        try:
-            samples = item.load()
-            results.append((content_id(samples), len(samples) / RATE))
-        except UserError as error:
-            where, _, what = str(error).partition(": ")
-            results.append(Problem(where, f"{what} (id {item.id})"))
-        tick(1)
-    return results

@@ -64,16 +64,22 @@ class Inline:
 
 
 class Processes:
-    """Local processes, forked from one that has loaded what they need and started no thread."""
+    """Local processes, forked from one that has loaded what they need and started no thread.
 
-    def __init__(self, workers: int, preload: Sequence[str] = ()) -> None:
+    Pinned ones are told apart: item i goes to worker i modulo their number, which finds again what it has kept.
+    """
+
+    def __init__(self, workers: int, preload: Sequence[str] = (), pinned: bool = False) -> None:
         context = _forking(preload) or multiprocessing.get_context("spawn")
         self.workers = workers
         self._done = context.Value("q", 0)
-        self._pool = ProcessPoolExecutor(workers, context, _start_worker, (self._done,))
+        sizes = [1] * workers if pinned else [workers]
+        self._pools = [ProcessPoolExecutor(size, context, _start_worker, (self._done,)) for size in sizes]
 
     def map(self, work: Work, items: Sequence[Any], tick: Callable[[int], None]) -> list[Any]:
-        futures: list[Future] = [self.submit(_in_worker, work, item) for item in items]
+        futures: list[Future] = [
+            self.submit(_in_worker, work, item, worker=number) for number, item in enumerate(items)
+        ]
         waiting, seen = set(futures), self._done.value
         try:
             while waiting:
@@ -90,18 +96,20 @@ class Processes:
             self._stop_now()
             raise
 
-    def submit(self, work: Callable[..., Any], *arguments: Any) -> Future:
-        """One call in some worker, for a caller that bounds by itself how many are under way."""
+    def submit(self, work: Callable[..., Any], *arguments: Any, worker: int = 0) -> Future:
+        """One call in a worker, for a caller that bounds by itself how many are under way."""
         with _hidden_main_module():
-            return self._pool.submit(work, *arguments)
+            return self._pools[worker % len(self._pools)].submit(work, *arguments)
 
     def close(self) -> None:
-        self._pool.shutdown(cancel_futures=True)
+        for pool in self._pools:
+            pool.shutdown(cancel_futures=True)
 
     def _stop_now(self) -> None:
-        for process in list((getattr(self._pool, "_processes", None) or {}).values()):
-            process.terminate()
-        self._pool.shutdown(cancel_futures=True)
+        for pool in self._pools:
+            for process in list((getattr(pool, "_processes", None) or {}).values()):
+                process.terminate()
+        self.close()
 
 
 @contextmanager

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 from speech_robust_bench.builders.corpora import Utterance, as_sources
 from speech_robust_bench.builders.custom import load_table
 from speech_robust_bench.builders.plan import DEMO, Job, clips, job_named
-from speech_robust_bench.builders.row_generator import make_row, own_columns, unencoded_row
-from speech_robust_bench.core.audio import RATE, from_pcm16
+from speech_robust_bench.builders.row_generator import RowGenerator, own_columns
 from speech_robust_bench.one_clip import Folder, open_banks
 
 if TYPE_CHECKING:
@@ -21,8 +20,8 @@ Corpora = str | os.PathLike | Mapping[str, str | os.PathLike | None] | None
 
 
 @dataclass(frozen=True)
-class RowMaker:
-    """Makes rows of one config; small when pickled, so that every worker of a data loader can have it."""
+class LazyRows:
+    """Makes rows of one config when they are read; small when pickled, so that workers of a data loader can have it."""
 
     job: Job
     noise_dir: Folder
@@ -32,23 +31,16 @@ class RowMaker:
 
     def row(self, item: Utterance) -> dict[str, Any]:
         """The row of one clip, its audio as an array or as the bytes that are stored."""
-        banks = open_banks(self.noise_dir, self.rir_dir)
-        if not self.decode:
-            return self._complete(make_row(self.job, item, item.load(), banks))
-        row, pcm = unencoded_row(self.job, item, item.load(), banks)
-        return self._complete(row) | {
-            "audio": {"array": from_pcm16(pcm), "sampling_rate": RATE, "path": row["audio"]["path"]}
-        }
-
-    def _complete(self, row: dict[str, Any]) -> dict[str, Any]:
-        return row | {column: row.get(column) for column in self.columns}
+        [row] = RowGenerator((self.job,), open_banks(self.noise_dir, self.rir_dir)).rows(item, item.load())
+        made = row.decoded() if self.decode else row.stored()
+        return made | {column: made.get(column) for column in self.columns}
 
 
 @dataclass(frozen=True)
 class RowsById:
     """A transform for `Dataset.set_transform`: the rows of the clips whose ids are read."""
 
-    maker: RowMaker
+    maker: LazyRows
     clips: Mapping[str, Utterance]
 
     def __call__(self, batch: Mapping[str, Sequence[str]]) -> dict[str, list[Any]]:
@@ -56,7 +48,7 @@ class RowsById:
         return {column: [row[column] for row in rows] for column in rows[0]} if rows else {}
 
 
-def _generate(items: Sequence[Utterance], maker: RowMaker) -> Iterator[dict[str, Any]]:
+def _generate(items: Sequence[Utterance], maker: LazyRows) -> Iterator[dict[str, Any]]:
     for item in items:
         yield maker.row(item)
 
@@ -116,7 +108,7 @@ def load(
     job = job_named(config, load_table(file))
     sources = {**DEMO, **as_sources(corpus, job.selection[:2])}
     _, items = clips(job.selection, sources, limit, tts)
-    maker = RowMaker(job, noise_dir, rir_dir, decode, own_columns(items))
+    maker = LazyRows(job, noise_dir, rir_dir, decode, own_columns(items))
     if streaming:
         return datasets.IterableDataset.from_generator(_generate, gen_kwargs={"items": items, "maker": maker})
     dataset = datasets.Dataset.from_dict({"id": [item.id for item in items]})

@@ -17,11 +17,11 @@ from torch import Tensor
 
 from speech_robust_bench.builders.apply import perturb_clip
 from speech_robust_bench.builders.banks import Banks
-from speech_robust_bench.builders.perturbed_clips import list_clips
+from speech_robust_bench.builders.checked_clips import CheckedClip, check_clips
 from speech_robust_bench.builders.plan import DEMO, Sources
+from speech_robust_bench.builders.plan import clips as listed_clips
 from speech_robust_bench.builders.random_scenarios import RandomScenarios, draw_for_clip
 from speech_robust_bench.builders.scenarios import perturbations
-from speech_robust_bench.builders.shards import CheckedClip
 from speech_robust_bench.core.array_files import read_array
 from speech_robust_bench.core.audio import RATE, from_pcm16, to_pcm16
 from speech_robust_bench.core.engines import Inline
@@ -64,8 +64,10 @@ def read_clips(sources: Sources, longest_s: float, progress: Progress) -> tuple[
     (language,) = languages
     clips = []
     for _, name in sources:
-        listed = list_clips((language, name, None), {**DEMO, **sources}, Inline(), progress)
-        clips += [SpokenClip(clip, spelled(clip.utterance.text or "", language)) for clip in listed.clips]
+        corpus, listed = listed_clips((language, name, None), {**DEMO, **sources})
+        checked = check_clips(corpus, listed, Inline(), progress)
+        checked.refuse_unusable("stop")
+        clips += [SpokenClip(clip, spelled(clip.utterance.text or "", language)) for clip in checked.clips]
     return language, [clip for clip in clips if clip.text and clip.seconds <= longest_s]
 
 

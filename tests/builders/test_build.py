@@ -332,7 +332,8 @@ def test_a_build_that_was_cut_off_makes_only_what_is_missing(tmp_path, folder, m
 
 
 def test_row_groups_hold_a_hundred_clips_or_a_thousand_seconds(monkeypatch):
-    from speech_robust_bench.builders.shards import CheckedClip, batches
+    from speech_robust_bench.builders.checked_clips import CheckedClip
+    from speech_robust_bench.builders.shards import batches
 
     monkeypatch.setattr(CheckedClip, "load", lambda clip: np.zeros(int(clip.utterance.id), np.float32))
     lengths = [RATE] * 250 + [300 * RATE] * 7 + [2000 * RATE]

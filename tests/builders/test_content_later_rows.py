@@ -15,9 +15,10 @@ import soundfile
 import soxr
 
 from speech_robust_bench.builders.banks import Banks
-from speech_robust_bench.builders.build import Listing, config_inputs, fingerprint
+from speech_robust_bench.builders.checked_clips import Listing
+from speech_robust_bench.builders.fingerprints import config_inputs, fingerprint
 from speech_robust_bench.builders.plan import DEMO, Job, clips, job_named, plan
-from speech_robust_bench.builders.row_generator import make_row
+from speech_robust_bench.builders.row_generator import RowGenerator
 from speech_robust_bench.builders.scenarios import SCENARIOS, chain, missing_packages, perturbations
 from speech_robust_bench.core.names import parse
 from speech_robust_bench.core.row_hashes import content_digest
@@ -36,7 +37,9 @@ def loaded():
 
 
 def content(job: Job) -> str:
-    return content_digest(make_row(job, clip, samples, Banks())["sha256"] for clip, samples in loaded()[1])
+    return content_digest(
+        row.sha256 for clip, samples in loaded()[1] for row in RowGenerator((job,), Banks()).rows(clip, samples)
+    )
 
 
 def libraries() -> dict[str, str]:

@@ -15,7 +15,7 @@ import soxr
 
 from speech_robust_bench.builders.banks import Banks
 from speech_robust_bench.builders.plan import DEMO, clips, job_named, plan
-from speech_robust_bench.builders.row_generator import make_row
+from speech_robust_bench.builders.row_generator import RowGenerator
 from speech_robust_bench.builders.scenarios import SCENARIOS
 from speech_robust_bench.core.names import parse
 from speech_robust_bench.core.row_hashes import content_digest
@@ -34,7 +34,9 @@ def built(language: str) -> dict[str, str]:
     _, utterances = clips(jobs[0].selection, DEMO, CLIPS[language])
     loaded = [(utterance, utterance.load()) for utterance in utterances]
     return {
-        str(job.name): content_digest(make_row(job, clip, samples, banks)["sha256"] for clip, samples in loaded)
+        str(job.name): content_digest(
+            row.sha256 for clip, samples in loaded for row in RowGenerator((job,), banks).rows(clip, samples)
+        )
         for job in jobs
     }
 

@@ -12,7 +12,7 @@ import soundfile
 
 from speech_robust_bench.builders.banks import Banks
 from speech_robust_bench.builders.plan import DEMO, clips, job_named
-from speech_robust_bench.builders.row_generator import SCHEMA, make_row
+from speech_robust_bench.builders.row_generator import SCHEMA, RowGenerator
 from speech_robust_bench.cli.main import main
 
 CONFIGS = ["en-demo_clean", "en-demo_gaussian_sev4", "en-demo_silence", "es-demo_clean"]
@@ -45,7 +45,8 @@ def test_the_schema_tells_datasets_which_column_is_sound():
 def test_what_a_recording_holds_beyond_full_scale_is_clipped_and_counted():
     job = job_named("en-demo_clean")
     _, (utterance,) = clips(job.selection, DEMO, 1)
-    row = make_row(job, utterance, np.array([2, -1.5, 1, -1, 0.5], np.float32), Banks())
+    [made] = RowGenerator((job,), Banks()).rows(utterance, np.array([2, -1.5, 1, -1, 0.5], np.float32))
+    row = made.stored()
     assert row["clipped"] == 2
     samples, _ = soundfile.read(io.BytesIO(row["audio"]["bytes"]), dtype="int16")
     assert samples.tolist() == [32767, -32768, 32767, -32768, 16384]

@@ -169,7 +169,7 @@ class InlinePool:
     def __init__(self):
         self.under_way, self.most = 0, 0
 
-    def submit(self, work, *arguments):
+    def submit(self, work, *arguments, worker):
         self.under_way += 1
         self.most = max(self.most, self.under_way)
         pool = self

@@ -10,7 +10,7 @@ import speech_robust_bench as srb
 from speech_robust_bench.builders.banks import Banks
 from speech_robust_bench.builders.corpora import open_corpus
 from speech_robust_bench.builders.plan import job_named
-from speech_robust_bench.builders.row_generator import make_row
+from speech_robust_bench.builders.row_generator import RowGenerator
 from speech_robust_bench.builders.scenarios import SCENARIOS, perturbations
 from speech_robust_bench.core.audio import read, to_pcm16
 
@@ -26,7 +26,7 @@ def clip() -> np.ndarray:
 def test_the_same_samples_as_that_row_of_the_config(config):
     item = open_corpus(None, "en", "demo").utterances[3]
     job = job_named(config)
-    row = make_row(job, item, item.load(), Banks())
+    row = RowGenerator((job,), Banks()).rows(item, item.load())[0].stored()
     made = srb.perturb(item.load(), RATE, job.scenario.name, job.severity, corpus="demo", id=item.id)
     assert np.array_equal(made.samples, read(row["audio"]["bytes"]))
     assert made.parameters == json.loads(row["parameters"])

@@ -11,14 +11,7 @@ import soundfile
 from speech_robust_bench.builders.banks import Banks
 from speech_robust_bench.builders.corpora import Utterance
 from speech_robust_bench.builders.plan import job_named
-from speech_robust_bench.builders.row_generator import (
-    SCHEMA,
-    make_row,
-    make_tables,
-    own_columns,
-    schema_with,
-    unencoded_row,
-)
+from speech_robust_bench.builders.row_generator import SCHEMA, Row, RowGenerator, own_columns, schema_with
 from speech_robust_bench.core.row_hashes import row_digest
 from speech_robust_bench.core.seeding import clip_rng
 
@@ -37,9 +30,14 @@ def utterance(clip_id: str = "c1", audio: object = None, **more: object) -> Utte
     return Utterance(clip_id, audio, "good morning", "en", corpus="mine", **(known | more))  # type: ignore[arg-type]
 
 
+def made(job: str, clip: Utterance, samples: np.ndarray, seed: str = "") -> Row:
+    [row] = RowGenerator((job_named(job),), Banks(), seed).rows(clip, samples)
+    return row
+
+
 def test_every_field_of_a_clean_row():
     columns = (("region", "north"), ("device", "phone"))
-    row = make_row(job_named("en-mine_clean"), utterance(columns=columns), SAMPLES, Banks())
+    row = made("en-mine_clean", utterance(columns=columns), SAMPLES).stored()
     stored, rate = soundfile.read(io.BytesIO(row["audio"].pop("bytes")), dtype="int16")
     assert stored.tolist() == [16384, -8192, 0, 32767, -32768]
     assert rate == 16_000
@@ -69,42 +67,31 @@ def test_every_field_of_a_clean_row():
 
 def test_a_perturbed_row_says_what_was_done_and_draws_from_its_own_stream():
     clip = np.random.default_rng(1).uniform(-0.1, 0.1, 1600).astype(np.float32)
-    row, pcm = unencoded_row(job_named("en-mine_gaussian_sev2"), utterance(), clip, Banks())
+    perturbed = made("en-mine_gaussian_sev2", utterance(), clip)
+    row, pcm = perturbed.decoded(), perturbed.pcm
     assert (row["scenario"], row["severity"], row["source"]) == ("gaussian", 2, "en-mine_clean")
     assert json.loads(row["parameters"]) == {"snr_db": 20}
     assert row["snr_db"] == pytest.approx(20, abs=0.01)
-    assert row["audio"] == {"bytes": b"", "path": "c1.flac"}
+    assert (row["audio"]["path"], row["audio"]["sampling_rate"]) == ("c1.flac", 16_000)
+    assert row["audio"]["array"].tolist() == (pcm / np.float32(32768)).tolist()
     noise = clip_rng("mine", "c1", "gaussian", 2).standard_normal(1600, dtype=np.float32).astype(np.float64)
     scale = np.sqrt((clip.astype(np.float64) ** 2).sum() / (noise**2).sum() / 100)
     assert np.abs(pcm / 32768 - (clip + scale * noise)).max() < 1 / 32768
-    other, _ = unencoded_row(job_named("en-mine_gaussian_sev2"), utterance(), clip, Banks(), seed="private")
-    assert other["sha256"] != row["sha256"]
-
-
-def test_what_was_prepared_for_a_clip_is_used():
-    job = job_named("en-mine_pitch_up_sev1")
-    clip = np.sin(np.arange(3200) / 9).astype(np.float32) / 2
-    silence = job.scenario.prepare(np.zeros_like(clip))
-    _, pcm = unencoded_row(job, utterance(), clip, Banks())
-    _, of_silence = unencoded_row(job, utterance(), clip, Banks(), silence)
-    assert np.abs(pcm).max() > 1000
-    assert not of_silence.any()
+    assert made("en-mine_gaussian_sev2", utterance(), clip, "private").sha256 != row["sha256"]
 
 
 def test_a_recording_beyond_full_scale_is_clipped_and_counted():
-    row, pcm = unencoded_row(
-        job_named("en-mine_clean"), utterance(), np.array([2, -1.5, 1, -1, 0.5], np.float32), Banks()
-    )
-    assert row["clipped"] == 2
-    assert pcm.tolist() == [32767, -32768, 32767, -32768, 16384]
+    row = made("en-mine_clean", utterance(), np.array([2, -1.5, 1, -1, 0.5], np.float32))
+    assert row.perturbed.clipped == 2
+    assert row.pcm.tolist() == [32767, -32768, 32767, -32768, 16384]
 
 
 def test_synthetic_speech_tells_its_voice_and_a_reject_set_has_no_transcript():
-    spoken = make_row(job_named("en-mine_clean"), utterance(audio=Spoken()), SAMPLES, Banks())
+    spoken = made("en-mine_clean", utterance(audio=Spoken()), SAMPLES).stored()
     assert json.loads(spoken["parameters"]) == {"voice": "slt"}
-    silent, pcm = unencoded_row(job_named("en-mine_silence"), utterance(), SAMPLES, Banks())
-    assert silent["text"] == ""
-    assert silent["sha256"] == row_digest("c1", "", pcm)
+    silent = made("en-mine_silence", utterance(), SAMPLES)
+    assert silent.stored()["text"] == ""
+    assert silent.sha256 == row_digest("c1", "", silent.pcm)
 
 
 def test_the_schema_has_the_corpus_columns_last_and_tells_datasets_of_the_sound():
@@ -129,33 +116,35 @@ def test_the_columns_of_a_corpus_are_all_that_any_clip_has():
 @pytest.mark.parametrize("count", [1, 25, 27])
 def test_tables_hold_the_rows_of_every_clip_in_order(count):
     """25 clips are gathered at a time; a column that a clip lacks is null."""
-    jobs = [job_named("en-mine_gain_sev1"), job_named("en-mine_gain_sev2")]
+    jobs = ("en-mine_gain_sev1", "en-mine_gain_sev2")
     clips = [
         (utterance(f"c{n}", columns=(("region", f"r{n}"),) if n % 2 else ()), SAMPLES * np.float32(n / 32 / count))
         for n in range(count)
     ]
-    tables = make_tables(jobs, clips, Banks(), "secret", ["region"])
+    tables = RowGenerator(tuple(map(job_named, jobs)), Banks(), "secret").tables(clips, ["region"])
     assert len(tables) == 2
     for job, table in zip(jobs, tables, strict=True):
-        rows = [{"region": None} | make_row(job, *clip, Banks(), seed="secret") for clip in clips]
+        rows = [{"region": None} | made(job, *clip, "secret").stored() for clip in clips]
         assert table.schema.equals(schema_with(["region"]), check_metadata=True)
         assert table.to_pylist() == [{name: row[name] for name in table.schema.names} for row in rows]
 
 
 def test_tables_without_columns_and_with_a_secret():
-    jobs, clips = [job_named("en-mine_gaussian_sev4")], [(utterance(), np.full(400, 0.1, np.float32))]
-    (plain,), (secret,) = make_tables(jobs, clips, Banks()), make_tables(jobs, clips, Banks(), "secret")
+    jobs, clips = (job_named("en-mine_gaussian_sev4"),), [(utterance(), np.full(400, 0.1, np.float32))]
+    (plain,), (secret,) = (RowGenerator(jobs, Banks(), seed).tables(clips) for seed in ("", "secret"))
     assert plain.schema.equals(SCHEMA, check_metadata=True)
     assert plain["sha256"].to_pylist() != secret["sha256"].to_pylist()
-    assert plain["sha256"][0].as_py() == make_row(jobs[0], *clips[0], Banks())["sha256"]
+    assert plain["sha256"][0].as_py() == made("en-mine_gaussian_sev4", *clips[0]).sha256
 
 
 def test_the_analysis_of_a_clip_is_made_once_for_all_severities(monkeypatch):
-    jobs = [job_named(f"en-mine_pitch_up_sev{level}") for level in (1, 2)]
+    jobs = tuple(job_named(f"en-mine_pitch_up_sev{level}") for level in (1, 2))
+    clip = np.sin(np.arange(3200) / 9).astype(np.float32) / 2
+    alone = [made(str(job.name), utterance(), clip).sha256 for job in jobs]
     asked = []
     scenario = jobs[0].scenario
     monkeypatch.setitem(
         scenario.__dict__, "prepare", lambda samples, prepare=scenario.prepare: asked.append(1) or prepare(samples)
     )
-    make_tables(jobs, [(utterance(), np.full(3200, 0.1, np.float32))], Banks())
+    assert [row.sha256 for row in RowGenerator(jobs, Banks()).rows(utterance(), clip)] == alone
     assert asked == [1]
