@@ -40,6 +40,7 @@ import soundfile
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
+from speech_robust_bench.builders.config_sources import open_data
 from speech_robust_bench.builders.scenarios import SCENARIOS
 from speech_robust_bench.cli.main import main as srb
 from speech_robust_bench.core.categories import AVERAGED

@@ -46,7 +46,7 @@ class Config(Protocol):
     def name(self) -> str: ...
 
     @property
-    def rows(self) -> Sequence[ClipRow]:
+    def rows(self) -> list[ClipRow]:
         """Every clip in the config's order."""
 
     @property

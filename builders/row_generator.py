@@ -109,10 +109,10 @@ class RowGenerator:
             if not scenario.perturbs:
                 perturbed = _as_recorded(utterance, samples)
             else:
-                if scenario.prepare and scenario.prepare not in analyses:
-                    analyses[scenario.prepare] = scenario.prepare(samples)
+                if (prepare := scenario.prepare) and prepare not in analyses:
+                    analyses[prepare] = prepare(samples)
                 rng = clip_rng(utterance.corpus, utterance.id, scenario.stream, job.severity, self.seed)
-                analysis = analyses.get(scenario.prepare)
+                analysis = analyses[prepare] if prepare else None
                 perturbed = apply(scenario, job.severity, samples, rng, self.banks, analysis)
             rows.append(Row(job, utterance, perturbed, to_pcm16(perturbed.samples)))
         return rows

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -22,7 +22,7 @@ class Batch:
     clips: list[Clip | Exception]
 
 
-def plan(rows: list[ClipRow], batch_size: int, batch_seconds: float | None) -> list[list[ClipRow]]:
+def plan(rows: Sequence[ClipRow], batch_size: int, batch_seconds: float | None) -> list[list[ClipRow]]:
     """Batches of like length, the longest first: so memory runs out at once if it does, and the estimate only falls.
 
     `batch_seconds` bounds the padded audio: the number of clips times the longest.

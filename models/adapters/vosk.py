@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from speech_robust_bench.core.audio import to_pcm16
+from speech_robust_bench.core.engines import cores
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.models.interface import (
     Clip,
     Described,
     Recogniser,
-    cores,
     folder_revision,
     need,
     with_confidences,
