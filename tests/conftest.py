@@ -22,3 +22,7 @@ def here(tmp_path_factory):
     """The metrics installed by name for this process, in a cache of its own, without a network."""
     with metrics_by_name(tmp_path_factory.mktemp("modules")) as cache:
         yield cache
+
+
+def pytest_addoption(parser):
+    parser.addoption("--update-golden", action="store_true", help="write the files of tests/golden again")

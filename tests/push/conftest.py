@@ -10,8 +10,8 @@ from pathlib import Path
 from time import sleep
 
 import pytest
-from built_data import make_built
 from loopback_hub import TOKEN, LoopbackHub
+from support.built_data import make_built
 
 
 @pytest.fixture

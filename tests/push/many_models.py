@@ -8,7 +8,7 @@ import json
 from pathlib import Path
 
 import numpy as np
-from built_data import many_configs
+from support.built_data import many_configs
 
 from speech_robust_bench.builders.scenarios import SCENARIOS
 from speech_robust_bench.core.categories import AVERAGED

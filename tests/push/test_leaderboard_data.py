@@ -8,9 +8,9 @@ import os
 from pathlib import Path
 
 import pytest
-from built_data import make_built
-from fake_runs import make_run
 from many_models import write_models
+from support.built_data import make_built
+from support.fake_runs import make_run
 
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.push.leaderboard import board, pages, site

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import yaml
-from built_data import make_config
+from support.built_data import make_config
 
 from speech_robust_bench.push.licences import hub_licence, terms
 

@@ -7,8 +7,8 @@ import json
 import numpy as np
 import pytest
 import soundfile as sf
-from built_data import make_built
-from fake_runs import make_run
+from support.built_data import make_built
+from support.fake_runs import make_run
 
 from speech_robust_bench.core.redact_paths import without_folders
 

@@ -8,7 +8,7 @@ import shutil
 
 import pyarrow.parquet as pq
 import yaml
-from built_data import make_config, many_configs
+from support.built_data import make_config, many_configs
 
 REPO = "acme/srb"
 

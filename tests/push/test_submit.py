@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 
 import pytest
-from built_data import make_built
-from fake_runs import make_run
+from support.built_data import make_built
+from support.fake_runs import make_run
 
 CONFIGS = ["en_clean", "en_noise_sev3", "en_silence"]
 

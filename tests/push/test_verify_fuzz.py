@@ -10,9 +10,9 @@ import shutil
 from contextlib import suppress
 
 import pytest
-from built_data import make_built
-from fake_runs import make_run
 from fuzzing import change_bytes, change_lines, change_value, tries
+from support.built_data import make_built
+from support.fake_runs import make_run
 from test_verify_hostile import seal
 
 from speech_robust_bench.push import expected_rows, submission

@@ -11,8 +11,8 @@ import zipfile
 import zlib
 
 import pytest
-from built_data import make_built
-from fake_runs import make_run
+from support.built_data import make_built
+from support.fake_runs import make_run
 
 from speech_robust_bench.push import expected_rows, submission
 from speech_robust_bench.push.verify import verify

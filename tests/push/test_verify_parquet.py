@@ -10,8 +10,8 @@ import sys
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from built_data import make_built
-from fake_runs import make_run
+from support.built_data import make_built
+from support.fake_runs import make_run
 
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.push import expected_rows, parquet_predictions, submission, untrusted_json, verified

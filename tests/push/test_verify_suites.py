@@ -6,8 +6,8 @@ from __future__ import annotations
 import json
 
 import pytest
-from built_data import make_built
-from fake_runs import make_run
+from support.built_data import make_built
+from support.fake_runs import make_run
 from test_verify_hostile import edit, seal
 
 from speech_robust_bench.cli.main import main

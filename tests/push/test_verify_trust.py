@@ -6,8 +6,8 @@ import json
 import shutil
 
 import pytest
-from built_data import make_built, text_of
-from fake_runs import make_run
+from support.built_data import make_built, text_of
+from support.fake_runs import make_run
 from test_verify_hostile import edit, seal
 
 from speech_robust_bench.core.errors import UserError
@@ -93,7 +93,7 @@ def test_a_checker_that_dies_is_a_refusal(data, known, tmp_path, monkeypatch):
 
 def test_direction_marks_in_a_transcript_are_let_in(tmp_path, monkeypatch):
     """Hebrew and Arabic transcripts hold U+200E and U+200F; the builder lets them in, so must `verify`."""
-    monkeypatch.setattr("built_data.text_of", lambda index: f"\u200e{text_of(index)}\u200f")
+    monkeypatch.setattr("support.built_data.text_of", lambda index: f"\u200e{text_of(index)}\u200f")
     place = make_built(tmp_path / "srb", ["en_clean"], clips=4)
     folder = sent(tmp_path, place)
     assert verify(folder, expected_rows.load(str(place))).reasons == []
