@@ -67,6 +67,21 @@ def test_a_worker_that_dies_is_noticed():
         Processes(1).map(die, [1], print)
 
 
+def which_process(item, tick):
+    return os.getpid()
+
+
+def test_a_pinned_worker_has_every_nth_item():
+    engine = Processes(2, pinned=True)
+    try:
+        workers = [*engine.map(which_process, range(5), lambda count: None), *engine.map(which_process, [0, 1], print)]
+        assert len(set(workers)) == 2
+        assert workers == [workers[place % 2] for place in (0, 1, 0, 1, 0, 0, 1)]
+        assert engine.submit(os.getpid, worker=3).result() == workers[1]
+    finally:
+        engine.close()
+
+
 def test_one_worker_needs_no_process():
     assert isinstance(open_engine("local", 1), Inline)
     engine = open_engine("local", 3, preload=["json"])
