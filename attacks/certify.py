@@ -119,7 +119,7 @@ def certify(
     """The certificates of a config's clips, a line each in `out`; clips that are there already are not drawn again."""
     check_model(model)
     head = {"model": model.name, "revision": model.revision, "options": model.options, "config": config.name}
-    head |= {"content_sha256": config.about.get("content_sha256"), **asdict(settings)}
+    head |= {"content_sha256": config.about.content_sha256, **asdict(settings)}
     done = _read(out, head)
     out.parent.mkdir(parents=True, exist_ok=True)
     with out.open("a", encoding="utf-8") as file:

@@ -77,7 +77,7 @@ def window_clips(config: Config, window: Window) -> Iterator[AttackClip]:
     for row in window.rows:
         if row.text is None:
             raise UserError(f"{config.name}/{row.id}: has no transcript, and an attack needs what was said")
-        yield AttackClip(row.id, window.decode(row), row.text, row.language, config.about["corpus"])
+        yield AttackClip(row.id, window.decode(row), row.text, row.language, config.about.corpus or "")
 
 
 def padded(signals: Sequence[Samples], device: str = "cpu") -> tuple[Tensor, Tensor]:

@@ -274,7 +274,7 @@ class _Export:
                         for name in ("id", "text", "language", "speaker", "gender", "age", "accent")
                     },
                     **dict(row.columns),
-                    "corpus": about["corpus"],
+                    "corpus": about.corpus,
                     "licence": licences[row.position] if licences else None,
                 }
                 for row in self.rows
@@ -313,7 +313,7 @@ class _Export:
             ),
             "source": self.clean.name,
             "bank": None,
-            "corpus": self.clean.manifest.get("corpus") or _unknown_corpus(self.clean.about["corpus"]),
+            "corpus": self.clean.manifest.get("corpus") or _unknown_corpus(str(self.clean.about.corpus)),
             "skipped": problems,
             "fingerprint": self.fingerprint,
             "attack": {

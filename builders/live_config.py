@@ -41,6 +41,7 @@ from speech_robust_bench.core.audio import RATE, Samples, encode_flac, from_pcm1
 from speech_robust_bench.core.engines import Processes, cores
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.names import ConfigName
+from speech_robust_bench.core.records import ConfigData
 from speech_robust_bench.core.row_hashes import content_digest, transcripts_digest
 from speech_robust_bench.core.seeding import BENCHMARK_VERSION, later_version
 
@@ -273,36 +274,35 @@ class LiveConfig:
         ]
 
     @cached_property
-    def about(self) -> dict[str, Any]:
+    def about(self) -> ConfigData:
         """What run.json says of the config; its content's hash is only known when every clip has been perturbed."""
         name, scenario = self.job.name, self.job.scenario
-        return {
-            "language": self.rows[0].language,
-            "corpus": self.clips.clips[0].utterance.corpus or name.corpus,
-            "scenario": scenario.name,
-            "severity": self.job.severity,
-            "category": scenario.category,
-            "source": None if scenario.name == "clean" else str(name.clean),
-            "bank": self.origin.banks.describe(*scenario.banks) or material_of([self.clips.clips[0].utterance]),
-            "benchmark_version": BENCHMARK_VERSION,
-            "content_sha256": None,
-            "rows_sha256": transcripts_digest((row.id, row.text) for row in self.rows),
-            "fingerprint": self._fingerprint(),
+        return ConfigData(
+            language=self.rows[0].language,
+            corpus=self.clips.clips[0].utterance.corpus or name.corpus,
+            scenario=scenario.name,
+            severity=self.job.severity,
+            category=scenario.category,
+            source=None if scenario.name == "clean" else str(name.clean),
+            bank=self.origin.banks.describe(*scenario.banks) or material_of([self.clips.clips[0].utterance]),
+            benchmark_version=BENCHMARK_VERSION,
+            rows_sha256=transcripts_digest((row.id, row.text) for row in self.rows),
+            fingerprint=self._fingerprint(),
             **later_version(scenario.edition),
-        }
+        )
 
     def _fingerprint(self) -> str:
         """What `srb build` would write into the manifest of a config made from these clips."""
         checked = self.clips
         return fingerprint(config_inputs(self.job, checked.corpus, checked.listing, self.origin.banks, seed=""))
 
-    def content_sha256(self, known: Mapping[str, Any], changed: bool) -> str | None:
+    def content_sha256(self, known: ConfigData, changed: bool) -> str | None:
         """The hash of the built config. It is kept where a run has it already, else computed from every clip.
 
         After an interruption the clips transcribed before are perturbed once more for it.
         """
-        if not changed and known.get("content_sha256") and known.get("fingerprint") == self.about["fingerprint"]:
-            return known["content_sha256"]
+        if not changed and known.content_sha256 and known.fingerprint == self.about.fingerprint:
+            return known.content_sha256
         remaining = [row.position for row in self.rows if row.position not in self.digests]
         for chunk, outcomes in self._perturbed(row_digests, self.chunks(remaining)):
             for position, outcome in zip(chunk, outcomes, strict=True):

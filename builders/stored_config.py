@@ -25,6 +25,7 @@ from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.files import path_inside
 from speech_robust_bench.core.language_codes import is_language_code
 from speech_robust_bench.core.names import parse
+from speech_robust_bench.core.records import ConfigData
 from speech_robust_bench.core.row_columns import RESERVED, Columns, column_names, column_problem, column_values
 from speech_robust_bench.core.row_hashes import content_digest, transcripts_digest
 from speech_robust_bench.core.seeding import FIRST_VERSION, later_version
@@ -193,27 +194,27 @@ class StoredConfig:
         return [{key: facts[key] for key in ATTACK_FACTS if key in facts} for facts in known]
 
     @cached_property
-    def about(self) -> dict[str, Any]:
+    def about(self) -> ConfigData:
         """What the scorer needs to know of the config, from its rows, its manifest and its name."""
         first = self._first()
         name = parse(self.name)
         scenario = first.get("scenario") or name.scenario
-        return {
-            "language": self.rows[0].language if self.rows else name.language,
-            "corpus": first.get("corpus") or name.corpus,
-            "scenario": scenario,
-            "severity": name.severity,
-            "category": self.manifest.get("category") or category_of(scenario),
-            "source": first.get("source") or (None if scenario == "clean" else str(name.clean)),
-            "bank": self.manifest.get("bank"),
-            "benchmark_version": self.manifest.get("benchmark_version"),
-            "content_sha256": self.manifest.get("content_sha256"),
-            "rows_sha256": transcripts_digest((row.id, row.text) for row in self.rows),
-            "fingerprint": self.manifest.get("fingerprint"),
+        return ConfigData(
+            language=self.rows[0].language if self.rows else name.language,
+            corpus=first.get("corpus") or name.corpus,
+            scenario=scenario,
+            severity=name.severity,
+            category=self.manifest.get("category") or category_of(scenario),
+            source=first.get("source") or (None if scenario == "clean" else str(name.clean)),
+            bank=self.manifest.get("bank"),
+            benchmark_version=self.manifest.get("benchmark_version"),
+            content_sha256=self.manifest.get("content_sha256"),
+            rows_sha256=transcripts_digest((row.id, row.text) for row in self.rows),
+            fingerprint=self.manifest.get("fingerprint"),
             **later_version(str(self.manifest.get("scenario_version", FIRST_VERSION))),
-        }
+        )
 
-    def content_sha256(self, known: Mapping[str, Any], changed: bool) -> str | None:
+    def content_sha256(self, known: ConfigData, changed: bool) -> str | None:
         """The hash of the config's content: what the manifest says, if there is one.
 
         `known` is what run.json has of an earlier run, `changed` whether this one transcribed anything.

@@ -17,6 +17,7 @@ from speech_robust_bench.core.errors import UserError
 if TYPE_CHECKING:
     from speech_robust_bench.builders.configs import ConfigSource
     from speech_robust_bench.builders.live_config import LiveConfig, LiveConfigs
+    from speech_robust_bench.core.records import RunConfig
     from speech_robust_bench.diagnosis.suites import Suite
     from speech_robust_bench.models.model_file import ModelEntry
 
@@ -265,10 +266,10 @@ def _opened(perturbed: LiveConfigs, names: list[str], quiet: bool) -> list[LiveC
         return perturbed.configs(names)
 
 
-def summarise(folder: Path, records: dict[str, dict[str, Any]]) -> None:
+def summarise(folder: Path, records: dict[str, RunConfig]) -> None:
     """Where the predictions are, how fast they came, and what failed."""
-    rows, failed = (sum(record[key] for record in records.values()) for key in ("rows", "failed"))
-    audio_s, seconds = (sum(record[key] for record in records.values()) for key in ("audio_s", "seconds"))
+    rows, failed = (sum(getattr(record, key) for record in records.values()) for key in ("rows", "failed"))
+    audio_s, seconds = (sum(getattr(record, key) for record in records.values()) for key in ("audio_s", "seconds"))
     speed = f", real-time factor {seconds / audio_s:.4f}" if audio_s and seconds else ""
     print(f"{folder}: {len(records)} configs, {rows} clips, {audio_s / 3600:.2f} h{speed}")
     if failed:

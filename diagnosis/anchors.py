@@ -25,7 +25,6 @@ from speech_robust_bench.core.categories import AVERAGED
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.files import write_atomically
 from speech_robust_bench.core.names import parse
-from speech_robust_bench.models.run_file import same_data
 from speech_robust_bench.scoring.aggregate import ConfigCounts
 from speech_robust_bench.scoring.difficulty import load
 from speech_robust_bench.scoring.runs import Run
@@ -166,13 +165,13 @@ def cell_errors(
     if not words.sum():
         raise UserError(f"{runs[0].folder / clean}.jsonl has no word in its references")
     errors = np.array(tables, float)
-    categories = tuple(str(_entry(runs[0], config).get("category")) for config in configs)
+    categories = tuple(str(runs[0].about.config(config).category) for config in configs)
     return CellErrors(tuple(models), clean, tuple(configs), categories, clips or (), errors[:, 1:], errors[:, 0], words)
 
 
 def _made_from_one_corpus(run: Run, clean: str | None) -> tuple[str, list[str]]:
     """The clean config of a run, and its perturbed configs that count."""
-    sources = {config: str(_entry(run, config).get("source")) for config in _perturbed(run)}
+    sources = {config: str(run.about.config(config).source) for config in _perturbed(run)}
     cleans = sorted(set(sources.values()))
     if not cleans:
         raise UserError(f"{run.folder} has no config of the average that is made from clean clips")
@@ -185,12 +184,8 @@ def _made_from_one_corpus(run: Run, clean: str | None) -> tuple[str, list[str]]:
 
 
 def _refuse_other_data(known: Run, run: Run, config: str) -> None:
-    if not same_data(_entry(known, config), _entry(run, config)):
+    if not known.about.config(config).same_data(run.about.config(config)):
         raise UserError(f"{run.folder / config}.jsonl was made from other data than that of {known.folder}")
-
-
-def _entry(run: Run, config: str) -> dict[str, Any]:
-    return run.about.get("configs", {}).get(config, {})
 
 
 def _perturbed(run: Run) -> list[str]:
@@ -198,9 +193,9 @@ def _perturbed(run: Run) -> list[str]:
     return [
         config
         for config in run.configs
-        if (category := _entry(run, config).get("category")) in AVERAGED
+        if (category := run.about.config(config).category) in AVERAGED
         and category not in RECORDINGS
-        and _entry(run, config).get("source")
+        and run.about.config(config).source
         and parse(config).value is None
     ]
 

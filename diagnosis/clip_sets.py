@@ -123,7 +123,7 @@ def _sets(runs: Sequence[Run]) -> dict[str, list[str]]:
             )
     levels_by_clean: dict[str, list[str]] = {}
     for config in sorted(first, key=lambda c: (parse(c).scenario, parse(c).severity)):
-        clean = runs[0].about.get("configs", {}).get(config, {}).get("source") or str(parse(config).clean)
+        clean = runs[0].about.config(config).source or str(parse(config).clean)
         if parse(config).scenario != "clean" and clean in first:
             levels_by_clean.setdefault(clean, []).append(config)
     return levels_by_clean
@@ -131,7 +131,7 @@ def _sets(runs: Sequence[Run]) -> dict[str, list[str]]:
 
 def _usable(run: Run, config: str) -> bool:
     """Clean, or made clip by clip from clean ones: no recordings of their own, two talkers, silence or attacks."""
-    category = run.about.get("configs", {}).get(config, {}).get("category")
+    category = run.about.config(config).category
     return category not in (*RECORDINGS, OVERLAP, REJECT) and parse(config).model is None
 
 

@@ -62,9 +62,9 @@ def lwerr_table(
         name = parse(predictions.config)
         if not {one, other} <= set(predictions.column("gender")):
             continue
-        corpus = f"{name.language} {predictions.entry.get('corpus') or name.corpus}"
+        corpus = f"{name.language} {predictions.entry.corpus or name.corpus}"
         for severity in {None, name.severity or None}:
-            cells.setdefault((corpus, predictions.entry.get("category") or name.scenario, severity), []).append(
+            cells.setdefault((corpus, predictions.entry.category or name.scenario, severity), []).append(
                 (predictions, counts)
             )
     rows = []

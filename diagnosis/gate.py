@@ -51,11 +51,10 @@ def choose_configs(baseline: Run, patterns: Sequence[str] = ()) -> list[str]:
 
     Clips without speech have no WER, and an attack is made for one model, so neither is ever played.
     """
-    entries = baseline.about.get("configs", {})
     playable = [
         config
         for config in baseline.configs
-        if entries.get(config, {}).get("category") != REJECT and not parse(config).model
+        if baseline.about.config(config).category != REJECT and not parse(config).model
     ]
     chosen: dict[str, None] = {}
     for pattern in patterns:

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -18,11 +17,11 @@ from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.files import write_atomically
 from speech_robust_bench.core.names import parse
 from speech_robust_bench.core.progress import progress
+from speech_robust_bench.core.records import Prediction
 from speech_robust_bench.diagnosis.gate import Pair, choose_configs, decide, plan
 from speech_robust_bench.diagnosis.gate_result import GateOptions, GateResult
 from speech_robust_bench.diagnosis.suites import Suite
 from speech_robust_bench.models.costs import check_cost, cost_per_minute
-from speech_robust_bench.models.run_file import same_data
 from speech_robust_bench.models.runner import RunJob, Runner
 from speech_robust_bench.scoring.aggregate import ConfigCounts
 from speech_robust_bench.scoring.runs import Run, open_run
@@ -78,8 +77,8 @@ def gate_run(run: Run, baseline: Run, counts: Sequence[ConfigCounts], how: GateO
     for name in (each.config for each in counts):
         if name not in run.configs:
             raise UserError(f"{run.folder} has no {name}, which the baseline has; run it, or name the configs to use")
-        known, about = (each.about.get("configs", {}).get(name, {}) for each in (baseline, run))
-        if not same_data(known, about):
+        known, about = (each.about.config(name) for each in (baseline, run))
+        if not known.same_data(about):
             raise _other_data(name, baseline, str(run.folder))
     pairs = [pair for unit in plan(counts, how.clips, how.seed).units for pair in unit]
     for each in (baseline, run):
@@ -109,15 +108,15 @@ def _refuse_failed(
     way_out: str = "try them again with `srb run --retry-failed`",
 ) -> None:
     """A clip that failed, say because an endpoint was down, has no errors to compare: all its words would be lost."""
-    failed: list[dict[str, Any]] = []
+    failed: list[Prediction] = []
     for config, ids in _by_config(pairs).items():
         compared = set(ids)
         lines = run.read(config).lines
-        failed += [line for line in lines if line.get("pred_text") is None and line["id"] in compared]
+        failed += [line for line in lines if line.pred_text is None and line.id in compared]
     if failed:
         raise UserError(
             f"{name or run.folder}: {len(failed)} of the {len(pairs)} clips to compare failed, the first with: "
-            f"{failed[0].get('error') or 'no reason given'}; {way_out}"
+            f"{failed[0].error or 'no reason given'}; {way_out}"
         )
 
 
@@ -148,7 +147,7 @@ def _part(counts: ConfigCounts, suite: Suite) -> ConfigCounts:
 @contextmanager
 def data_of(baseline: Run, data: str | None = None) -> Iterator[tuple[ConfigSource, str]]:
     """Where the clips are, and how that is written: what is given, or what the baseline was run on."""
-    where = data or str(baseline.about.get("data") or "")
+    where = data or baseline.about.data or ""
     if not where:
         raise UserError(f"{baseline.folder} does not say on what data it was run; name it with --data or --corpus")
     if data or not where.startswith("--"):
@@ -169,8 +168,7 @@ def _by_config(pairs: Sequence[Pair]) -> dict[str, list[str]]:
 
 
 def _same(config: Config, baseline: Run, where: str) -> Config:
-    known = baseline.about.get("configs", {}).get(config.name, {})
-    if not same_data(known, config.about):
+    if not baseline.about.config(config.name).same_data(config.about):
         raise _other_data(config.name, baseline, where)
     return config
 

@@ -164,7 +164,7 @@ def _counts_of_all(runs: Sequence[Run]) -> list[list[ConfigCounts]]:
     for run in runs:
         run.refuse_anchors()
     common = [c for c in runs[0].configs if all(c in run.configs for run in runs)]
-    spoken = [c for c in common if runs[0].about.get("configs", {}).get(c, {}).get("category") != "reject"]
+    spoken = [c for c in common if runs[0].about.config(c).category != "reject"]
     spoken = [c for c in spoken if all(run.read(c).transcribed.lines for run in runs)]
     if not spoken:
         raise UserError("the runs have no config with speech and transcripts in common; run all on the same configs")
@@ -205,7 +205,7 @@ def across_probe_settings(runs: Sequence[Run], scores: np.ndarray) -> list[Setti
     """
     groups: dict[tuple, dict[str, float]] = {}
     for run, value in zip(runs, scores.tolist(), strict=True):
-        options = run.about.get("options") or {}
+        options = run.about.options or {}
         if "upstream" not in options or not isinstance(options.get("head"), dict):
             return []
         hours = options.get("train_hours_asked")

@@ -7,7 +7,7 @@ between the two words before and the two words after a mask; in a longer mask wo
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
@@ -16,6 +16,7 @@ from typing import Any
 from speech_robust_bench.builders.forced_alignment import LANGUAGE, spoken_words
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.names import parse
+from speech_robust_bench.core.records import Prediction
 from speech_robust_bench.scoring.masked_words import places, written
 from speech_robust_bench.scoring.runs import Run
 
@@ -67,22 +68,21 @@ def _row(run: Run, config: str, results: Json) -> MaskedRow:
     )
 
 
-def _guessed(lines: Sequence[Mapping[str, Any]], normaliser: str) -> Iterator[bool]:
+def _guessed(lines: Sequence[Prediction], normaliser: str) -> Iterator[bool]:
     """Of each masked word, whether the language model guesses it: as if the guess had been transcribed."""
     for line in lines:
         masked = tuple(places(line))
-        yield from written(
-            {**line, "pred_text": " ".join(filled(tuple(str(line["text"]).split()), masked))}, normaliser
-        )
+        guess = " ".join(filled(tuple((line.text or "").split()), masked))
+        yield from written(line.replace(pred_text=guess), normaliser)
 
 
-def _heard(run: Run, config: str, lines: Sequence[Mapping[str, Any]], normaliser: str) -> Iterator[bool]:
+def _heard(run: Run, config: str, lines: Sequence[Prediction], normaliser: str) -> Iterator[bool]:
     """Of each masked word, whether it is written in the clean config, if the run has it."""
     clean = str(parse(config).clean)
-    known = {line["id"]: line for line in run.read(clean).lines} if clean in run.configs else {}
+    known = {line.id: line for line in run.read(clean).lines} if clean in run.configs else {}
     for line in lines:
-        if line["id"] in known:
-            yield from written({**known[line["id"]], "masked": line["masked"]}, normaliser)
+        if line.id in known:
+            yield from written(known[line.id].replace(masked=line.masked), normaliser)
 
 
 def _share(hits: Iterator[bool]) -> float | None:

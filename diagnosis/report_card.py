@@ -16,11 +16,12 @@ import numpy as np
 from speech_robust_bench.core.categories import OVERLAP, REJECT
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.names import parse
+from speech_robust_bench.core.records import Prediction
 from speech_robust_bench.diagnosis import clip_conditions, hallucination, word_kinds
 from speech_robust_bench.diagnosis.disparity import lwerr_table
 from speech_robust_bench.diagnosis.word_ids import Alignment, Coded, Vocabulary, align
 from speech_robust_bench.scoring.groups import disparity, with_intersections
-from speech_robust_bench.scoring.runs import Predictions, Run, group_columns, label
+from speech_robust_bench.scoring.runs import Predictions, Run, group_columns
 from speech_robust_bench.scoring.scoring import Counts
 
 Json = dict[str, Any]
@@ -34,7 +35,7 @@ class _Part:
     """What is known of clean speech, or of hard speech."""
 
     counts: list[Counts] = field(default_factory=list)
-    lines: list[Json] = field(default_factory=list)
+    lines: list[Prediction] = field(default_factory=list)
     kinds: Counter[tuple[str, str]] = field(default_factory=Counter)
     bursts: int = 0
     burst_words: int = 0
@@ -68,18 +69,18 @@ def aligned(run: Run, language: str, normaliser: str = "srb-paper-1") -> Aligned
     said = encode(texts)
     for config in (c for c in run.configs if parse(c).language == language):
         whole = run.read(config)
-        if whole.entry.get("category") == REJECT:
-            aligned_run.reject.append((whole, encode(whole.column("pred_text"))))
+        if whole.entry.category == REJECT:
+            aligned_run.reject.append((whole, encode(whole.transcripts)))
             continue
-        if whole.entry.get("category") == OVERLAP:  # which talker a word belongs to is not told
+        if whole.entry.category == OVERLAP:  # which talker a word belongs to is not told
             continue
         if (unknown := whole.untranscribed).lines:
-            aligned_run.untranscribed.append((unknown, encode(unknown.column("pred_text"))))
+            aligned_run.untranscribed.append((unknown, encode(unknown.transcripts)))
         read = whole.transcribed
-        hypothesis = encode(read.column("pred_text"))
+        hypothesis = encode(read.transcripts)
         if read.lines:
-            if read.column("text") != texts:  # mostly those of the config before
-                texts = read.column("text")
+            if read.references != texts:  # mostly those of the config before
+                texts = read.references
                 said = encode(texts)
             aligned_run.speech.append((read, align(said, hypothesis)))
     if not aligned_run.speech and not aligned_run.untranscribed:
@@ -97,7 +98,7 @@ def card(
 ) -> Json:
     """The card of a run in one language."""
     said = {
-        (predictions.config.split("_")[0], line["id"]): line["text"]
+        (predictions.config.split("_")[0], line.id): line.text or ""
         for predictions, _ in aligned_run.speech
         for line in predictions.lines
     }
@@ -148,16 +149,16 @@ def _add(
         for span in sorted(spans, key=lambda s: -s.length)[:EXAMPLES]:
             first = int(alignment.hypothesis.starts[span.clip]) + span.start
             text = " ".join(spelled[number] for number in alignment.hypothesis.words[first : first + span.length])
-            entry = {"kind": name, "config": read.config, "id": read.lines[span.clip]["id"], "words": span.length}
+            entry = {"kind": name, "config": read.config, "id": read.lines[span.clip].id, "words": span.length}
             part.examples.append({**entry, "period": span.period or None, "text": text})
 
 
 def _part(part: _Part, minimum: int) -> Json:
     counts = part.together()
-    minutes = sum(float(line.get("duration") or 0) for line in part.lines) / 60
+    minutes = sum(line.seconds for line in part.lines) / 60
 
-    def column(name: str) -> list[Any]:
-        return [label(line, name) or None for line in part.lines]
+    def column(name: str) -> list[str | None]:
+        return [line.label(name) or None for line in part.lines]
 
     columns = {name: column(name) for name in group_columns(part.lines)}
     groups = with_intersections(columns, [("gender", "accent"), ("gender", "age")])
@@ -186,11 +187,13 @@ def _part(part: _Part, minimum: int) -> Json:
             "examples": sorted(part.examples, key=lambda e: -e["words"])[:EXAMPLES],
         },
         "conditions": dict(
-            clip_conditions.bins_of(counts, column("duration"), [line.get("loudness_dbfs") for line in part.lines])
+            clip_conditions.bins_of(
+                counts, [line.duration or None for line in part.lines], [line.loudness_dbfs for line in part.lines]
+            )
         ),
         "speakers": clip_conditions.speakers(counts, column("speaker")),
         "groups": {
-            name: _disparity(counts, labels, column("id"), minimum)
+            name: _disparity(counts, labels, [line.id for line in part.lines], minimum)
             for name, labels in groups.items()
             if len({*labels} - {None}) > 1
         },
@@ -219,7 +222,7 @@ def _reject(rejected: Sequence[tuple[Predictions, Coded]], spelled: Sequence[str
         invented["clips_with_words"] += int((coded.lengths > 0).sum())
         invented["words"] += len(coded.words)
         invented["loops"] += len(hallucination.loops(coded))
-        invented["minutes"] += sum(float(line.get("duration") or 0) for line in predictions.lines) / 60
+        invented["minutes"] += sum(line.seconds for line in predictions.lines) / 60
         said.update(dict(hallucination.phrases(coded, spelled)))
     invented["words_per_minute"] = invented["words"] / invented["minutes"] if invented["minutes"] else None
     invented["phrases"] = [list(pair) for pair in said.most_common(EXAMPLES)]

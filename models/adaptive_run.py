@@ -26,6 +26,7 @@ from speech_robust_bench.builders.configs import Config
 from speech_robust_bench.core.categories import AVERAGED
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.names import parse
+from speech_robust_bench.core.records import RunConfig
 from speech_robust_bench.models.runner import RunJob, Runner, clean_first
 from speech_robust_bench.scoring import aggregate
 from speech_robust_bench.scoring.aggregate import ConfigScore
@@ -79,32 +80,33 @@ def run_until(
     width: float,
     say: Callable[[str], None] = lambda line: None,
     warn: Callable[[str], None] = lambda line: None,
-) -> dict[str, dict[str, Any]]:
+) -> dict[str, RunConfig]:
     """Transcribe until the interval of the average is narrower than `width` points; the entries of run.json.
 
     `say` is told how far it is, and `warn` that all clips are used and the interval is wider.
     """
-    perturbed = {config.name: config.about["category"] for config in configs if config.about["source"]}
+    perturbed = {config.name: config.about.category or "" for config in configs if config.about.source}
     share = shares(perturbed)
     if not share:
         raise UserError("--until narrows the average, and these configs are not in it; `srb ls` has the categories")
     there = {config.name: len(config.rows[: options.limit]) for config in configs}
-    sources = {config.about["source"] for config in configs if config.name in share}
+    sources = {config.about.source or "" for config in configs if config.name in share}
     if absent := sorted(sources - there.keys()):
         raise UserError(
             f"--until compares with clean speech, and {options.where} has no {', '.join(absent)}; build it there"
         )
     so_far = ClipsSoFar(f"until-{width:g}", {name: min(FIRST, there[name]) for name in perturbed})
     runner = Runner(replace(options, suite=so_far))
-    records: dict[str, dict[str, Any]] = {}
+    records: dict[str, RunConfig] = {}
     try:
         while True:
             for config in clean_first(configs):
-                if so_far.sizes.get(config.name) != records.get(config.name, {}).get("rows", 0):
+                rows = records[config.name].rows if config.name in records else 0
+                if so_far.sizes.get(config.name) != rows:
                     records[config.name] = runner.run(config)
-            so_far.sizes.update({name: records[name]["rows"] for name in perturbed})  # more, if it was interrupted
+            so_far.sizes.update({name: records[name].rows or 0 for name in perturbed})  # more, if it was interrupted
             reached = widest(aggregate.score(open_run(options.folder).counts(there), replicates=REPLICATES))
-            clips = sum(record["rows"] for record in records.values())
+            clips = sum(record.rows or 0 for record in records.values())
             say(f"{clips} clips: the average to {reached:.2f} points")
             if reached < width:
                 return records

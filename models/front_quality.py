@@ -168,7 +168,7 @@ def _of_config(
 ) -> dict[str, dict[str, Any]]:
     from speech_robust_bench.builders.scenarios import SCENARIOS
 
-    scenario = SCENARIOS.get(str(config.about["scenario"]))
+    scenario = SCENARIOS.get(str(config.about.scenario))
     aligned = scenario is None or not scenario.stretches
     scores: dict[str, list[dict[str, float | None]]] = {front: [] for front in chains}
     seconds, spent = 0.0, dict.fromkeys(chains, 0.0)
@@ -202,20 +202,20 @@ def _references(data: StoredSource, config: StoredConfig, ids: Sequence[str]) ->
     """The clean clips that each clip was made from: one, or those of two talkers; those that are not there are left
     out."""
     parts = {clip_id: [clip_id] for clip_id in ids}
-    if category_of(config.about["scenario"]) == OVERLAP:
+    if category_of(config.about.scenario or "") == OVERLAP:
         tables = [group.read(["id", "parameters"]).to_pylist() for group in config.groups]
         second = {row["id"]: json.loads(row["parameters"])["second"] for table in tables for row in table}
         parts = {clip_id: [clip_id, second[clip_id]] for clip_id in ids}
     clean = _clean_clips(data, config, {clip for clips in parts.values() for clip in clips})
     if missing := next((clip for clips in parts.values() for clip in clips if clean and clip not in clean), None):
-        raise UserError(f"{config.name}: {config.about['source']} has no clip '{missing}'; build it whole")
+        raise UserError(f"{config.name}: {config.about.source} has no clip '{missing}'; build it whole")
     return {clip_id: [clean[clip] for clip in clips] for clip_id, clips in parts.items() if clean}
 
 
 def _clean_clips(data: StoredSource, config: StoredConfig, ids: set[str]) -> dict[str, Clip]:
     """The clean clips that a config was made from; none for recordings, which were made from nothing."""
-    source = config.name if config.about["scenario"] == "clean" else config.about["source"]
-    if source != config.name and category_of(config.about["scenario"]) in RECORDINGS:
+    source = config.name if config.about.scenario == "clean" else config.about.source
+    if source != config.name and category_of(config.about.scenario or "") in RECORDINGS:
         return {}
     if source not in data.names():
         raise UserError(f"{config.name}: PESQ, STOI and SI-SDR need {source}; build it too")

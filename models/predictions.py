@@ -7,7 +7,6 @@ few more.
 
 from __future__ import annotations
 
-import json
 import math
 import os
 from collections.abc import Iterable, Mapping
@@ -20,34 +19,35 @@ import numpy as np
 from speech_robust_bench.builders.configs import ClipRow
 from speech_robust_bench.core.files import write_atomically
 from speech_robust_bench.core.folder_lock import locked
-from speech_robust_bench.core.run_files import parse_line
+from speech_robust_bench.core.records import Prediction, RunConfig, Told, convert, parse_line, to_json
 from speech_robust_bench.models.interface import Clip
 from speech_robust_bench.models.transcriber import Transcription
 
 
-def line_of(config: str, row: ClipRow, outcome: Transcription, clip: Clip | Exception | None = None) -> dict[str, Any]:
+def line_of(config: str, row: ClipRow, outcome: Transcription, clip: Clip | Exception | None = None) -> Prediction:
     """One prediction, as docs/formats.md lays it out."""
-    line: dict[str, Any] = {
-        "id": row.id,
-        "audio_filepath": f"{config}/{row.id}.flac",
-        "duration": round(row.duration, 6),
-        "time": round(outcome.seconds, 6),
-        "text": row.text,
-        "pred_text": outcome.text,
-        "speaker": row.speaker,
-        "gender": row.gender,
-        "age": row.age,
-        "accent": row.accent,
-        "language": row.language,
-        "loudness_dbfs": loudness_dbfs(clip) if isinstance(clip, np.ndarray) else None,
-    }
-    if row.columns:
-        line["columns"] = dict(row.columns)
-    line |= row.facts
-    line |= {key: value for key, value in outcome.details.items() if key not in line}
-    if outcome.error is not None:
-        line["error"] = outcome.error
-    return line
+    told = convert(outcome.details, Told)
+    return Prediction(
+        id=row.id,
+        audio_filepath=f"{config}/{row.id}.flac",
+        duration=round(row.duration, 6),
+        time=round(outcome.seconds, 6),
+        text=row.text,
+        pred_text=outcome.text,
+        speaker=row.speaker,
+        gender=row.gender,
+        age=row.age,
+        accent=row.accent,
+        language=row.language,
+        loudness_dbfs=loudness_dbfs(clip) if isinstance(clip, np.ndarray) else None,
+        columns=dict(row.columns) or None,
+        word_confidences=told.word_confidences,
+        raw_text=told.raw_text,
+        stream=told.stream,
+        details={key: value for key, value in outcome.details.items() if key not in Told.__struct_fields__} or None,
+        error=outcome.error,
+        **row.facts,
+    )
 
 
 def loudness_dbfs(clip: Clip) -> float | None:
@@ -76,13 +76,13 @@ class PredictionsFile:
     def __enter__(self) -> PredictionsFile:
         return self
 
-    def add(self, lines: list[dict[str, Any]]) -> None:
+    def add(self, lines: list[Prediction]) -> None:
         """Append a batch; the operating system has it when this returns, so killing the process loses nothing."""
         if self._file is None:
             self._begin()
-        encoded = {line["id"]: json.dumps(line, ensure_ascii=False).encode() for line in lines}
-        self.lines.update(encoded)
-        self._file.write(b"".join(line + b"\n" for line in encoded.values()))
+        encoded = {line.id: to_json(line) for line in lines}
+        self.lines.update({clip_id: line[:-1] for clip_id, line in encoded.items()})
+        self._file.write(b"".join(encoded.values()))
         self._file.flush()
 
     def _begin(self) -> None:
@@ -114,15 +114,15 @@ class PredictionsFile:
 
 def first_error(path: Path) -> str | None:
     """The error of the first clip of a predictions file that has one."""
-    errors = (json.loads(line).get("error") for line in read_lines(path)[0].values())
+    errors = (parse_line(line).error for line in read_lines(path)[0].values())
     return next(filter(None, errors), None)
 
 
-def error_of_all(folder: Path, records: Mapping[str, Mapping[str, Any]]) -> str | None:
+def error_of_all(folder: Path, records: Mapping[str, RunConfig]) -> str | None:
     """The first error of a run in which there were clips and not one of them has a transcript."""
-    if any(record["failed"] < record["rows"] for record in records.values()):
+    if any((record.failed or 0) < (record.rows or 0) for record in records.values()):
         return None
-    errors = (first_error(folder / f"{name}.jsonl") for name, record in records.items() if record["failed"])
+    errors = (first_error(folder / f"{name}.jsonl") for name, record in records.items() if record.failed)
     return next(errors, None)
 
 
@@ -133,7 +133,7 @@ def read_lines(path: Path) -> tuple[dict[str, bytes], int]:
     if path.is_file():
         for line in path.read_bytes().split(b"\n")[:-1]:
             try:
-                lines[parse_line(line)["id"]] = line
+                lines[parse_line(line).id] = line
             except ValueError:
                 break
             whole += len(line) + 1

@@ -7,17 +7,20 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
+
+from msgspec import structs
 
 from speech_robust_bench.builders.config_sources import open_data
 from speech_robust_bench.builders.configs import ClipRow, Config
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.names import parse
+from speech_robust_bench.core.records import RunConfig, parse_line
 from speech_robust_bench.models.batches import prefetch, read_batches
 from speech_robust_bench.models.environments import open_in_environment
 from speech_robust_bench.models.interface import Recogniser, Spec, open_model
 from speech_robust_bench.models.predictions import PredictionsFile, line_of
-from speech_robust_bench.models.run_file import RunFile, describe, record_of, same_data
+from speech_robust_bench.models.run_file import RunFile, describe, record_of
 from speech_robust_bench.models.streaming.replay import StreamOptions
 from speech_robust_bench.models.streaming.streamed import streamed
 from speech_robust_bench.models.streaming.word_times import WordTimes, word_times_of
@@ -65,7 +68,7 @@ class RunJob:
 
 def run_configs(
     options: RunJob, configs: Sequence[Config], advance: Callable[[str, float], None] = lambda label, seconds: None
-) -> dict[str, dict[str, Any]]:
+) -> dict[str, RunConfig]:
     """Transcribe the configs in turn and return the entry of each in run.json.
 
     `advance` is told which config is being worked on, and the seconds of audio that are done since it was last told.
@@ -86,7 +89,7 @@ def clean_first(configs: Sequence[Config]) -> list[Config]:
     return sorted(configs, key=lambda config: parse(config.name).scenario != "clean")
 
 
-def run_with_progress(options: RunJob, configs: Sequence[Config], quiet: bool = False) -> dict[str, dict[str, Any]]:
+def run_with_progress(options: RunJob, configs: Sequence[Config], quiet: bool = False) -> dict[str, RunConfig]:
     """`run_configs` with a progress bar in seconds of audio."""
     from speech_robust_bench.core.progress import progress
 
@@ -121,7 +124,7 @@ class Runner:
             self.run_file.check_loaded(recogniser)
             self._transcriber = Transcriber(recogniser)
             about = describe(self.options.spec, recogniser, self.options.where, self.options.name)
-            self.run_file.update(lambda content: content.update(about, configs=content.get("configs", {})))
+            self.run_file.update(lambda known: about.replace(configs=known.configs or {}, run_name=known.run_name))
         return self._transcriber
 
     def _open(self) -> Recogniser:
@@ -141,7 +144,7 @@ class Runner:
         config: Config,
         advance: Callable[[float], None] = lambda seconds: None,
         only: Collection[str] | None = None,
-    ) -> dict[str, Any]:
+    ) -> RunConfig:
         """Transcribe what is missing of a config, finish its file, and return its entry of run.json.
 
         `advance` is told the seconds of audio that are done, those of an earlier run first. `only` names the clips that
@@ -157,14 +160,14 @@ class Runner:
                 self._transcribe(config, {row.position for row in missing}, predictions, advance)
             if missing or predictions.part.exists() or not predictions.final.exists():
                 predictions.finish(row.id for row in config.rows)
-            record = record_of(
-                config, (predictions.lines[row.id] for row in config.rows if row.id in predictions.lines)
+            lines = (predictions.lines[row.id] for row in config.rows if row.id in predictions.lines)
+            record = record_of(config.about, len(config.rows), map(parse_line, lines))
+            whole = record.rows == record.of
+            record = record.replace(
+                content_sha256=self._content_sha256(config, bool(missing), whole),
+                suite=None if whole else self._label(config),
+                sha256=hashlib.sha256(predictions.final.read_bytes()).hexdigest(),
             )
-            whole = record["rows"] == record["of"]
-            record["content_sha256"] = self._content_sha256(config, bool(missing), whole)
-            label = self._label(config)
-            record |= {"suite": label} if label and not whole else {}
-            record["sha256"] = hashlib.sha256(predictions.final.read_bytes()).hexdigest()
         self._note(config.name, record)
         return record
 
@@ -172,8 +175,8 @@ class Runner:
         self, config: Config, wanted: set[int], predictions: PredictionsFile, advance: Callable[[float], None]
     ) -> None:
         transcriber = self.transcriber
-        if not self._known(config):
-            self._note(config.name, {**config.about, "rows": None})  # which data the part file belongs to
+        if not self._known(config.name):
+            self._note(config.name, RunConfig(**structs.asdict(config.about)))  # which data the part file belongs to
         batch_size = self.options.batch_size or transcriber.recogniser.batch_size
         word_times = self._word_times(config, wanted) if self.options.pace else None
         for batch in prefetch(read_batches(config, wanted, batch_size, self.options.batch_seconds)):
@@ -181,40 +184,42 @@ class Runner:
             transcribed = zip(batch.rows, outcomes, batch.clips, strict=True)
             lines = [line_of(config.name, *each) for each in transcribed]
             if word_times:
-                lines = [{**line, "words": word_times.get(line["id"])} for line in lines]
+                lines = [line.replace(words=word_times.get(line.id)) for line in lines]
             predictions.add(lines)
             advance(sum(config.rows[row.position].duration for row in batch.rows))
 
-    def _known(self, config: Config) -> dict[str, Any]:
-        """What run.json has of the config from an earlier run."""
-        return self.run_file.read().get("configs", {}).get(config.name, {})
+    def _known(self, name: str) -> RunConfig | None:
+        """What run.json has of a config from an earlier run."""
+        record = self.run_file.read()
+        return record.configs.get(name) if record and record.configs else None
 
     def _label(self, config: Config) -> str | None:
         """The suite whose clips the file has; one with anchors in it stays one until it is whole."""
-        known = str(self._known(config).get("suite") or "")
-        if known.startswith(ANCHORS):
-            return known
+        known = self._known(config.name)
+        if known and known.suite and known.suite.startswith(ANCHORS):
+            return known.suite
         return self.options.suite.label if self.options.suite else None
 
     def _word_times(self, config: Config, wanted: set[int]) -> WordTimes:
         """Where the words of the wanted clips lie, from the clean clips that they were made from."""
-        source = config.about["source"]
+        source = config.about.source
         data = self.options.source or open_data(self.options.where)
         clean = data.config(source) if source else config
         return word_times_of(config, clean, wanted, self.options.folder.parent / ".word_times")
 
     def _check_data(self, config: Config) -> None:
         """Refuse to go on from other data."""
-        if not same_data(self._known(config), config.about):
+        known = self._known(config.name)
+        if known and not known.same_data(config.about):
             raise self._other_data(config)
 
     def _content_sha256(self, config: Config, changed: bool, whole: bool) -> str | None:
         """The hash of the config's content; of a part of its clips only what is known without perturbing the others."""
-        known = self._known(config)
+        known = self._known(config.name) or RunConfig()
         if not whole:
-            return config.about["content_sha256"] or known.get("content_sha256")
+            return config.about.content_sha256 or known.content_sha256
         content = config.content_sha256(known, changed)
-        if known.get("content_sha256") and content and known["content_sha256"] != content:
+        if known.content_sha256 and content and known.content_sha256 != content:
             raise self._other_data(config)
         return content
 
@@ -224,9 +229,6 @@ class Runner:
             "delete it, or give this run a folder of its own with --name"
         )
 
-    def _note(self, name: str, record: dict[str, Any]) -> None:
-        def change(content: dict[str, Any]) -> None:
-            content.setdefault("configs", {})[name] = record
-
-        if self.run_file.read().get("configs", {}).get(name) != record:
-            self.run_file.update(change)
+    def _note(self, name: str, record: RunConfig) -> None:
+        if self._known(name) != record:
+            self.run_file.update(lambda known: known.replace(configs={**(known.configs or {}), name: record}))

@@ -12,6 +12,7 @@ from typing import Any
 
 from speech_robust_bench.core.audio import RATE
 from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.core.records import Told, convert
 from speech_robust_bench.core.row_text import LONGEST
 from speech_robust_bench.core.secrets import mask_secrets
 from speech_robust_bench.models.batches import Batch
@@ -95,10 +96,15 @@ def transcription_of(result: Any, seconds: float) -> Transcription:
     details = result.details if isinstance(result, Transcript) else {}
     try:
         result.encode()
-        json.dumps(details, ensure_ascii=False).encode()
+        text = json.dumps(details, ensure_ascii=False)
+        text.encode()
+        details = json.loads(text)  # with Python's own numbers and lists
+        convert(details, Told)
     except UnicodeEncodeError as error:
         lone = f"U+{ord(error.object[error.start]):04X}"
         return Transcription(None, f"UnicodeEncodeError: half of a character ({lone}) at {error.start}", seconds)
+    except ValueError as error:
+        return Transcription(None, f"ValueError: the recogniser told something odd, {error}", seconds)
     return Transcription(result.strip(), None, seconds, details)
 
 

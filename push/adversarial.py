@@ -27,6 +27,7 @@ from speech_robust_bench.core.arrow_files import count_rows, row_groups
 from speech_robust_bench.core.audio import read, to_pcm16
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.names import ConfigName, parse
+from speech_robust_bench.core.records import RunRecord, Settings
 from speech_robust_bench.core.redact_paths import without_folders
 from speech_robust_bench.core.row_hashes import content_digest, row_digest
 from speech_robust_bench.models.interface import parse_spec
@@ -38,14 +39,12 @@ LEFT_OUT = 0.02  # share of clips that may be missing: silent, or longer than th
 ROUNDING_DB = 1e-6
 AUDIO_BYTES = 50_000_000  # of one clip
 
-Json = dict[str, Any]
-
 
 @dataclass(frozen=True)
 class Submitted:
     """What the checks need of a submission: its run.json, and where its adversarial audio is."""
 
-    run: Json
+    run: RunRecord
     places: tuple[str, ...]  # of built folders or datasets, searched in this order
 
     def find(self, config: str) -> StoredConfig:
@@ -126,21 +125,19 @@ def _check(config: str, benchmark: Mapping[str, Expected], submitted: Submitted)
     return expected
 
 
-def _check_model(settings: Json, run: Json) -> None:
+def _check_model(settings: Settings, run: RunRecord) -> None:
     """The attacked model is the submitted one: the same weights, with the same options."""
-    ours, theirs = (_decisive(spec) for spec in (settings.get("model"), run.get("spec")))
+    ours, theirs = (_decisive(spec) for spec in (settings.get("model"), run.spec))
     if ours is None or ours != theirs:
-        raise Refused(
-            f"attacks {shown(str(settings.get('model')))}, the submission is of {shown(str(run.get('spec')))}"
-        )
-    if settings.get("revision") is None or settings.get("revision") != run.get("revision"):
+        raise Refused(f"attacks {shown(str(settings.get('model')))}, the submission is of {shown(str(run.spec))}")
+    if settings.get("revision") is None or settings.get("revision") != run.revision:
         raise Refused(
             f"attacks revision {shown(str(settings.get('revision')))} of the model, the submission is of "
-            f"{shown(str(run.get('revision')))}"
+            f"{shown(str(run.revision))}"
         )
 
 
-def _decisive(spec: Any) -> tuple[str, str, Json] | None:
+def _decisive(spec: Any) -> tuple[str, str, Settings] | None:
     if not isinstance(spec, str):
         return None
     parsed = parse_spec(without_folders(spec))

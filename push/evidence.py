@@ -10,16 +10,15 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from speech_robust_bench.core.names import parse
+from speech_robust_bench.core.records import Prediction, RunConfig
 from speech_robust_bench.push.shared_errors import near_copy, sketch, wrong_words
 
 SAME_ERRORS = 20  # so many wrong transcripts that are the same to the letter are not chance
 MOST_EQUAL = 0.98  # of the clips of a config
 FEWEST_CLIPS = 20
 HARD_SEVERITY = 3  # from here on a scenario changes what a recogniser writes
-Json = dict[str, Any]
 
 
 @dataclass
@@ -33,19 +32,17 @@ class Evidence:
     wrong: dict[str, set[str]] = field(default_factory=dict)  # config -> clips
     wrong_words: dict[str, dict[str, frozenset[str]]] = field(default_factory=dict)  # config -> clip -> words
 
-    def add(self, config: str, lines: Sequence[Mapping[str, Any]]) -> str | None:
+    def add(self, config: str, lines: Sequence[Prediction]) -> str | None:
         """Remember a config; returns an earlier one that has the same wrong transcripts."""
-        self.predictions[config] = {line["id"]: line["pred_text"] for line in lines}
-        self.equal_to_reference[config] = sum(
-            bool(line["text"]) and line["pred_text"] == line["text"] for line in lines
-        )
+        self.predictions[config] = {line.id: line.pred_text for line in lines}
+        self.equal_to_reference[config] = sum(bool(line.text) and line.pred_text == line.text for line in lines)
         self.same_letters[config] = sum(
-            bool(line["text"]) and _letters(line["pred_text"]) == _letters(line["text"]) for line in lines
+            bool(line.text) and _letters(line.pred_text) == _letters(line.text) for line in lines
         )
-        self.wrong[config] = {line["id"] for line in lines if _letters(line["pred_text"]) != _letters(line["text"])}
-        self.wrong_words[config] = {line["id"]: wrong_words(line["text"] or "", line["pred_text"]) for line in lines}
-        wrong = [f"{line['id']}\x1f{line['pred_text']}" for line in lines if line["pred_text"] != line["text"]]
-        if len(wrong) < SAME_ERRORS or len({line["pred_text"] for line in lines}) < 2:
+        self.wrong[config] = {line.id for line in lines if _letters(line.pred_text) != _letters(line.text)}
+        self.wrong_words[config] = {line.id: wrong_words(line.text or "", line.pred_text) for line in lines}
+        wrong = [f"{line.id}\x1f{line.pred_text}" for line in lines if line.pred_text != line.text]
+        if len(wrong) < SAME_ERRORS or len({line.pred_text for line in lines}) < 2:
             return None
         digest = hashlib.sha256("\x1e".join(wrong).encode()).hexdigest()
         earlier = self.errors.get(digest)
@@ -56,41 +53,41 @@ class Evidence:
         """Config -> digest of its wrong transcripts, of those that have enough of them."""
         return {config: digest for digest, config in self.errors.items()}
 
-    def sketches(self, entries: Mapping[str, Json]) -> dict[str, list[int]]:
+    def sketches(self, entries: Mapping[str, RunConfig]) -> dict[str, list[int]]:
         """Language -> a sample of the wrong words that its scenarios cause; see `shared_errors`."""
         items: dict[str, list[str]] = {}
         for config, by_clip in self.wrong_words.items():
             entry = entries[config]
-            if entry["scenario"] == "clean" or parse(config).model:  # adversarial configs are a model's own
+            if entry.scenario == "clean" or parse(config).model:  # adversarial configs are a model's own
                 continue
-            clean = self.wrong_words.get(str(entry.get("source")), {})
-            items.setdefault(entry["language"], []).extend(
+            clean = self.wrong_words.get(str(entry.source), {})
+            items.setdefault(entry.language or "", []).extend(
                 f"{config}\x1f{clip}\x1f{word}"
                 for clip, words in by_clip.items()
                 for word in words - clean.get(clip, set())
             )
         return {language: sketch(texts) for language, texts in items.items()}
 
-    def flags(self, entries: Mapping[str, Json]) -> list[str]:
+    def flags(self, entries: Mapping[str, RunConfig]) -> list[str]:
         """One line for each config that looks copied."""
         lines = []
         for config, predictions in self.predictions.items():
             entry, clips = entries[config], len(predictions)
-            if clips < FEWEST_CLIPS or entry["scenario"] == "clean":
+            if clips < FEWEST_CLIPS or entry.scenario == "clean":
                 continue
             if self.equal_to_reference[config] >= MOST_EQUAL * clips:
                 equal = self.equal_to_reference[config]
                 lines.append(f"{config}: {equal} of {clips} predictions are the references, to the letter")
-            clean = self.predictions.get(str(entry.get("source")), {})
+            clean = self.predictions.get(str(entry.source), {})
             same = sum(bool(text) and clean.get(clip) == text for clip, text in predictions.items())
-            if (entry.get("severity") or 0) >= HARD_SEVERITY and same >= MOST_EQUAL * clips:
-                lines.append(f"{config}: {same} of {clips} predictions are those of {entry['source']}, to the letter")
-            elif wrong := self.wrong.get(str(entry.get("source")), set()) & predictions.keys():
+            if (entry.severity or 0) >= HARD_SEVERITY and same >= MOST_EQUAL * clips:
+                lines.append(f"{config}: {same} of {clips} predictions are those of {entry.source}, to the letter")
+            elif wrong := self.wrong.get(str(entry.source), set()) & predictions.keys():
                 same = sum(_letters(predictions[clip]) == _letters(clean[clip]) != "" for clip in wrong)
                 if len(wrong) >= SAME_ERRORS and same >= MOST_EQUAL * len(wrong):
-                    told = f"{same} of {len(wrong)} wrong predictions of {entry['source']}"
+                    told = f"{same} of {len(wrong)} wrong predictions of {entry.source}"
                     lines.append(f"{config}: has {told} again, but for case and punctuation")
-        hard = [config for config in self.predictions if (entries[config].get("severity") or 0) >= HARD_SEVERITY]
+        hard = [config for config in self.predictions if (entries[config].severity or 0) >= HARD_SEVERITY]
         clips, same = sum(len(self.predictions[c]) for c in hard), sum(self.same_letters[c] for c in hard)
         if not lines and clips >= FEWEST_CLIPS and same >= MOST_EQUAL * clips:
             told = f"{same} of {clips} predictions from severity {HARD_SEVERITY} on are the references"

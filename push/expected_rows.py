@@ -20,6 +20,7 @@ from speech_robust_bench.builders.manifests import MANIFEST
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.json_shapes import dict_of, integer, maybe, object_of, parse_object, text
 from speech_robust_bench.core.names import parse
+from speech_robust_bench.core.records import ConfigData, Origin, Prediction
 from speech_robust_bench.core.row_hashes import transcripts_digest
 from speech_robust_bench.core.seeding import FIRST_VERSION, later_version
 
@@ -53,12 +54,19 @@ class Expected:
     of: int | None = None
     of_sha256: str | None = None  # over ids and transcripts of the whole config
 
+    @property
+    def config_data(self) -> ConfigData:
+        """What run.json must say of the config; the hash of its rows is that of the whole config."""
+        about = {key: getattr(self, key) for key in (*Origin.__struct_fields__[:-1], "content_sha256")}
+        about |= {"rows_sha256": self.of_sha256 or self.rows_sha256, **later_version(self.scenario_version)}
+        return ConfigData(**about)
 
-def people_digest(lines: Iterable[Mapping[str, Any]]) -> str:
+
+def people_digest(lines: Iterable[Prediction | ClipRow]) -> str:
     """Over what a line says of its clip beside id and transcript; durations to the microsecond, as lines have them."""
     digest = hashlib.sha256()
     for line in lines:
-        fields = [line.get(key) for key in PEOPLE]
+        fields: list[Any] = [getattr(line, key) for key in PEOPLE]
         fields[0] = f"{float(fields[0] or 0):.6f}"
         digest.update(json.dumps(fields, ensure_ascii=True).encode() + b"\n")
     return digest.hexdigest()
@@ -89,7 +97,7 @@ def expected_of(config: StoredConfig) -> Expected:
         **_hashes(config.rows),
         suites=suites,
         scenario_version=manifest.get("scenario_version", FIRST_VERSION),
-        **{key: about[key] for key in ("language", "corpus", "scenario", "severity", "category", "source", "bank")},
+        **{key: getattr(about, key) for key in Origin.__struct_fields__[:-2]},
     )
 
 
@@ -98,7 +106,7 @@ def _hashes(rows: Iterable[ClipRow]) -> dict[str, Any]:
     return {
         "rows": len(listed),
         "rows_sha256": transcripts_digest((row.id, row.text) for row in listed),
-        "people_sha256": people_digest({key: getattr(row, key) for key in PEOPLE} for row in listed),
+        "people_sha256": people_digest(listed),
     }
 
 

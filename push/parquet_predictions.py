@@ -14,24 +14,22 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from types import NoneType
 from typing import Any
 
+from msgspec import structs
+
 from speech_robust_bench.core.errors import UserError
-from speech_robust_bench.push.untrusted_json import (
-    JSONL_BYTES,
-    LINE,
-    LINE_BYTES,
-    LINE_NEEDS,
-    NESTED,
-    OPTIONAL,
-    TOTAL_BYTES,
-    Refused,
-    shown,
-)
+from speech_robust_bench.core.records import SubmittedPrediction
+from speech_robust_bench.push.untrusted_json import JSONL_BYTES, LINE_BYTES, TOTAL_BYTES, Refused, shown
 
 SUFFIX = ".parquet"
 # A column for each key of a line, what is nested as JSON; what is optional is left out of a line in which it is null.
-NUMBERS = tuple(key for key, check in LINE.items() if check("") == "must be a number")
+FIELDS = {field.name: field for field in structs.fields(SubmittedPrediction) if field.type is not NoneType}
+NEEDED = tuple(name for name, field in FIELDS.items() if field.required)
+OPTIONAL = tuple(name for name, field in FIELDS.items() if field.default is None)
+NUMBERS = ("duration", "time", "loudness_dbfs", "snr_db", "above_threshold")
+NESTED = ("word_confidences", "stream", "words")
 CODECS = ("UNCOMPRESSED", "SNAPPY", "GZIP", "ZSTD")
 FOOTER_BYTES = 200_000
 BATCH_ROWS = 100
@@ -46,7 +44,7 @@ def pack(path: Path) -> Path:
 
     data = path.read_bytes()
     rows = [json.loads(line) for line in data.splitlines()]
-    names = [name for name in LINE if any(name in row for row in rows)]
+    names = [name for name in FIELDS if any(name in row for row in rows)]
     schema = pa.schema([(name, pa.float64() if name in NUMBERS else pa.string()) for name in names])
     target = path.with_name(path.name.removesuffix(".jsonl") + SUFFIX)
     try:
@@ -111,11 +109,11 @@ def _check_columns(metadata: Any) -> None:
             raise Refused(f"column '{shown(column.path)}' is nested")
         kinds[column.name] = (column.physical_type, str(column.logical_type))
     for name in kinds:
-        if name not in LINE:
+        if name not in FIELDS:
             raise Refused(f"has an unknown column '{shown(name)}'")
     if len(kinds) != metadata.num_columns:
         raise Refused("a column occurs twice")
-    for name in LINE_NEEDS:
+    for name in NEEDED:
         if name not in kinds:
             raise Refused(f"lacks the column '{name}'")
     for name, kind in kinds.items():
@@ -138,7 +136,7 @@ def _check_sizes(metadata: Any, most_rows: int) -> None:
 
 
 def _line(row: dict[str, Any]) -> bytes:
-    kept = {name: row[name] for name in LINE if name in row and (name not in OPTIONAL or row[name] is not None)}
+    kept = {name: row[name] for name in FIELDS if name in row and (name not in OPTIONAL or row[name] is not None)}
     try:
         kept |= {name: json.loads(row[name]) for name in NESTED if kept.get(name) is not None}
     except (ValueError, RecursionError):

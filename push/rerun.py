@@ -8,7 +8,6 @@ words after the same audio on every machine, only not as quickly.
 
 from __future__ import annotations
 
-import json
 import random
 import secrets
 from collections.abc import Iterator
@@ -17,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.core.records import Prediction, Stream, Told, convert, parse_line, read_run_record
 from speech_robust_bench.models.interface import Recogniser
 from speech_robust_bench.models.transcriber import Transcriber, Transcription
 from speech_robust_bench.push import parquet_predictions
@@ -60,11 +60,11 @@ def rerun(folder: str | Path, data: str | Path, spec: str, sample: int, seed: in
     if Path(data).is_file():
         raise UserError(f"--data {data}: a rerun needs the audio; point to the built folder or ORG/srb")
     folder, place = Path(folder), open_data(str(data))
-    sent = {(config, line["id"]): line for config in _configs(folder) for line in _lines(folder, config)}
+    sent = {(config, line.id): line for config in _configs(folder) for line in _lines(folder, config)}
     seed = secrets.randbits(63) if seed is None else seed
     chosen = random.Random(seed).sample(sorted(sent), min(sample, len(sent)))
-    streams = {key: sent[key]["stream"] for key in chosen if sent[key].get("stream")}
-    claimed = json.loads((folder / "run.json").read_text("utf-8")).get("revision")
+    streams = {key: stream for key in chosen if (stream := sent[key].stream)}
+    claimed = read_run_record(folder / "run.json").revision
     model = open_model(spec)
     try:
         if claimed and model.revision != claimed:
@@ -73,15 +73,15 @@ def rerun(folder: str | Path, data: str | Path, spec: str, sample: int, seed: in
         revision = model.revision
     finally:
         model.close()
-    before = [sent[key]["pred_text"] or "" for key in chosen]
+    before = [sent[key].transcript for key in chosen]
     after = [again[key].text or "" for key in chosen]
     counts = align(before, after)
     same = {key for key, errors in zip(chosen, counts.errors, strict=True) if errors == 0}
-    live = _live(streams, {key: outcome.details.get("stream") for key, outcome in again.items()}, same)
+    live = _live(streams, {key: convert(outcome.details, Told).stream for key, outcome in again.items()}, same)
     return Rerun(spec, revision, seed, len(chosen), len(same), round(counts.rate, 2), *live)
 
 
-def _as_sent(model: Recogniser, streams: dict[Key, Json]) -> Recogniser:
+def _as_sent(model: Recogniser, streams: dict[Key, Stream]) -> Recogniser:
     """The model as the submission used it: on whole clips, or live in chunks of the same length."""
     if not streams:
         return model
@@ -89,33 +89,33 @@ def _as_sent(model: Recogniser, streams: dict[Key, Json]) -> Recogniser:
     from speech_robust_bench.models.streaming.streamed import streamed
 
     first = next(iter(streams.values()))
-    return streamed(model, StreamOptions(first["chunk_ms"], realtime=first["realtime"]))
+    return streamed(model, StreamOptions(first.chunk_ms, realtime=first.realtime))
 
 
-def _live(sent: dict[Key, Json], now: dict[Key, Json | None], same: set[Key]) -> tuple[int | None, float | None]:
+def _live(sent: dict[Key, Stream], now: dict[Key, Stream | None], same: set[Key]) -> tuple[int | None, float | None]:
     """How many of the clips with the same words showed them after the same audio, and how the times compare."""
     pairs = [(key, sent[key], again) for key in sent if (again := now[key])]
-    if not pairs or pairs[0][1]["realtime"]:  # a server shows its words when it likes
+    if not pairs or pairs[0][1].realtime:  # a server shows its words when it likes
         return None, None
     shown = sum(key in same and _shown(before) == _shown(after) for key, before, after in pairs)
-    before_ms = sum(sum(before["took_ms"]) for _, before, _ in pairs)
-    after_ms = sum(sum(after["took_ms"]) for _, _, after in pairs)
+    before_ms = sum(sum(before.took_ms) for _, before, _ in pairs)
+    after_ms = sum(sum(after.took_ms) for _, _, after in pairs)
     return shown, round(after_ms / before_ms, 2) if before_ms else None
 
 
-def _shown(stream: Json) -> list[list[Any]]:
+def _shown(stream: Stream) -> list[tuple[float, str, str]]:
     """What was shown, and after how much of the audio."""
-    return [event[1:] for event in stream["events"]]
+    return [event[1:] for event in stream.events]
 
 
 def _configs(folder: Path) -> list[str]:
     return sorted({path.stem for path in folder.iterdir() if path.suffix in (".jsonl", parquet_predictions.SUFFIX)})
 
 
-def _lines(folder: Path, config: str) -> Iterator[Json]:
+def _lines(folder: Path, config: str) -> Iterator[Prediction]:
     packed = folder / f"{config}{parquet_predictions.SUFFIX}"
     lines = parquet_predictions.lines(packed, 10**9) if packed.exists() else (folder / f"{config}.jsonl").open("rb")
-    yield from map(json.loads, lines)
+    yield from map(parse_line, lines)
 
 
 def _transcribe(place: Any, model: Recogniser, chosen: list[Key]) -> Iterator[tuple[Key, Transcription]]:

@@ -15,35 +15,36 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from msgspec import UNSET
+
 from speech_robust_bench.builders.forced_alignment import align, spoken_words
 from speech_robust_bench.builders.scenarios import SCENARIOS
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.names import parse
+from speech_robust_bench.core.records import Prediction, Settings, WordTime
 from speech_robust_bench.push.untrusted_json import Refused
-from speech_robust_bench.scoring.stream_measures import SpokenWord, early_words, updates_of
+from speech_robust_bench.scoring.stream_measures import early_words, updates_of
 from speech_robust_bench.scoring.stream_record import calls_of, check_stream, check_words, transcript
 
 SAMPLE = 8  # clips of a clean config that are aligned again
 SAME_S = 0.05  # between two alignments of a clip by one aligner
 MOST_EARLY = 0.1  # of the words, shown before their audio was sent: a language model guesses some, a cheat all
 FEWEST_WORDS = 20
-Json = dict[str, Any]
-Placed = dict[str, tuple[float, list[list[Any]] | None]]  # clip -> its duration, and its words with their times
+Placed = dict[str, tuple[float, list[WordTime]]]  # clip -> its duration, and its words with their times
 
 
 @dataclass
 class StreamedLines:
     """What is remembered of each config's streams while a submission is read."""
 
-    options: Mapping[str, Any]  # of run.json
+    options: Settings  # of run.json
     words: dict[str, Placed] = field(default_factory=dict)  # by config
     streamed: dict[str, bool] = field(default_factory=dict)
     early: dict[str, tuple[int, int]] = field(default_factory=dict)  # config -> words shown too early, words shown
 
-    def add(self, config: str, lines: Sequence[Json]) -> None:
+    def add(self, config: str, lines: Sequence[Prediction]) -> None:
         """Check and remember the lines of one config."""
-        transcribed = [line for line in lines if line["pred_text"] is not None]
-        if not any("stream" in line or "words" in line for line in lines):
+        if not any(line.stream or line.words is not UNSET for line in lines):
             self.streamed[config] = False
             return
         self.streamed[config] = True
@@ -53,37 +54,37 @@ class StreamedLines:
                 self._check(line)
             except ValueError as problem:
                 raise Refused(f"line {number}: {problem}") from None
-        for line in transcribed:
-            spoken = [SpokenWord(*word) for word in line.get("words") or ()]
-            one_early, one_shown = early_words(updates_of(line["stream"]["events"]), spoken)
-            early, shown = early + one_early, shown + one_shown
+        for line in lines:
+            if line.stream:
+                one_early, one_shown = early_words(updates_of(line.stream.events), line.word_times)
+                early, shown = early + one_early, shown + one_shown
         self.early[config] = (early, shown)
-        self.words[config] = {line["id"]: (line["duration"], line.get("words")) for line in lines}
+        self.words[config] = {line.id: (line.seconds, line.word_times) for line in lines}
 
-    def _check(self, line: Json) -> None:
-        check_words(line.get("words"), line["duration"])
-        if line.get("words") and [word for word, *_ in line["words"]] != spoken_words(line["text"] or ""):
+    def _check(self, line: Prediction) -> None:
+        check_words(line.word_times, line.seconds)
+        if line.word_times and [word.text for word in line.word_times] != spoken_words(line.text or ""):
             raise ValueError("'words' are not those of the reference")
-        if line["pred_text"] is None:
-            if "stream" in line:
+        stream = line.stream
+        if line.pred_text is None:
+            if stream:
                 raise ValueError("a clip that failed has a 'stream'")
             return
-        if "stream" not in line:
+        if not stream:
             raise ValueError("lacks 'stream', which other clips have")
-        stream = line["stream"]
-        check_stream(stream, line["duration"])
+        check_stream(stream, line.seconds)
         for key in ("chunk_ms", "speed", "realtime"):
-            if stream[key] != self.options.get(key):
+            if getattr(stream, key) != self.options.get(key):
                 raise ValueError(f"'{key}' of 'stream' is not that of run.json")
-        if stream["speed"] != 1:
+        if stream.speed != 1:
             raise ValueError("'speed' of 'stream' is not 1: a simulated machine cannot be submitted")
-        if "processor_time" in stream:
+        if stream.processor_time:
             raise ValueError("'stream' counts processor time, which is not what people wait for; run it without")
-        if transcript(stream["events"]).strip() != line["pred_text"]:
+        if transcript(stream.events).strip() != line.pred_text:
             raise ValueError("'pred_text' is not the transcript that the events of 'stream' give")
-        calls = calls_of(stream, line["duration"])
-        least_s = calls.done_s[-1] if stream["realtime"] else calls.busy_s
-        if line["time"] < least_s * 0.999 - 0.002:
+        calls = calls_of(stream, line.seconds)
+        least_s = calls.done_s[-1] if stream.realtime else calls.busy_s
+        if (line.time or 0) < least_s * 0.999 - 0.002:
             raise ValueError("the calls of 'stream' took longer than the whole clip")
 
     def problems(self, sources: Mapping[str, str | None], places: Sequence[str]) -> list[str]:
@@ -118,10 +119,11 @@ def _moved(config: str, clips: Placed, clean: Placed) -> str | None:
             continue
         clean_duration, expected = clean[clip]
         factor = duration / clean_duration if scenario and scenario.stretches and clean_duration else 1.0
-        if expected is None or len(expected) != len(words):
+        if len(expected) != len(words):
             return f"the words of '{clip[:60]}' have times, but not in its clean config"
-        pairs = zip(words, expected, strict=True)
-        if any(abs(a[side] - b[side] * factor) > 0.002 for a, b in pairs for side in (1, 2)):
+        starts = [(word.start_s, before.start_s) for word, before in zip(words, expected, strict=True)]
+        ends = [(word.end_s, before.end_s) for word, before in zip(words, expected, strict=True)]
+        if any(abs(now - before * factor) > 0.002 for now, before in starts + ends):
             return f"the words of '{clip[:60]}' lie elsewhere than in its clean config"
     return None
 
@@ -143,7 +145,7 @@ def _elsewhere(config: str, clips: Placed, places: Sequence[str]) -> str | None:
     except UserError:  # without the aligner: as submitted
         return None
     for clip, aligned_ends in aligned.items():
-        ends = [word[2] for word in clips[clip][1] or ()]
+        ends = [word.end_s for word in clips[clip][1]]
         if len(aligned_ends) != len(ends) or any(abs(a - b) > SAME_S for a, b in zip(aligned_ends, ends, strict=True)):
             return f"the words of '{clip[:60]}' are not where a forced alignment of the clip finds them"
     return None

@@ -12,13 +12,26 @@ import hashlib
 import json
 import re
 import shlex
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Mapping
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.names import parse
+from speech_robust_bench.core.records import (
+    MODEL_NAME,
+    OWNER_NAME,
+    FileFacts,
+    RunRecord,
+    Settings,
+    SubmissionRecord,
+    SubmittedModel,
+    decode,
+    parse_line,
+    read,
+    to_json,
+)
 from speech_robust_bench.core.redact_paths import without_folders
 from speech_robust_bench.core.secrets import has_secret, texts
 from speech_robust_bench.core.seeding import BENCHMARK_VERSION
@@ -26,22 +39,16 @@ from speech_robust_bench.push import parquet_predictions
 from speech_robust_bench.scoring import results
 from speech_robust_bench.scoring.runs import open_run
 
-SCHEMA = 1
+SCHEMA: Literal[1] = 1
 NAME = "submission.json"
-# An owner is a user or an organisation, as the Hub names them: without `--`, which stands between owner and name in the
-# names of files.
-MODEL_NAME = r"(?!.*--)[A-Za-z0-9][A-Za-z0-9._+-]{0,79}"
-OWNER_NAME = r"(?!.*--)[A-Za-z0-9](?:[A-Za-z0-9._-]{0,94}[A-Za-z0-9])?"
 LOCAL_OWNER = "local"  # of a submission that is never sent
-MODEL_KEYS = ("owner", "name", "id", "params_m", "licence", "url", "training_data")
 SCANNED = ("model", "spec", "target", "asked", "options", "data")  # of run.json: what a user wrote
-Json = dict[str, Any]
 
 
-def file_facts(path: Path) -> Json:
+def file_facts(path: Path) -> FileFacts:
     """A file's hash and size."""
     with path.open("rb") as file:
-        return {"sha256": hashlib.file_digest(file, "sha256").hexdigest(), "size": path.stat().st_size}
+        return FileFacts(sha256=hashlib.file_digest(file, "sha256").hexdigest(), size=path.stat().st_size)
 
 
 def choose(run_folder: str | Path, expected: Container[str]) -> tuple[list[str], list[str]]:
@@ -57,21 +64,23 @@ def choose(run_folder: str | Path, expected: Container[str]) -> tuple[list[str],
     return submitted, [config for config in own if config not in submitted]
 
 
-def make(run_folder: str | Path, out: Path, model: Json, configs: Iterable[str] = (), parquet: bool = False) -> Path:
+def make(
+    run_folder: str | Path, out: Path, model: Mapping[str, Any], configs: Iterable[str] = (), parquet: bool = False
+) -> Path:
     """Write the submission of a run into a new folder; scores are computed anew with the leaderboard's options."""
     run = open_run(run_folder)
     run.refuse_anchors()
     # Another model's adversarial configs say nothing about this one.
     chosen = sorted(configs) or [config for config in run.configs if parse(config).model in (None, run.folder.name)]
-    about = {**run.about, "configs": {c: run.about.get("configs", {}).get(c) for c in chosen}}
-    about = json.loads(without_folders(json.dumps(about)))
+    about = run.about.replace(configs={config: (run.about.configs or {}).get(config) for config in chosen})
+    about = decode(without_folders(to_json(about).decode()), RunRecord, run.folder / "run.json")
     name = model.get("name") or run.model
     if not re.fullmatch(MODEL_NAME, name):
         raise UserError(f"'{name}': a model's name here has letters, digits and ._+- (no --); give another with --name")
     owner = model.get("owner") or LOCAL_OWNER
     if not re.fullmatch(OWNER_NAME, owner):
         raise UserError(f"'{owner}': an owner is a user or an organisation of the Hub; give one with --owner")
-    if any(has_secret(value) for value in texts({key: about.get(key) for key in SCANNED})):
+    if any(has_secret(value) for value in texts({key: getattr(about, key) for key in SCANNED})):
         raise UserError(
             f"{run.folder / 'run.json'}: holds what looks like a secret key; take it out of the file, and do not use "
             "the key again"
@@ -80,30 +89,29 @@ def make(run_folder: str | Path, out: Path, model: Json, configs: Iterable[str] 
         out.mkdir(parents=True)
     except FileExistsError:
         raise UserError(f"{out}: is there already; name another folder with --out") from None
-    for config in chosen:
-        source, copy, entry = run.folder / f"{config}.jsonl", out / f"{config}.jsonl", about["configs"][config]
+    entries = dict(about.configs or {})
+    for config, entry in entries.items():
+        source, copy = run.folder / f"{config}.jsonl", out / f"{config}.jsonl"
         _copy_without_columns(source, copy)
-        if entry and entry.get("sha256") == file_facts(source)["sha256"]:  # an edited file stays one
-            entry["sha256"] = file_facts(copy)["sha256"]
-    about["model"], about["run_name"] = name, run.folder.name
-    _write(out / "run.json", about)
+        if entry and entry.sha256 == file_facts(source).sha256:  # an edited file stays one
+            entries[config] = entry.replace(sha256=file_facts(copy).sha256)
+    about = about.replace(configs=entries, model=name, run_name=run.folder.name)
+    (out / "run.json").write_bytes(to_json(about, indent=1))
     scored = results.results(open_run(out))
     _write(out / results.NAME, scored)
     if parquet:
         for config in chosen:
             parquet_predictions.pack(out / f"{config}.jsonl")
     files = {path.name: file_facts(path) for path in sorted(out.iterdir())}
-    _write(
-        out / NAME,
-        {
-            "schema": SCHEMA,
-            "model": {**dict.fromkeys(MODEL_KEYS), **model, "owner": owner, "name": name},
-            "benchmark_version": BENCHMARK_VERSION,
-            "software": {"speech-robust-bench": metadata.version("speech-robust-bench")},
-            "reproduce": reproduce_command(about, chosen, name, scored["suite"]),
-            "files": files,
-        },
+    record = SubmissionRecord(
+        schema=SCHEMA,
+        model=SubmittedModel(**{**model, "owner": owner, "name": name}),
+        benchmark_version=BENCHMARK_VERSION,
+        software={"speech-robust-bench": metadata.version("speech-robust-bench")},
+        reproduce=reproduce_command(about, chosen, name, scored["suite"]),
+        files=files,
     )
+    (out / NAME).write_bytes(to_json(record, indent=1))
     return out
 
 
@@ -112,30 +120,29 @@ def _copy_without_columns(predictions: Path, to: Path) -> None:
     with predictions.open("rb") as lines, to.open("wb") as out:
         for line in lines:
             if b'"columns": ' in line:
-                kept = {key: value for key, value in json.loads(line).items() if key != "columns"}
-                line = json.dumps(kept, ensure_ascii=False).encode() + b"\n"
+                line = to_json(parse_line(line).replace(columns=None))
             out.write(line)
 
 
-def reproduce_command(about: Json, configs: Iterable[str], name: str, suite: str | None) -> str:
+def reproduce_command(about: RunRecord, configs: Iterable[str], name: str, suite: str | None) -> str:
     """The command that makes the predictions again, with the data that they were made from."""
     languages = sorted({parse(config).language for config in configs})
     what = f"--suite {suite.rpartition('-')[0]}" if suite else " ".join(f"'{language}*_*'" for language in languages)
-    spec, data = shlex.quote(str(about.get("spec"))), str(about.get("data"))
+    spec, data = shlex.quote(str(about.spec)), str(about.data)
     source = data if data.startswith("--") else f"--data {shlex.quote(data)}"  # perturbed as it ran: --corpus ...
-    stream = _stream_options(about.get("options"))
+    stream = _stream_options(about.options or {})
     return f"srb run --model {spec} {what} {source} --name {name}{stream} && srb score runs/{name}"
 
 
-def _stream_options(options: Any) -> str:
+def _stream_options(options: Settings) -> str:
     """The options of `srb run` that a streamed run was made with."""
-    if not isinstance(options, dict) or "chunk_ms" not in options:
+    if "chunk_ms" not in options:
         return ""
     repeats = f" --repeats {options['repeats']}" if "repeats" in options else ""
     return f" --stream --chunk-ms {options['chunk_ms']}{repeats}" + (" --realtime" if options.get("realtime") else "")
 
 
-def _write(path: Path, content: Json) -> None:
+def _write(path: Path, content: Mapping[str, Any]) -> None:
     path.write_text(json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n", encoding="utf-8")
 
 
@@ -143,8 +150,7 @@ def send(hub: Any, folder: Path, repo: str) -> str:
     """A pull request with the folder's files under `submissions/<owner>/<model>/`; returns its address."""
     from huggingface_hub import CommitOperationAdd
 
-    model = json.loads((folder / NAME).read_text("utf-8"))["model"]
-    name = f"{model['owner']}/{model['name']}"
+    name = read(folder / NAME, SubmissionRecord).model.full_name
 
     def operations() -> list:
         paths = sorted(folder.iterdir())

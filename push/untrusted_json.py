@@ -10,16 +10,16 @@ from __future__ import annotations
 
 import json
 import math
-import re
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.escape import for_terminal
 from speech_robust_bench.core.names import parse
-from speech_robust_bench.core.row_text import LONGEST, forbidden_character
+from speech_robust_bench.core.records import SubmittedPrediction, convert
+from speech_robust_bench.core.row_text import forbidden_character
 
 JSON_BYTES = 20_000_000
 JSONL_BYTES = 200_000_000
@@ -87,8 +87,8 @@ def read_document(path: Path) -> dict[str, Any]:
     return _object(path.read_bytes())
 
 
-def read_lines(path: Path) -> Iterator[dict[str, Any]]:
-    """The objects of a JSONL file, one after the other; no line is read further than the limit."""
+def read_lines(path: Path) -> Iterator[SubmittedPrediction]:
+    """The predictions of a JSONL file, one after the other; no line is read further than the limit."""
     with path.open("rb") as file:
         number = 0
         while data := file.readline(LINE_BYTES + 1):
@@ -96,8 +96,8 @@ def read_lines(path: Path) -> Iterator[dict[str, Any]]:
             if len(data) > LINE_BYTES:
                 raise Refused(f"line {number}: longer than {LINE_BYTES} bytes")
             try:
-                yield _object(data)
-            except Refused as reason:
+                yield convert(_object(data), SubmittedPrediction)
+            except ValueError as reason:
                 raise Refused(f"line {number}: {reason}") from None
 
 
@@ -163,108 +163,3 @@ def check_text(text: str) -> None:
 def shown(text: str) -> str:
     """A stranger's text in a message: printable, and short."""
     return for_terminal(text, most=80)
-
-
-# --- shapes ----------------------------------------------------------------------------------------------------------
-
-Check = Callable[[Any], str | None]
-
-
-def text(most: int, pattern: str = r"(?s).*", empty: bool = True, null: bool = False) -> Check:
-    """A string of at most so many characters that matches a pattern."""
-
-    def check(value: Any) -> str | None:
-        if value is None and null:
-            return None
-        if not isinstance(value, str):
-            return "must be text"
-        if len(value) > most:
-            return f"is longer than {most} characters"
-        return None if re.fullmatch(pattern, value) and (value or empty) else f"is not allowed: '{shown(value)}'"
-
-    return check
-
-
-def number(low: float, high: float, null: bool = False) -> Check:
-    """A number between two bounds."""
-
-    def check(value: Any) -> str | None:
-        if value is None and null:
-            return None
-        if isinstance(value, bool) or not isinstance(value, int | float):
-            return "must be a number"
-        return None if low <= value <= high else f"is {value:g}, not between {low:g} and {high:g}"
-
-    return check
-
-
-def words(most: int) -> Check:
-    """A list of word, confidence from 0 to 1, start and end in seconds."""
-    checks = (text(LONGEST["text"]), number(0, 1), number(0, 36_000, null=True), number(0, 36_000, null=True))
-
-    def check(value: Any) -> str | None:
-        if not isinstance(value, list) or len(value) > most:
-            return f"must be a list of at most {most} words"
-        for item in value:
-            if not isinstance(item, list) or len(item) != len(checks):
-                return "must hold lists of word, confidence, start and end"
-            for each, part in zip(checks, item, strict=True):
-                if reason := each(part):
-                    return f"holds a value that {reason}"
-        return None
-
-    return check
-
-
-def kind(wanted: type, null: bool = False) -> Check:
-    """An object or a list."""
-
-    def check(value: Any) -> str | None:
-        if isinstance(value, wanted) or (value is None and null):
-            return None
-        return f"must be {'an object' if wanted is dict else 'a list'}"
-
-    return check
-
-
-def shape(value: Any, checks: dict[str, Check], needed: tuple[str, ...], what: str) -> None:
-    """Refuse an object with keys that are missing, unknown or not as they must be."""
-    if not isinstance(value, dict):
-        raise Refused(f"{what} must be an object")
-    for key in needed:
-        if key not in value:
-            raise Refused(f"{what} lacks '{key}'")
-    for key, inner in value.items():
-        if key not in checks:
-            raise Refused(f"{what} has an unknown key '{shown(key)}'")
-        if reason := checks[key](inner):
-            raise Refused(f"{what}: '{key}' {reason}")
-
-
-# A line of predictions, in the order in which `srb run` writes its keys (docs/formats.md).
-LINE = {
-    "id": text(LONGEST["id"], empty=False),
-    "audio_filepath": text(500),
-    "duration": number(0, 36_000),
-    "time": number(0, 86_400),
-    "text": text(LONGEST["text"], null=True),
-    "pred_text": text(LONGEST["text"], null=True),
-    "speaker": text(LONGEST["speaker"], null=True),
-    "gender": text(LONGEST["gender"], null=True),
-    "age": text(LONGEST["age"], null=True),
-    "accent": text(LONGEST["accent"], null=True),
-    "language": text(LONGEST["language"], null=True),
-    "loudness_dbfs": number(-200, 10, null=True),
-    "target": text(LONGEST["text"]),
-    "snr_db": number(-200, 400, null=True),
-    "above_threshold": number(0, 1),
-    "word_confidences": words(20_000),
-    "masked": text(10_000, r"(?:\d{1,6}(?: \d{1,6})*)?"),
-    "raw_text": text(20_000),
-    "stream": kind(dict),  # looked into by `streamed_lines`, as `words` is
-    "error": text(2_000),
-    "words": kind(list, null=True),
-}
-NESTED = ("word_confidences", "stream", "words")
-OPTIONAL = ("target", "word_confidences", "raw_text", "stream", "error")  # left out where others would be null
-LINE_NEEDS = ("id", "audio_filepath", "duration", "time", "text", "pred_text")

@@ -21,6 +21,7 @@ import numpy as np
 
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.files import write_atomically
+from speech_robust_bench.core.records import SubmissionRecord, SubmittedModel
 from speech_robust_bench.core.seeding import FIRST_VERSION, later_version
 from speech_robust_bench.push.evidence import Fingerprints, copies
 from speech_robust_bench.push.leaderboard import verified_files
@@ -43,7 +44,7 @@ def write(verdict: Verdict, out: Path, predictions_url: str | None = None) -> Pa
     assert verdict.accepted
     assert verdict.results is not None
     assert verdict.facts is not None
-    path = out / f"{stem(verdict.facts['model'])}.json"
+    path = out / f"{stem(verdict.facts.model)}.json"
     draws = io.BytesIO()
     np.savez_compressed(draws, **_draws(verdict))  # type: ignore[arg-type]
     content = compact(verdict.results, verdict.facts, predictions_url)
@@ -74,9 +75,9 @@ def write(verdict: Verdict, out: Path, predictions_url: str | None = None) -> Pa
     return path
 
 
-def stem(model: Json) -> str:
+def stem(model: SubmittedModel) -> str:
     """The name of a model's files: `<owner>--<name>`."""
-    return f"{model['owner']}--{model['name']}"
+    return f"{model.owner}--{model.name}"
 
 
 def add_rerun(path: Path, rerun: Json) -> None:
@@ -116,7 +117,7 @@ def _keep(path: Path, version: int) -> None:
         old.replace(history / f"{path.stem}--{version}{suffix}")
 
 
-def compact(result: Json, facts: Json, predictions_url: str | None) -> Json:
+def compact(result: Json, facts: SubmissionRecord, predictions_url: str | None) -> Json:
     """What the leaderboard shows of a results file."""
 
     def measures(row: Json) -> Json:
@@ -124,11 +125,11 @@ def compact(result: Json, facts: Json, predictions_url: str | None) -> Json:
 
     return {
         "schema": SCHEMA,
-        "model": facts["model"],
-        "reproduce": facts["reproduce"],
+        "model": facts.model.as_json(),
+        "reproduce": facts.reproduce,
         "predictions": predictions_url,
         "verified_with": metadata.version("speech-robust-bench"),
-        "benchmark_version": facts["benchmark_version"],
+        "benchmark_version": facts.benchmark_version,
         "scoring": result["scoring"],
         "revision": result["run"].get("revision"),
         "rerun": None,
@@ -203,7 +204,7 @@ def _by_normaliser(verdict: Verdict) -> dict[str, Json]:
 
 def _with_references(run: Run) -> list[Predictions]:
     """What was written for clips with speech of which it is known what was said."""
-    speech = (p for p in map(run.read, run.configs) if p.entry.get("category") != results.REJECT)
+    speech = (p for p in map(run.read, run.configs) if p.entry.category != results.REJECT)
     return [own for predictions in speech if (own := predictions.transcribed).lines]
 
 

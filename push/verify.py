@@ -13,17 +13,25 @@ from dataclasses import dataclass, field
 from importlib import metadata
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from types import SimpleNamespace
 from typing import Any
 
 from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.core.records import (
+    FileFacts,
+    Prediction,
+    RunConfig,
+    RunRecord,
+    SubmissionRecord,
+    SubmittedPrediction,
+    convert,
+)
 from speech_robust_bench.core.row_hashes import transcripts_digest
-from speech_robust_bench.core.seeding import BENCHMARK_VERSION, FIRST_VERSION, later_version
+from speech_robust_bench.core.seeding import BENCHMARK_VERSION
 from speech_robust_bench.push import adversarial, parquet_predictions, submission, untrusted_json
 from speech_robust_bench.push.evidence import Evidence, Fingerprints
 from speech_robust_bench.push.expected_rows import Expected, of_suite, people_digest
 from speech_robust_bench.push.streamed_lines import StreamedLines
-from speech_robust_bench.push.untrusted_json import Refused, number, shape, shown, text
+from speech_robust_bench.push.untrusted_json import Refused, shown
 from speech_robust_bench.scoring import results
 from speech_robust_bench.scoring.runs import Run
 
@@ -35,16 +43,6 @@ FASTEST = 20_000.0  # seconds of audio in a second; the fastest published recogn
 MOST_REASONS = 50
 Json = dict[str, Any]
 
-_MODEL = {
-    "owner": text(96, submission.OWNER_NAME),
-    "name": text(80, submission.MODEL_NAME),
-    "id": text(140, r"[\w.-]+/[\w.-]+", null=True),
-    "params_m": number(0, 10_000_000, null=True),
-    "licence": text(60, r"[A-Za-z0-9 .+()-]*", null=True),
-    "url": text(300, r"https://[\w./~%#?=&:+-]+", null=True),
-    "training_data": text(300, r"[^<>]*", null=True),
-}
-
 
 @dataclass
 class Verdict:
@@ -54,7 +52,7 @@ class Verdict:
     flags: list[str] = field(default_factory=list)
     fingerprints: Fingerprints = field(default_factory=Fingerprints)
     results: Json | None = None
-    facts: Json | None = None
+    facts: SubmissionRecord | None = None
     run: Run | None = None
     scratch: TemporaryDirectory | None = None  # what was unpacked, for as long as `run` is read
 
@@ -67,6 +65,27 @@ class Verdict:
             self.reasons.append(reason)
 
 
+@dataclass(frozen=True)
+class SubmittedFiles:
+    """The three documents of a submission; its results are compared key by key, so they stay as they are."""
+
+    submission: SubmissionRecord
+    run: RunRecord
+    results: Json
+
+    @classmethod
+    def read(cls, folder: Path) -> SubmittedFiles:
+        """Read them; a `Refused` names the file and what is wrong with it."""
+        kinds: dict[str, Any] = {"submission.json": SubmissionRecord, "run.json": RunRecord, "results.json": dict}
+        documents = []
+        for name, kind in kinds.items():
+            try:
+                documents.append(convert(untrusted_json.read_document(folder / name), kind))
+            except ValueError as reason:
+                raise Refused(f"{name}: {reason}") from None
+        return cls(*documents)
+
+
 def verify(folder: str | Path, benchmark: Mapping[str, Expected], audio: Sequence[str] = ()) -> Verdict:
     """Check a submission; each stage is begun only if those before it found nothing.
 
@@ -77,22 +96,19 @@ def verify(folder: str | Path, benchmark: Mapping[str, Expected], audio: Sequenc
     verdict.reasons = verdict.reasons[:MOST_REASONS]
     if not verdict.accepted:
         return verdict
-    documents: dict[str, Json] = {}
-    for name in untrusted_json.DOCUMENTS:
-        try:
-            documents[name] = untrusted_json.read_document(folder / name)
-        except Refused as reason:
-            verdict.refuse(f"{name}: {reason}")
+    try:
+        files = SubmittedFiles.read(folder)
+    except Refused as reason:
+        verdict.refuse(str(reason))
+        return verdict
     if verdict.accepted:
-        _check_submission(
-            verdict, folder, documents, {benchmark[c].benchmark_version for c in configs if c in benchmark}
-        )
-    if verdict.accepted and (suite := documents["results.json"].get("suite")) is not None:
+        _check_submission(verdict, folder, files, {benchmark[c].benchmark_version for c in configs if c in benchmark})
+    if verdict.accepted and (suite := files.results.get("suite")) is not None:
         benchmark = of_suite(benchmark, suite) if isinstance(suite, str) else {}
         if not benchmark:
             verdict.refuse(f"results.json: the benchmark knows no suite {_short(suite)}")
     if verdict.accepted:
-        submitted = adversarial.Submitted(documents["run.json"], tuple(audio))
+        submitted = adversarial.Submitted(files.run, tuple(audio))
         own, reasons = adversarial.own_configs(configs, benchmark, submitted)
         for line in reasons:
             verdict.refuse(line)
@@ -101,10 +117,9 @@ def verify(folder: str | Path, benchmark: Mapping[str, Expected], audio: Sequenc
         _check_coverage(verdict, configs, benchmark)
     if verdict.accepted:
         folder = _unpacked(verdict, folder, configs, benchmark)
-    entries: dict[str, Json] = {}
+    entries: dict[str, RunConfig] = {}
     evidence = Evidence()
-    options = documents.get("run.json", {}).get("options")
-    streams = StreamedLines(options if isinstance(options, dict) else {})
+    streams = StreamedLines(files.run.options or {})
     if verdict.accepted:
         for config in configs:
             try:
@@ -115,49 +130,41 @@ def verify(folder: str | Path, benchmark: Mapping[str, Expected], audio: Sequenc
         for problem in streams.problems({config: benchmark[config].source for config in configs}, audio):
             verdict.refuse(problem)
     if verdict.accepted:
-        _check_run(verdict, documents["run.json"], entries)
-        _check_scores(verdict, folder, documents, entries)
+        _check_run(verdict, files.run, entries)
+        _check_scores(verdict, folder, files, entries)
         verdict.flags = [*evidence.flags(entries), *streams.flags()]
         verdict.fingerprints = Fingerprints(evidence.digests(), evidence.sketches(entries))
-    verdict.facts = documents["submission.json"] if verdict.accepted else None
+    verdict.facts = files.submission if verdict.accepted else None
     return verdict
 
 
 # --- the parts -------------------------------------------------------------------------------------------------------
 
 
-def _check_submission(verdict: Verdict, folder: Path, documents: Mapping[str, Json], versions: Collection[str]) -> None:
-    about = documents["submission.json"]
+def _check_submission(verdict: Verdict, folder: Path, files: SubmittedFiles, versions: Collection[str]) -> None:
+    about = files.submission
     try:
-        if about.get("schema") != submission.SCHEMA:
-            raise Refused(f"'schema' must be {submission.SCHEMA}")
-        kinds = {"schema", "model", "benchmark_version", "software", "reproduce", "files"}
-        if odd := sorted(set(about) ^ kinds):
-            raise Refused(f"has, or lacks, '{shown(odd[0])}'")
-        shape(about["model"], _MODEL, ("owner", "name"), "'model'")
-        if reason := text(1_000, r"[^<>]*")(about["reproduce"]):
-            raise Refused(f"'reproduce' {reason}")
-        _check_files(about["files"], folder)
+        _check_files(about.files, folder)
         known = sorted(versions) or [BENCHMARK_VERSION]
-        if about["benchmark_version"] not in known:
-            raise Refused(f"'benchmark_version' is {_short(about['benchmark_version'])}, the benchmark's is {known[0]}")
+        if about.benchmark_version not in known:
+            raise Refused(f"'benchmark_version' is {_short(about.benchmark_version)}, the benchmark's is {known[0]}")
     except Refused as reason:
         verdict.refuse(f"submission.json: {reason}")
         return
-    ours, theirs = metadata.version("speech-robust-bench"), _version(about["software"])
+    ours, theirs = metadata.version("speech-robust-bench"), _version(about.software)
     if theirs != ours:
         verdict.refuse(
             f"submission.json: made with srb {shown(str(theirs))}, this is {ours}; make it again with {ours}"
         )
-    scored = documents["results.json"]
+    scored = files.results
     if scored.get("schema") != results.SCHEMA:
         verdict.refuse(f"results.json: 'schema' must be {results.SCHEMA}")
     elif _version(scored.get("software")) != ours:
         verdict.refuse(f"results.json: scored with srb {shown(str(_version(scored.get('software'))))}, this is {ours}")
     elif scored.get("options") != results.Options().as_json():
         verdict.refuse("results.json: not scored with the leaderboard's options; `srb score` without any has them")
-    for name in ("run.json", "results.json"):
-        if documents[name].get("model") != about["model"]["name"]:
+    for name, model in (("run.json", files.run.model), ("results.json", scored.get("model"))):
+        if model != about.model.name:
             verdict.refuse(f"{name}: is of another model than submission.json says")
 
 
@@ -165,9 +172,7 @@ def _version(software: Any) -> Any:
     return software.get("speech-robust-bench") if isinstance(software, dict) else None
 
 
-def _check_files(listed: Any, folder: Path) -> None:
-    if not isinstance(listed, dict):
-        raise Refused("'files' must be an object")
+def _check_files(listed: Mapping[str, FileFacts], folder: Path) -> None:
     for name in listed:
         if "/" in name or "\\" in name or name in (".", ".."):
             raise Refused(f"'{shown(name)}' leads out of the folder")
@@ -212,36 +217,35 @@ def _unpacked(verdict: Verdict, folder: Path, configs: list[str], benchmark: Map
 
 def _check_predictions(
     folder: Path, config: str, expected: Expected, evidence: Evidence, streams: StreamedLines
-) -> Json:
+) -> RunConfig:
     """Check one file against what the benchmark expects; returns its entry of run.json as it must be."""
     path = folder / f"{config}.jsonl"
-    lines: list[Json] = []
+    lines: list[SubmittedPrediction] = []
     seen: set[str] = set()
     for line in untrusted_json.read_lines(path):
         where = f"line {len(lines) + 1}"
-        shape(line, untrusted_json.LINE, untrusted_json.LINE_NEEDS, where)
-        if line["id"] in seen:
-            raise Refused(f"{where}: the id '{shown(line['id'])}' occurs twice")
-        seen.add(line["id"])
-        if line["audio_filepath"] != f"{config}/{line['id']}.flac":
-            raise Refused(f"{where}: 'audio_filepath' is '{shown(line['audio_filepath'])}', of another clip or config")
-        if (line["pred_text"] is None) != ("error" in line):
+        if line.id in seen:
+            raise Refused(f"{where}: the id '{shown(line.id)}' occurs twice")
+        seen.add(line.id)
+        if line.audio_filepath != f"{config}/{line.id}.flac":
+            raise Refused(f"{where}: 'audio_filepath' is '{shown(line.audio_filepath)}', of another clip or config")
+        if (line.pred_text is None) != (line.error is not None):
             raise Refused(f"{where}: a clip has either a transcript or an 'error'")
-        if line["pred_text"] is not None and line["duration"] > 0 and not line["time"] > 0:
+        if line.pred_text is not None and line.duration > 0 and not line.time > 0:
             raise Refused(f"{where}: recognised in no time at all")
         lines.append(line)
         if len(lines) > expected.rows:
             raise Refused(f"more lines than the config has clips ({expected.rows})")
     if len(lines) != expected.rows:
         raise Refused(f"{len(lines)} lines, but the config has {expected.rows} clips")
-    if transcripts_digest((line["id"], line["text"]) for line in lines) != expected.rows_sha256:
+    if transcripts_digest((line.id, line.text) for line in lines) != expected.rows_sha256:
         raise Refused("ids or references are not those of the benchmark, or not in its order")
     if people_digest(lines) != expected.people_sha256:
         raise Refused("durations or speakers are not those of the benchmark")
     streams.add(config, lines)
     entry = _entry(path, lines, expected)
-    transcribed = [line for line in lines if line["pred_text"] is not None]
-    audio_s, seconds = (sum(line[key] for line in transcribed) for key in ("duration", "time"))
+    transcribed = [line for line in lines if line.pred_text is not None]
+    audio_s, seconds = sum(line.duration for line in transcribed), sum(line.time for line in transcribed)
     if audio_s > seconds * FASTEST:
         raise Refused(f"recognised {audio_s / seconds:.0f} times faster than it is spoken, which nothing does")
     if earlier := evidence.add(config, lines):
@@ -249,44 +253,38 @@ def _check_predictions(
     return entry
 
 
-def _entry(path: Path, lines: list[Json], expected: Expected) -> Json:
-    import json
-
+def _entry(path: Path, lines: Sequence[Prediction], expected: Expected) -> RunConfig:
     from speech_robust_bench.models.run_file import record_of
 
-    keys = ("language", "corpus", "scenario", "severity", "category", "source", "bank", "benchmark_version")
-    about = {key: getattr(expected, key) for key in (*keys, "content_sha256")}
-    about["rows_sha256"] = expected.of_sha256 or expected.rows_sha256
-    about |= later_version(expected.scenario_version)
-    config: Any = SimpleNamespace(about=about, rows=range(expected.of or len(lines)))
-    record = record_of(config, (json.dumps(line).encode() for line in lines))
-    record |= {"suite": expected.suite} if record["rows"] < record["of"] else {}
-    return {**record, "sha256": submission.file_facts(path)["sha256"]}
+    record = record_of(expected.config_data, expected.of or len(lines), lines)
+    suite = expected.suite if len(lines) < (record.of or 0) else None
+    return record.replace(suite=suite, sha256=submission.file_facts(path).sha256)
 
 
-def _check_run(verdict: Verdict, about: Json, entries: Mapping[str, Json]) -> None:
-    claimed = about.get("configs")
-    if not isinstance(claimed, dict) or set(claimed) != set(entries):
+NOT_CHECKED = ("fingerprint",)  # of the folder that a config was built in: the benchmark does not have it
+
+
+def _check_run(verdict: Verdict, claimed: RunRecord, entries: Mapping[str, RunConfig]) -> None:
+    if set(claimed.configs or {}) != set(entries):
         verdict.refuse("run.json: 'configs' are not those that the submission has predictions of")
         return
     for config, entry in entries.items():
-        theirs = claimed[config] if isinstance(claimed[config], dict) else {}
-        version = {"scenario_version": FIRST_VERSION}
-        theirs = {**version, **theirs}
-        for key, value in {**version, **entry}.items():
-            if key == "content_sha256" and "suite" in entry and theirs.get(key) is None:
+        theirs, ours = (record.replace(scenario_version=record.version) for record in (claimed.config(config), entry))
+        for key in entry.__struct_fields__:
+            said, value = getattr(theirs, key), getattr(ours, key)
+            if key == "content_sha256" and entry.suite and said is None:
                 continue  # perturbed while it ran: the hash of the whole config takes the clips that a suite leaves out
-            if not close(theirs.get(key), value, TIME_TOLERANCE):
+            if key not in NOT_CHECKED and not close(said, value, TIME_TOLERANCE):
                 what = "this benchmark has" if key.endswith(("version", "content_sha256")) else "it is"
                 verdict.refuse(
-                    f"run.json: {config}.{key} says {_short(theirs.get(key, 'nothing'))}, {what} {_short(value)}"
+                    f"run.json: {config}.{key} says {'nothing' if said is None else _short(said)}, {what} "
+                    f"{_short(value)}"
                 )
 
 
-def _check_scores(verdict: Verdict, folder: Path, documents: Mapping[str, Json], entries: Mapping[str, Json]) -> None:
-    claimed, about = documents["results.json"], documents["run.json"]
-    trusted = {**about, "configs": dict(entries)}
-    run = Run(folder, documents["submission.json"]["model"]["name"], trusted, tuple(sorted(entries)))
+def _check_scores(verdict: Verdict, folder: Path, files: SubmittedFiles, entries: Mapping[str, RunConfig]) -> None:
+    claimed, trusted = files.results, files.run.replace(configs=dict(entries))
+    run = Run(folder, files.submission.model.name, trusted, tuple(sorted(entries)))
     try:
         recomputed = results.results(run)
     except UserError as error:

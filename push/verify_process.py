@@ -87,7 +87,7 @@ def _check(task: Task) -> Outcome:
     verdict = verify(task.folder, expected_rows.load(task.benchmark), task.audio)
     if not verdict.accepted or verdict.facts is None:
         return Outcome(verdict.reasons)
-    owner = verdict.facts["model"]["owner"]
+    owner = verdict.facts.model.owner
     if task.author and task.author.lower() != owner.lower():
         return Outcome([f"submission.json: the model belongs to '{shown(owner)}', but {shown(task.author)} sent it"])
     if task.out is None:

@@ -13,6 +13,7 @@ from speech_robust_bench.builders.configs import ConfigSource
 from speech_robust_bench.builders.gallery import spectrogram_png
 from speech_robust_bench.core.audio import encode_flac, read, to_pcm16
 from speech_robust_bench.core.names import parse
+from speech_robust_bench.core.records import Prediction
 from speech_robust_bench.scoring.results import Json
 from speech_robust_bench.scoring.runs import Predictions, open_run
 
@@ -47,21 +48,21 @@ def attacked_clips(folder: str | Path, results: Json, data: ConfigSource, most: 
             continue
         predictions = run.read(config)
         worst = _worst(predictions, results["options"]["normaliser"])
-        sounds = [dict(data.config(name).stored_audio({worst["id"]})).get(worst["id"]) for name in (source, config)]
+        sounds = [dict(data.config(name).stored_audio({worst.id})).get(worst.id) for name in (source, config)]
         if sounds[0] is None or sounds[1] is None:
             continue
         clean = run.read(source).lines if source in run.configs else []
-        clean_texts = {line["id"]: line.get("pred_text") for line in clean}
-        shown.append(_clip(config, worst, clean_texts.get(worst["id"]), sounds[0], sounds[1]))
+        clean_texts = {line.id: line.pred_text for line in clean}
+        shown.append(_clip(config, worst, clean_texts.get(worst.id), sounds[0], sounds[1]))
     return shown
 
 
-def _worst(predictions: Predictions, normaliser: str) -> Json:
+def _worst(predictions: Predictions, normaliser: str) -> Prediction:
     errors = predictions.count(normaliser).counts.errors
     return predictions.lines[int(np.argmax(errors))]
 
 
-def _clip(config: str, line: Json, clean_hypothesis: str | None, clean: bytes, attacked: bytes) -> AttackedClip:
+def _clip(config: str, line: Prediction, clean_hypothesis: str | None, clean: bytes, attacked: bytes) -> AttackedClip:
     before, after = read(clean), read(attacked)
     length = min(len(before), len(after))
     change = after[:length] - before[:length]
@@ -69,11 +70,11 @@ def _clip(config: str, line: Json, clean_hypothesis: str | None, clean: bytes, a
     pictures = {"clean": before, "attacked": after, "added": change}
     return AttackedClip(
         config,
-        line["id"],
-        line["text"],
+        line.id,
+        line.text or "",
         clean_hypothesis,
-        line.get("pred_text"),
-        line.get("target"),
+        line.pred_text,
+        line.target,
         _url("audio/flac", clean),
         _url("audio/flac", attacked),
         _url("audio/flac", encode_flac(to_pcm16(change * np.float32(gain)))),

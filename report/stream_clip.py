@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
 from speech_robust_bench.builders.configs import ConfigSource
 from speech_robust_bench.core.names import parse
+from speech_robust_bench.core.records import Prediction, StreamEvent, WordTime
 from speech_robust_bench.scoring.runs import Run
-from speech_robust_bench.scoring.stream_measures import SpokenWord, Update, measure_clip, segments_of, updates_of
+from speech_robust_bench.scoring.stream_measures import Update, measure_clip, segments_of, updates_of
 
 LONGEST_S = 15.0  # of a clip that is drawn
 ENVELOPE = 300  # points of the drawn waveform
-Lines = dict[str, dict[str, Any]]  # clip -> its line of the predictions
+Lines = dict[str, Prediction]  # clip -> its line of the predictions
 
 
 @dataclass(frozen=True)
@@ -37,14 +37,14 @@ class StreamClip:
     id: str
     text: str
     duration_s: float
-    words: Sequence[SpokenWord]
-    events: Mapping[int, Sequence[Sequence[Any]]]
+    words: Sequence[WordTime]
+    events: Mapping[int, Sequence[StreamEvent]]
     envelope: Sequence[float] = field(default_factory=tuple)
 
     @property
     def end_s(self) -> float:
         """When the last word of anybody was there."""
-        return max([self.duration_s, *(event[0] for events in self.events.values() for event in events[-1:])])
+        return max([self.duration_s, *(event.time_s for events in self.events.values() for event in events[-1:])])
 
 
 def stays(updates: Sequence[Update], end_s: float) -> tuple[list[Stay], int]:
@@ -91,17 +91,16 @@ def choose(runs: Mapping[int, Run], language: str) -> StreamClip | None:
 def _streamed(run: Run, config: str) -> Lines:
     """The lines of a config that can be drawn."""
     return {
-        line["id"]: line
+        line.id: line
         for line in run.read(config).lines
-        if line.get("stream") and line.get("words") and line["duration"] <= LONGEST_S
+        if line.stream and line.word_times and line.seconds <= LONGEST_S
     }
 
 
-def _clip(config: str, clip: str, lines: Mapping[int, Mapping[str, Any]]) -> StreamClip:
+def _clip(config: str, clip: str, lines: Mapping[int, Prediction]) -> StreamClip:
     first = next(iter(lines.values()))
-    words = [SpokenWord(*word) for word in first["words"]]
-    events = {index: line["stream"]["events"] for index, line in lines.items()}
-    return StreamClip(config, clip, first["text"], first["duration"], words, events)
+    events = {index: line.stream.events for index, line in lines.items() if line.stream}
+    return StreamClip(config, clip, first.text or "", first.seconds, first.word_times, events)
 
 
 def envelope(data: ConfigSource, config: str, clip: str) -> list[float]:

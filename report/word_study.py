@@ -10,8 +10,8 @@ from itertools import groupby
 import numpy as np
 
 from speech_robust_bench.core.names import parse
+from speech_robust_bench.core.records import Prediction
 from speech_robust_bench.diagnosis.report_card import AlignedRun
-from speech_robust_bench.scoring.results import Json
 from speech_robust_bench.scoring.scoring import normalise
 from speech_robust_bench.scoring.word_alignment import DELETION, HIT, INSERTION, SUBSTITUTION, align_words
 
@@ -131,7 +131,7 @@ def _worst_clips(aligned_run: AlignedRun, most: int) -> list[ComparedClip]:
     originals = {
         predictions.config: dict(
             zip(
-                predictions.column("id"),
+                predictions.ids,
                 zip(predictions.lines, alignment.counts.errors.tolist(), strict=True),
                 strict=True,
             )
@@ -143,15 +143,15 @@ def _worst_clips(aligned_run: AlignedRun, most: int) -> list[ComparedClip]:
     for predictions, alignment in aligned_run.speech:
         if predictions.clean:
             continue
-        known = originals.get(predictions.entry.get("source") or "", {})
+        known = originals.get(predictions.entry.source or "", {})
         counts = alignment.counts
-        before = np.array([known.get(clip, (None, 0))[1] for clip in predictions.column("id")])
+        before = np.array([known.get(clip, (None, 0))[1] for clip in predictions.ids])
         loss = (counts.errors - before) / np.maximum(counts.lengths, 1)
         for place in np.argsort(-loss, kind="stable")[:most].tolist():  # so many at most have a clip that is taken
             line, errors, words = predictions.lines[place], int(counts.errors[place]), int(counts.lengths[place])
             if loss[place] > 0:
-                original = known.get(line["id"], (None, 0))
-                ranked.append((-loss[place], predictions.config, line["id"], errors, words, line, original))
+                original = known.get(line.id, (None, 0))
+                ranked.append((-loss[place], predictions.config, line.id, errors, words, line, original))
     worst: list[ComparedClip] = []
     scenarios: set[str] = set()
     for _, config, clip, errors, words, line, (clean, clean_errors) in sorted(ranked, key=lambda entry: entry[:3]):
@@ -159,10 +159,10 @@ def _worst_clips(aligned_run: AlignedRun, most: int) -> list[ComparedClip]:
         if len(worst) < most and scenario not in scenarios and clip not in {chosen.id for chosen in worst}:
             scenarios.add(scenario)
             edits, clean_edits = _edits(line, normaliser), _edits(clean, normaliser) if clean else None
-            failed = line.get("pred_text") is None
+            failed = line.pred_text is None
             worst.append(ComparedClip(config, clip, edits, clean_edits, errors, clean_errors, words, failed))
     return worst
 
 
-def _edits(line: Json, normaliser: str) -> list[Edit]:
-    return diff(normalise(line["text"], normaliser).split(), normalise(line.get("pred_text") or "", normaliser).split())
+def _edits(line: Prediction, normaliser: str) -> list[Edit]:
+    return diff(normalise(line.text or "", normaliser).split(), normalise(line.transcript, normaliser).split())

@@ -10,6 +10,7 @@ from typing import Any
 from speech_robust_bench.builders.scenarios import SCENARIOS
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.names import ConfigName, parse
+from speech_robust_bench.core.records import Prediction
 from speech_robust_bench.scoring.success_rates import success_rates
 
 Json = dict[str, Any]
@@ -21,17 +22,17 @@ def is_adversarial(config: str) -> bool:
     return scenario is not None and scenario.category.startswith("adv_")
 
 
-def of_lines(lines: Sequence[Mapping[str, Any]], normaliser: str) -> dict[str, float]:
+def of_lines(lines: Sequence[Prediction], normaliser: str) -> dict[str, float]:
     """The success rates of one config's predictions, targeted ones where every line has its `target`.
 
     With the mean SNR reached (`snr_db`) and the mean share above the masking threshold (`above_threshold`, in %).
     """
-    references, predictions = ([str(line.get(key) or "") for line in lines] for key in ("text", "pred_text"))
-    targets = [line["target"] for line in lines if line.get("target")]
+    references, predictions = [line.text or "" for line in lines], [line.transcript for line in lines]
+    targets = [line.target for line in lines if line.target]
     targeted = bool(lines) and len(targets) == len(lines)
     rates = success_rates(references, predictions, targets if targeted else None, normaliser=normaliser)
-    shares = [line["above_threshold"] for line in lines if line.get("above_threshold") is not None]
-    reached = [line["snr_db"] for line in lines if line.get("snr_db") is not None]
+    shares = [line.above_threshold for line in lines if line.above_threshold is not None]
+    reached = [line.snr_reached_db for line in lines if line.snr_reached_db is not None]
     rates |= {"snr_db": statistics.fmean(reached)} if reached else {}
     rates |= {"above_threshold": 100 * statistics.fmean(shares)} if shares else {}
     return {name: round(value, 4) for name, value in rates.items()}

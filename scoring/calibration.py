@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 
 from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.core.records import Prediction
 from speech_robust_bench.scoring.scoring import normalise
 from speech_robust_bench.scoring.word_alignment import HIT, operations
 
 BINS = 10
-KEY = "word_confidences"  # in a line of predictions: lists of word, confidence, start and end
 
 
 def judged(
@@ -92,13 +92,13 @@ def _auc(sure: np.ndarray, right: np.ndarray) -> float | None:
     return round(100 * float(above) / (wrong * (len(right) - wrong)), 4)
 
 
-def of_lines(lines: Iterable[Mapping[str, Any]], language: str | None = None) -> dict[str, Any] | None:
+def of_lines(lines: Iterable[Prediction], language: str | None = None) -> dict[str, Any] | None:
     """The calibration of one config's predictions; None if its recogniser told no confidences."""
-    known = [line for line in lines if line.get(KEY)]
+    known = [(line.text or "", line.word_confidences) for line in lines if line.word_confidences]
     if not known:
         return None
-    words = [[(word, sure) for word, sure, *_ in line[KEY]] for line in known]
-    return calibration(judged_clips([line.get("text") or "" for line in known], words, language=language))
+    words = [[(word.word, word.confidence) for word in recognised] for _, recognised in known]
+    return calibration(judged_clips([reference for reference, _ in known], words, language=language))
 
 
 HEADS = ("config", "words", "wrong", "confidence", "right %", "ECE", "AUC")

@@ -61,15 +61,15 @@ def about_config(predictions: Predictions, hashes: Mapping[str, str], options: O
     name, entry = parse(predictions.config), predictions.entry
     derived = {"language": name.language, "corpus": name.corpus, "scenario": name.scenario, "severity": name.severity}
     return {
-        **{key: entry.get(key, derived.get(key)) for key in CONFIG_KEYS},
-        **({VERSION: entry[VERSION]} if VERSION in entry else {}),
+        **{key: derived.get(key) if getattr(entry, key) is None else getattr(entry, key) for key in CONFIG_KEYS},
+        **({VERSION: entry.scenario_version} if entry.scenario_version else {}),
         "rows": len(predictions.lines),
-        "of": entry.get("of"),
+        "of": entry.of,
         "failed": predictions.failed,
-        "failed_ids": [line["id"] for line in predictions.lines if line.get("pred_text") is None],
-        "rtf": entry.get("rtf"),
-        "rtf_quantiles": entry.get("rtf_quantiles"),
-        **{key: entry.get(key) for key in HASHES},
+        "failed_ids": [line.id for line in predictions.lines if line.pred_text is None],
+        "rtf": entry.rtf,
+        "rtf_quantiles": entry.rtf_quantiles,
+        **{key: getattr(entry, key) for key in HASHES},
         "predictions_sha256": hashes[predictions.config],
         **_streaming(predictions, options),
     }
@@ -97,8 +97,7 @@ def _lenient(counts: ConfigCounts, predictions: Predictions, options: Options) -
     language = parse(predictions.config).language
     if versions(options.normaliser, options.unit, language)["unit"] != "word":
         return {}
-    written = ["" if text is None else text for text in predictions.column("pred_text")]
-    said = [text or "" for text in predictions.column("text")]
+    said, written = predictions.references, predictions.transcripts
     errors = conventions.lenient_errors(counts.counts, said, written, language, options.conventions)
     draws, lengths = draws_of(counts, options), counts.counts.lengths
     span = None if draws is None else bootstrap.interval(error_rate(draws @ errors, draws @ lengths), options.level)
@@ -111,9 +110,7 @@ def semantic_entry(
     """The mean semantic error, where an embedding model is given."""
     if embedder is None:
         return {}
-    written = ["" if text is None else text for text in predictions.column("pred_text")]
-    said = [text or "" for text in predictions.column("text")]
-    errors = semantic.semantic_errors(said, written, embedder)
+    errors = semantic.semantic_errors(predictions.references, predictions.transcripts, embedder)
     draws = draws_of(counts, options)
     span = None if draws is None else bootstrap.interval(draws @ errors / draws.sum(axis=1), options.level)
     return {"semantic_error": json_score(float(errors.mean()), span)}
@@ -170,10 +167,9 @@ def untranscribed_entries(unknown: Mapping[str, Predictions], hashes: Mapping[st
 
 def invented_words(configs: Sequence[Predictions]) -> Json:
     """What was written for clips without speech."""
-    words_per_clip = [
-        len(normalise(line.get("pred_text") or "").split()) for predictions in configs for line in predictions.lines
-    ]
-    minutes = sum(float(line.get("duration") or 0) for predictions in configs for line in predictions.lines) / 60
+    lines = [line for predictions in configs for line in predictions.lines]
+    words_per_clip = [len(normalise(line.transcript).split()) for line in lines]
+    minutes = sum(line.seconds for line in lines) / 60
     return {
         "clips": len(words_per_clip),
         "clips_with_words": sum(words > 0 for words in words_per_clip),

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.core.records import RunConfig, parse_line
 from speech_robust_bench.core.row_hashes import transcripts_digest
 from speech_robust_bench.scoring.runs import Run
 
@@ -21,10 +22,7 @@ WAY_OUT = "run it again with `srb run`, or say --allow-changed to take it as it 
 
 def changes(run: Run) -> list[str]:
     """What is not as `run.json` says, one line for each config."""
-    entries = run.about.get("configs")
-    if not isinstance(entries, dict):
-        return []
-    differences = (_change(run, config, entries.get(config)) for config in run.configs)
+    differences = (_change(run, config, run.about.config(config)) for config in run.configs)
     return [line for line in differences if line]
 
 
@@ -35,20 +33,18 @@ def check_unchanged(run: Run) -> None:
         raise UserError(f"{run.folder}: {lines[0]}{more}; {WAY_OUT}")
 
 
-def _change(run: Run, config: str, entry: Any) -> str | None:
-    if not isinstance(entry, Mapping):
-        return None
+def _change(run: Run, config: str, entry: RunConfig) -> str | None:
     data = (run.folder / f"{config}.jsonl").read_bytes()
-    recorded = entry.get("sha256")  # not by the first versions
-    if recorded == hashlib.sha256(data).hexdigest() or (recorded is None and not entry.get("rows_sha256")):
+    recorded = entry.sha256  # not by the first versions
+    if recorded == hashlib.sha256(data).hexdigest() or (recorded is None and not entry.rows_sha256):
         return None
     try:
-        pairs = [(line["id"], line["text"]) for line in map(json.loads, data.splitlines())]
-    except (ValueError, TypeError, KeyError):
+        pairs = [(line.id, line.text) for line in map(parse_line, data.splitlines())]
+    except ValueError:
         return f"{config}.jsonl was changed after the run, and has lines that are no predictions"
-    if entry.get("rows") is not None and entry["rows"] != len(pairs):
-        return f"{config}.jsonl has {len(pairs)} lines, the run wrote {entry['rows']}"
-    if entry.get("rows_sha256") and entry.get("of") == len(pairs) and transcripts_digest(pairs) != entry["rows_sha256"]:
+    if entry.rows is not None and entry.rows != len(pairs):
+        return f"{config}.jsonl has {len(pairs)} lines, the run wrote {entry.rows}"
+    if entry.rows_sha256 and entry.of == len(pairs) and transcripts_digest(pairs) != entry.rows_sha256:
         return f"{config}.jsonl has other ids or references than the data it was run on"
     return f"{config}.jsonl was changed after the run" if recorded else None
 

@@ -7,11 +7,12 @@ least as wide as Wilson's for as many clips.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from speech_robust_bench.core.records import Prediction
 from speech_robust_bench.scoring.bootstrap import interval, weights
 from speech_robust_bench.scoring.scoring import normalise
 from speech_robust_bench.scoring.word_alignment import HIT, align_words
@@ -20,9 +21,7 @@ Json = dict[str, Any]
 FEW = 5  # words, below which the bootstrap's interval is too narrow
 
 
-def of_lines(
-    lines: Sequence[Mapping[str, Any]], normaliser: str, replicates: int, level: float, seed: int
-) -> Json | None:
+def of_lines(lines: Sequence[Prediction], normaliser: str, replicates: int, level: float, seed: int) -> Json | None:
     """Masked words, how many of them are written, and the share in per cent; None where no line has any."""
     counted = [(line, written(line, normaliser)) for line in lines if places(line)]
     counted = [(line, hits) for line, hits in counted if hits]
@@ -32,7 +31,7 @@ def of_lines(
     hits = np.array([sum(hits) for _, hits in counted])
     rate: Json = {"value": round(100 * hits.sum() / masked.sum(), 4), "interval": None}
     if replicates:
-        draws = weights([str(line["id"]) for line, _ in counted], None, replicates=replicates, seed=seed)
+        draws = weights([line.id for line, _ in counted], None, replicates=replicates, seed=seed)
         low, high = interval(100 * (draws @ hits) / np.maximum(draws @ masked, 1), level)
         if min(hits.sum(), (masked - hits).sum()) < FEW:
             wilson = _wilson(hits.sum() / masked.sum(), len(hits), level)
@@ -51,25 +50,25 @@ def _wilson(share: float, clips: int, level: float) -> tuple[float, float]:
     return max(0.0, 100 * (middle - half)), min(100.0, 100 * (middle + half))
 
 
-def places(line: Mapping[str, Any]) -> list[int]:
+def places(line: Prediction) -> list[int]:
     """The places of the masked words in a line's reference, split at spaces.
 
-    >>> places({"text": "so be it", "masked": "1 2"}), places({"text": "so be it"})
+    >>> places(Prediction(id="a", text="so be it", masked="1 2")), places(Prediction(id="a", text="so be it"))
     ([1, 2], [])
     """
-    count = len(str(line.get("text") or "").split())
-    return [place for place in map(int, str(line.get("masked") or "").split()) if place < count]
+    count = len((line.text or "").split())
+    return [place for place in map(int, (line.masked or "").split()) if place < count]
 
 
-def written(line: Mapping[str, Any], normaliser: str = "srb-paper-1") -> list[bool]:
+def written(line: Prediction, normaliser: str = "srb-paper-1") -> list[bool]:
     """Of each masked word, whether the transcript has it at its place; words that normalise to nothing are left out.
 
-    >>> written({"text": "the old king died", "pred_text": "the old man died", "masked": "1 2"})
+    >>> written(Prediction(id="a", text="the old king died", pred_text="the old man died", masked="1 2"))
     [True, False]
     """
-    language, words = line.get("language"), str(line["text"]).split()
+    language, words = line.language, str(line.text).split()
     reference = normalise(" ".join(words), normaliser, language).split()
-    transcript = normalise(str(line.get("pred_text") or ""), normaliser, language).split()
+    transcript = normalise(line.transcript, normaliser, language).split()
     hits = {step.reference for step in align_words(reference, transcript) if step.kind == HIT}
     tokens = _tokens_of_words([normalise(word, normaliser, language).split() for word in words], reference)
     return [hits.issuperset(tokens[place]) for place in places(line) if tokens[place]]

@@ -94,7 +94,7 @@ def results(run: Run, options: Options = DEFAULTS) -> Json:
     """Everything that is known about a run, as JSON holds it."""
     run.refuse_anchors()
     read = {config: run.read(config) for config in run.configs}
-    with_speech = {c: predictions for c, predictions in read.items() if predictions.entry.get("category") != REJECT}
+    with_speech = {c: predictions for c, predictions in read.items() if predictions.entry.category != REJECT}
     speech = {c: own for c, predictions in with_speech.items() if (own := predictions.transcribed).lines}
     unknown = {c: own for c, predictions in with_speech.items() if (own := predictions.untranscribed).lines}
     counts = {c: predictions.count(options.normaliser, options.unit) for c, predictions in speech.items()}
@@ -113,7 +113,7 @@ def results(run: Run, options: Options = DEFAULTS) -> Json:
     return {
         "schema": SCHEMA,
         "model": run.model,
-        "run": {key: run.about.get(key) for key in RUN_KEYS},
+        "run": {key: getattr(run.about, key) for key in RUN_KEYS},
         "software": _software(),
         "options": options.as_json(),
         "scoring": {
@@ -124,7 +124,7 @@ def results(run: Run, options: Options = DEFAULTS) -> Json:
         },
         "suite": _suite(read.values()),
         "failed": sum(predictions.failed for predictions in read.values()),
-        "unfinished": sorted(set(run.about.get("configs", {})) - set(run.configs)),
+        "unfinished": sorted(set(run.about.configs or {}) - set(run.configs)),
         "speed": _speed(read.values()),
         "languages": {
             language: {
@@ -156,7 +156,7 @@ def _suite(configs: Iterable[Predictions]) -> str | None:
 
     Clean speech is whole where the corpus has no more clips than the suite takes.
     """
-    labels = {predictions.entry.get("suite") for predictions in configs if not predictions.clean}
+    labels = {predictions.entry.suite for predictions in configs if not predictions.clean}
     return labels.pop() if len(labels) == 1 else None
 
 
@@ -177,7 +177,7 @@ def own_scores(run: Run, scores: Iterable[ConfigScore]) -> list[ConfigScore]:
 
     A config's name carries the name of the model's run folder, which a submission keeps as `run_name`.
     """
-    names = (None, run.model, run.folder.name, run.about.get("run_name"))
+    names = (None, run.model, run.folder.name, run.about.run_name)
     return [score for score in scores if parse(score.config).model in names]
 
 
@@ -221,15 +221,15 @@ def _hallucination(language: str, counts: Iterable[ConfigCounts], read: Mapping[
     silent = [
         predictions
         for predictions in read.values()
-        if predictions.entry.get("category") == REJECT and parse(predictions.config).language == language
+        if predictions.entry.category == REJECT and parse(predictions.config).language == language
     ]
     return {"insertions_per_word": json_ratio(insertions, words), "reject": invented_words(silent) if silent else None}
 
 
 def _speed(configs: Iterable[Predictions]) -> Json:
     """Seconds of audio, seconds of recognition, and their ratio, over the clips that were transcribed."""
-    lines = [line for predictions in configs for line in predictions.lines if line.get("pred_text") is not None]
-    audio_s, seconds = (sum(float(line.get(key) or 0) for line in lines) for key in ("duration", "time"))
+    lines = [line for predictions in configs for line in predictions.lines if line.pred_text is not None]
+    audio_s, seconds = sum(line.seconds for line in lines), sum(line.time or 0.0 for line in lines)
     return {"audio_s": round(audio_s, 3), "seconds": round(seconds, 3), "rtf": json_ratio(seconds, audio_s)}
 
 

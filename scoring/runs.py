@@ -8,7 +8,7 @@ counts.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from speech_robust_bench.core.errors import UserError, did_you_mean
 from speech_robust_bench.core.names import parse
-from speech_robust_bench.core.run_files import parse_line, read_run_json
-from speech_robust_bench.core.seeding import FIRST_VERSION
+from speech_robust_bench.core.records import Prediction, RunConfig, RunRecord, parse_line, read_run_record
 from speech_robust_bench.scoring.aggregate import ConfigCounts
 from speech_robust_bench.scoring.scenario_facts import RECORDINGS
 from speech_robust_bench.scoring.scoring import align
@@ -34,42 +33,51 @@ MOST_GROUPS = 50  # a column with more values (a chapter, a time), or hardly two
 NO_REFERENCES = "none of its clips has a transcript to compare with, so there is no WER (docs/corpora.md)"
 
 
-def label(line: Mapping[str, Any], column: str) -> Any:
-    """What a line says of its clip in a column: one that every line has, or one of the corpus' own."""
-    return line[column] if column in line else line.get("columns", {}).get(column)
-
-
 @dataclass(frozen=True)
 class Predictions:
     """The lines of one config's file, sorted by id, and its entry in `run.json`."""
 
     config: str
-    entry: dict[str, Any]
-    lines: list[dict[str, Any]]
+    entry: RunConfig
+    lines: list[Prediction]
 
     @property
     def failed(self) -> int:
         """How many clips failed."""
-        return sum(line.get("pred_text") is None for line in self.lines)
+        return sum(line.pred_text is None for line in self.lines)
 
     @property
     def clean(self) -> bool:
         """Whether this is clean speech."""
         return parse(self.config).scenario == "clean"
 
-    def column(self, name: str) -> list[Any]:
-        """The value that every prediction has under one key."""
-        return [label(line, name) for line in self.lines]
+    def column(self, name: str) -> list[str | None]:
+        """What every prediction says in one column."""
+        return [line.label(name) for line in self.lines]
+
+    @property
+    def references(self) -> list[str]:
+        """What was said in each clip; nothing where nobody has transcribed it."""
+        return [line.text or "" for line in self.lines]
+
+    @property
+    def transcripts(self) -> list[str]:
+        """What was written for each clip; nothing if it failed."""
+        return [line.transcript for line in self.lines]
+
+    @property
+    def ids(self) -> list[str]:
+        return [line.id for line in self.lines]
 
     @property
     def transcribed(self) -> Predictions:
         """The lines whose clips have a reference: those that can have errors."""
-        return replace(self, lines=[line for line in self.lines if line["text"] is not None])
+        return replace(self, lines=[line for line in self.lines if line.text is not None])
 
     @property
     def untranscribed(self) -> Predictions:
         """The lines of clips that nobody has transcribed."""
-        return replace(self, lines=[line for line in self.lines if line["text"] is None])
+        return replace(self, lines=[line for line in self.lines if line.text is None])
 
     @property
     def group_columns(self) -> list[str]:
@@ -78,31 +86,31 @@ class Predictions:
 
     def only(self, column: str, group: str) -> Predictions:
         """The predictions of one group of clips."""
-        return replace(self, lines=[line for line in self.lines if label(line, column) == group])
+        return replace(self, lines=[line for line in self.lines if line.label(column) == group])
 
     def count(self, normaliser: str = "srb-paper-1", unit: str | None = None) -> ConfigCounts:
         """Align the predictions that have a reference; the unit is that of the config's language unless it is given."""
         name, own = parse(self.config), self.transcribed
         counts = align(
-            own.column("text"),
-            ["" if text is None else text for text in own.column("pred_text")],
+            own.references,
+            own.transcripts,
             normaliser=normaliser,
             unit=unit,
             language=name.language,
         )
-        category = self.entry.get("category") or name.scenario
-        source = self.entry.get("source")
+        category = self.entry.category or name.scenario
+        source = self.entry.source
         if name.scenario != "clean" and (source is None or category in RECORDINGS):
             source = source or f"{name.language}_clean"
-        version = str(self.entry.get("scenario_version", FIRST_VERSION))
-        return ConfigCounts(self.config, category, own.column("id"), counts, source, own.column("speaker"), version)
+        speakers = [line.speaker for line in own.lines]
+        return ConfigCounts(self.config, category, own.ids, counts, source, speakers, self.entry.version)
 
 
-def group_columns(lines: Iterable[Mapping[str, Any]]) -> list[str]:
+def group_columns(lines: Iterable[Prediction]) -> list[str]:
     """The columns of some lines that sort clips into groups."""
     clips: dict[str, Counter[str]] = {}
     for line in lines:
-        for name, value in line.get("columns", {}).items():
+        for name, value in (line.columns or {}).items():
             clips.setdefault(name, Counter())[value] += 1
     few = (name for name, groups in clips.items() if len(groups) <= min(MOST_GROUPS, max(2, groups.total() // 2)))
     return [*GROUPS, *sorted(few)]
@@ -117,7 +125,7 @@ class Run:
 
     folder: Path
     model: str
-    about: dict[str, Any]
+    about: RunRecord
     configs: tuple[str, ...]
     group: tuple[str, str] | None = None
 
@@ -141,17 +149,17 @@ class Run:
         path = self.folder / f"{config}.jsonl"
         lines = []
         try:
-            with open(path, encoding="utf-8") as file:
+            with open(path, "rb") as file:
                 for number, text in enumerate(file, 1):
                     lines.append(_parsed(text, number))
         except OSError as error:
             raise UserError(f"cannot read {path}: {error.strerror}") from None
         except ValueError as error:
             raise UserError(f"{path}: {error}; run the config again with `srb run`") from None
-        lines.sort(key=lambda line: line["id"])
-        if twice := next((a["id"] for a, b in pairwise(lines) if a["id"] == b["id"]), None):
+        lines.sort(key=lambda line: line.id)
+        if twice := next((a.id for a, b in pairwise(lines) if a.id == b.id), None):
             raise self._twice(config, twice)
-        read = Predictions(config, self.about.get("configs", {}).get(config, {}), lines)
+        read = Predictions(config, self.about.config(config), lines)
         return read.only(*self.group) if self.group else read
 
     def table(self, config: str, columns: Sequence[str]) -> pa.Table:
@@ -198,8 +206,7 @@ class Run:
 
     def refuse_anchors(self) -> None:
         """Clips that were chosen where recognisers differ are not to be averaged (`srb anchors`)."""
-        entries = self.about.get("configs", {})
-        if any(str(entries.get(config, {}).get("suite", "")).startswith(ANCHORS) for config in self.configs):
+        if any((self.about.config(config).suite or "").startswith(ANCHORS) for config in self.configs):
             raise UserError(
                 f"{self.folder} has anchors, clips that were chosen where recognisers differ, so their mean is no "
                 "score; `srb anchors RUN RUN RUN --suite FILE --predict THIS_RUN` says what all clips would say"
@@ -218,11 +225,11 @@ class Run:
         return counted
 
 
-def _parsed(text: str, number: int) -> dict[str, Any]:
+def _parsed(text: bytes, number: int) -> Prediction:
     try:
         return parse_line(text)
     except ValueError as error:
-        raise ValueError(f"line {number} {error}") from None
+        raise ValueError(f"line {number}: {error}") from None
 
 
 def open_run(folder: str | Path) -> Run:
@@ -231,8 +238,8 @@ def open_run(folder: str | Path) -> Run:
     path = folder / "run.json"
     if not path.is_file():
         raise UserError(f"{folder} is not a run folder, it has no run.json; make one with `srb run`")
-    about = read_run_json(path)
+    about = read_run_record(path)
     configs = tuple(sorted(file.stem for file in folder.glob("*.jsonl")))
     if not configs:
         raise UserError(f"{folder} has no finished config, no *.jsonl; make one with `srb run`")
-    return Run(folder, str(about.get("model") or folder.name), about, configs)
+    return Run(folder, about.model or folder.name, about, configs)

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from speech_robust_bench.core.names import parse
+from speech_robust_bench.core.records import Prediction, RunConfig
 from speech_robust_bench.scoring import bootstrap
 from speech_robust_bench.scoring.aggregate import ConfigCounts
 from speech_robust_bench.scoring.groups import log2_ratio, split
@@ -25,7 +26,7 @@ def language_slices(
         name = parse(config)
         if name.language == language:
             kind = "clean" if name.scenario == "clean" else "hard"
-            corpus = str(predictions.entry.get("corpus") or name.corpus)
+            corpus = str(predictions.entry.corpus or name.corpus)
             by_corpus.setdefault(corpus, {}).setdefault(kind, []).append(config)
     return {
         corpus: {kind: _pooled([(counts[c], speech[c]) for c in members], options) for kind, members in kinds.items()}
@@ -35,15 +36,15 @@ def language_slices(
 
 def _pooled(members: Sequence[tuple[ConfigCounts, Predictions]], options: Options) -> Json:
     """Slices over several configs; a clip that is in many of them is one clip to the bootstrap."""
-    first: dict[str, Json] = {}
+    first: dict[str, Prediction] = {}
     sums: dict[str, np.ndarray] = {}
     for counts, predictions in members:
         clips = np.array([getattr(counts.counts, key) for key in counts.counts.totals()]).T
         for line, clip_counts in zip(predictions.lines, clips, strict=True):
-            first.setdefault(line["id"], line)
-            sums[line["id"]] = sums.get(line["id"], 0) + clip_counts
+            first.setdefault(line.id, line)
+            sums[line.id] = sums.get(line.id, 0) + clip_counts
     together = Counts(*np.array(list(sums.values()), dtype=np.int64).reshape(-1, 4).T)
-    lines = Predictions("", {}, list(first.values()))
+    lines = Predictions("", RunConfig(), list(first.values()))
     speakers = lines.column("speaker") if options.by_speaker else None
     draws = bootstrap.weights(list(first), speakers, replicates=max(options.replicates, 1), seed=options.seed)
     return {
@@ -82,7 +83,7 @@ def _groups(counts: Counts, predictions: Predictions, column: str) -> Json:
 
 
 def _speakers(predictions: Predictions, column: str, group: str) -> set[str]:
-    return {line["speaker"] for line in predictions.only(column, group).lines if line.get("speaker")}
+    return {line.speaker for line in predictions.only(column, group).lines if line.speaker}
 
 
 def _lwerr_interval(

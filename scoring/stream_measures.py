@@ -15,13 +15,14 @@ Definitions, each from the end of the word in the audio, in seconds:
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.core.records import Prediction, StreamEvent, WordTime
 from speech_robust_bench.scoring import bootstrap
 from speech_robust_bench.scoring.stream_record import calls_of, check_stream, check_words
 from speech_robust_bench.scoring.word_alignment import HIT, align_words
@@ -53,15 +54,6 @@ class ShownWord:
     settled_s: float
 
 
-@dataclass(frozen=True)
-class SpokenWord:
-    """A word of the reference and where it lies in the audio."""
-
-    text: str
-    start_s: float
-    end_s: float
-
-
 @dataclass
 class ClipMeasures:
     """The measures of one clip: values where they are defined."""
@@ -87,10 +79,11 @@ def bare_words(text: str) -> tuple[str, ...]:
     return tuple(re.findall(r"[^\W_]+(?:'[^\W_]+)*", text.lower().replace("\N{RIGHT SINGLE QUOTATION MARK}", "'")))
 
 
-def updates_of(events: Sequence[Sequence[Any]]) -> list[Update]:
+def updates_of(events: Sequence[StreamEvent]) -> list[Update]:
     """What was shown at every event `[time_s, sent_s, text, kind]`; kind is partial, final or endpoint.
 
-    >>> [update.words for update in updates_of([[1, 1, "It", "partial"], [2, 2, "It was.", "final"]])]
+    >>> events = [StreamEvent(1, 1, "It", "partial"), StreamEvent(2, 2, "It was.", "final")]
+    >>> [update.words for update in updates_of(events)]
     [('it',), ('it', 'was')]
     """
     return [
@@ -130,13 +123,13 @@ def shown_words(segment: Sequence[Update]) -> list[ShownWord]:
     return [ShownWord(*word) for word in zip(final, first, settled_s, strict=True)]
 
 
-def measure_clip(updates: Sequence[Update], spoken: Sequence[SpokenWord] = ()) -> ClipMeasures:
+def measure_clip(updates: Sequence[Update], spoken: Sequence[WordTime] = ()) -> ClipMeasures:
     """The measures of one clip; without the places of the spoken words, those that need none.
 
     A word said from 0.0 to 0.5 s that appears at 0.8 s, is taken back at 1.2 s and is there for good at 1.5 s:
 
     >>> seen = [Update(.8, .8, ("yes",)), Update(1.2, 1.2, ("less",)), Update(1.5, 1.5, ("yes",), final=True)]
-    >>> clip = measure_clip(seen, [SpokenWord("yes", 0.0, 0.5)])
+    >>> clip = measure_clip(seen, [WordTime("yes", 0.0, 0.5)])
     >>> round(clip.appear_s[0], 3), round(clip.settle_s[0], 3), clip.erased, clip.revisions
     (0.3, 1.0, 2, 2)
 
@@ -144,7 +137,7 @@ def measure_clip(updates: Sequence[Update], spoken: Sequence[SpokenWord] = ()) -
     1.2 s of audio, finds that the speaker has finished: 1 word for 2 was taken back (churn) in 1 of 3 updates (flicker)
 
     >>> seen = [Update(.6, .5, ("one",)), Update(1.0, .9, ("one", "to")), Update(1.3, 1.2, ("one", "two"), True, True)]
-    >>> clip = measure_clip(seen, [SpokenWord("one", 0.1, 0.4), SpokenWord("two", 0.5, 0.9)])
+    >>> clip = measure_clip(seen, [WordTime("one", 0.1, 0.4), WordTime("two", 0.5, 0.9)])
     >>> [round(delay, 3) for delay in (*clip.appear_s, clip.first_word_s, clip.last_word_s, clip.endpoint_s)]
     [0.2, 0.4, 0.5, 0.4, 0.4]
     >>> clip.erased, clip.final_words, clip.revisions, clip.updates, clip.early_cutoff
@@ -181,10 +174,10 @@ def measure_clip(updates: Sequence[Update], spoken: Sequence[SpokenWord] = ()) -
     return measures
 
 
-def early_words(updates: Sequence[Update], spoken: Sequence[SpokenWord]) -> tuple[int, int]:
+def early_words(updates: Sequence[Update], spoken: Sequence[WordTime]) -> tuple[int, int]:
     """How many of the recognised words were shown before any of their audio had been sent, and how many there are.
 
-    >>> early_words([Update(.2, .1, ("one", "two"))], [SpokenWord("one", 0.0, 0.4), SpokenWord("two", 0.5, 0.9)])
+    >>> early_words([Update(.2, .1, ("one", "two"))], [WordTime("one", 0.0, 0.4), WordTime("two", 0.5, 0.9)])
     (1, 2)
     """
     shown = [word for segment in segments_of(updates) for word in shown_words(segment)]
@@ -201,7 +194,7 @@ def _shared(first: Sequence[str], second: Sequence[str]) -> int:
     return same
 
 
-def word_hits(spoken: Sequence[SpokenWord], shown: Sequence[ShownWord]) -> list[tuple[int, int]]:
+def word_hits(spoken: Sequence[WordTime], shown: Sequence[ShownWord]) -> list[tuple[int, int]]:
     """The pairs of places (spoken, shown) of the words that a best alignment finds equal."""
     return [
         (place, position)
@@ -211,25 +204,25 @@ def word_hits(spoken: Sequence[SpokenWord], shown: Sequence[ShownWord]) -> list[
 
 
 def measure_lines(
-    lines: Sequence[Mapping[str, Any]], replicates: int = 1000, level: float = 0.95, seed: int = 0
+    lines: Sequence[Prediction], replicates: int = 1000, level: float = 0.95, seed: int = 0
 ) -> Json | None:
     """The measures of a config from its predictions, each with an interval over clips; None if it was not streamed.
 
     Delays are given as median and 95th percentile, pooled over words or clips. The bootstrap draws whole clips.
     """
-    streamed = [line for line in lines if line.get("stream")]
+    streamed = [(line, line.stream) for line in lines if line.stream]
     if not streamed:
         return None
-    for line in streamed:
+    for line, stream in streamed:
         try:
-            check_stream(line["stream"], line["duration"])
-            check_words(line.get("words"), line["duration"])
+            check_stream(stream, line.seconds)
+            check_words(line.word_times, line.seconds)
         except ValueError as problem:
-            raise UserError(f"clip '{line['id']}': {problem}; run it again with `srb run --stream`") from None
-    clips = [measure_clip(updates_of(line["stream"]["events"]), _spoken(line)) for line in streamed]
-    calls = [calls_of(line["stream"], line["duration"]) for line in streamed]
-    durations = [float(line["duration"]) for line in streamed]
-    silent = [line["text"] is not None and not line["text"].strip() for line in streamed]  # null: not transcribed
+            raise UserError(f"clip '{line.id}': {problem}; run it again with `srb run --stream`") from None
+    clips = [measure_clip(updates_of(stream.events), line.word_times) for line, stream in streamed]
+    calls = [calls_of(stream, line.seconds) for line, stream in streamed]
+    durations = [line.seconds for line, _ in streamed]
+    silent = [line.text is not None and not line.text.strip() for line, _ in streamed]  # null: not transcribed
     ratios = {
         "churn": ([c.erased for c in clips], [c.final_words for c in clips]),
         "flicker": ([c.revisions for c in clips], [c.updates for c in clips]),
@@ -241,18 +234,14 @@ def measure_lines(
             [duration / 60 * none for duration, none in zip(durations, silent, strict=True)],
         ),
     }
-    ids = [str(line["id"]) for line in streamed]
+    ids = [line.id for line, _ in streamed]
     draws = bootstrap.weights(ids, replicates=replicates, seed=seed) if replicates else np.zeros((0, len(ids)))
     return {
         "clips": len(clips),
-        "with_word_times": sum(bool(line.get("words")) for line in streamed),
+        "with_word_times": sum(bool(line.word_times) for line, _ in streamed),
         **{name: _rate(np.asarray(parts, dtype=float), draws, level) for name, parts in ratios.items()},
         **{name: _delay([getattr(clip, name) for clip in clips], draws, level) for name in (*QUANTITIES, *DELAYS)},
     }
-
-
-def _spoken(line: Mapping[str, Any]) -> list[SpokenWord]:
-    return [SpokenWord(text, start_s, end_s) for text, start_s, end_s in line.get("words") or ()]
 
 
 def _rate(parts: np.ndarray, draws: np.ndarray, level: float) -> Json | None:

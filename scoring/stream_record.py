@@ -7,11 +7,11 @@ writes it is a ValueError, for the line may be a stranger's.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+
+from speech_robust_bench.core.records import Stream, StreamEvent, WordTime
 
 CHUNK_MS, SHORTEST_MS, LONGEST_MS = 100, 20, 500
 MOST_EVENTS = 20_000  # of a short clip: a recogniser that sends more is broken
@@ -20,7 +20,6 @@ MOST_CHARACTERS = 20_000  # of one event
 MOST_SPEED = 1_000_000.0
 MOST_REPEATS = 20
 KINDS = ("partial", "final", "endpoint")
-KEYS = ("chunk_ms", "speed", "realtime", "took_ms", "events")
 TOLERANCE_S = 0.002  # times of events are kept to a tenth of a millisecond, those of calls to a hundredth
 RATE = 16_000  # of every clip that a recogniser is given
 
@@ -79,62 +78,56 @@ def completions(arrived_s: Sequence[float], took_s: Sequence[float]) -> list[flo
     return done
 
 
-def calls_of(stream: Mapping[str, Any], duration_s: float) -> Calls:
+def calls_of(stream: Stream, duration_s: float) -> Calls:
     """The calls of a stored stream. In real time the clock on the wall said when they were done."""
-    arrived = arrivals(round(duration_s * RATE), RATE, stream["chunk_ms"])
-    took = [ms / 1000 for ms in stream["took_ms"]]
-    done = [ms / 1000 for ms in stream["done_ms"]] if stream["realtime"] else completions(arrived, took)
+    arrived = arrivals(round(duration_s * RATE), RATE, stream.chunk_ms)
+    took = [ms / 1000 for ms in stream.took_ms]
+    done = [ms / 1000 for ms in stream.done_ms or ()] if stream.realtime else completions(arrived, took)
     return Calls(arrived, took, done)
 
 
-def transcript(events: Sequence[Sequence[Any]]) -> str:
+def transcript(events: Sequence[StreamEvent]) -> str:
     """The final transcript: the final segments, and the last partial one if it was never finished.
 
-    >>> transcript([[1, 1, "it", "partial"], [2, 2, "it was", "final"], [3, 3, "the", "partial"]])
-    'it was the'
+    >>> transcript([StreamEvent(1, 1, "it", "partial"), StreamEvent(2, 2, "it was", "final")])
+    'it was'
     """
     parts, open_text = [], ""
-    for _, _, text, kind in events:
-        if kind != "partial":
-            parts.append(text)
-        open_text = text if kind == "partial" else ""
+    for event in events:
+        if event.kind != "partial":
+            parts.append(event.text)
+        open_text = event.text if event.kind == "partial" else ""
     return " ".join(filter(None, (part.strip() for part in (*parts, open_text))))
 
 
-def check_stream(stream: Any, duration_s: float) -> None:
+def check_stream(stream: Stream, duration_s: float) -> None:
     """Raise a ValueError that says what is wrong with a stored stream, if anything is."""
-    if not isinstance(stream, Mapping):
-        raise ValueError("'stream' must be an object")
-    repeats = stream.get("repeats", 0)
-    more = {
-        "done_ms": stream.get("realtime") is True,
-        "processor_time": stream.get("processor_time") is True,
-        "repeats": _whole(repeats) and repeats in range(2, MOST_REPEATS + 1) and stream.get("realtime") is False,
-    }
-    keys = (*KEYS, *(key for key, there in more.items() if there))
-    if odd := sorted(set(map(str, stream)) ^ set(keys)):
-        raise ValueError(f"'stream' has, or lacks, '{odd[0][:40]}'")
-    if not _whole(stream["chunk_ms"]) or not SHORTEST_MS <= stream["chunk_ms"] <= LONGEST_MS:
+    if (stream.done_ms is not None) != stream.realtime:
+        raise ValueError("'stream' has 'done_ms' if it was in real time, and only then")
+    if stream.processor_time is False:
+        raise ValueError("'processor_time' of 'stream' is true or not there")
+    if stream.repeats is not None and (stream.realtime or not 2 <= stream.repeats <= MOST_REPEATS):
+        raise ValueError(f"'repeats' of 'stream' must be from 2 to {MOST_REPEATS}, and not in real time")
+    if not SHORTEST_MS <= stream.chunk_ms <= LONGEST_MS:
         raise ValueError(f"'chunk_ms' of 'stream' must be a whole number from {SHORTEST_MS} to {LONGEST_MS}")
-    if not isinstance(stream["realtime"], bool):
-        raise ValueError("'realtime' of 'stream' must be true or false")
-    if not _number(stream["speed"]) or not 0 < stream["speed"] <= MOST_SPEED:
+    if not 0 < stream.speed <= MOST_SPEED:
         raise ValueError("'speed' of 'stream' must be a number above 0")
     _check_calls(stream, duration_s)
     _check_events(stream, calls_of(stream, duration_s))
 
 
-def _check_calls(stream: Mapping[str, Any], duration_s: float) -> None:
-    arrived = arrivals(round(duration_s * RATE), RATE, stream["chunk_ms"])
-    for key in ("took_ms", *(("done_ms",) if stream["realtime"] else ())):
-        values = stream[key]
-        if not isinstance(values, list) or not all(_number(value) and 0 <= value < 1e9 for value in values):
+def _check_calls(stream: Stream, duration_s: float) -> None:
+    arrived = arrivals(round(duration_s * RATE), RATE, stream.chunk_ms)
+    for key, values in (("took_ms", stream.took_ms), ("done_ms", stream.done_ms)):
+        if values is None:
+            continue
+        if not all(0 <= value < 1e9 for value in values):
             raise ValueError(f"'{key}' of 'stream' must be a list of milliseconds")
         if len(values) != len(arrived):
             raise ValueError(
                 f"'{key}' of 'stream' has {len(values)} entries, but the clip has {len(arrived) - 1} chunks and an end"
             )
-    if stream["realtime"]:
+    if stream.realtime:
         calls = calls_of(stream, duration_s)
         earliest = [
             max(arrival, before) + took
@@ -144,19 +137,17 @@ def _check_calls(stream: Mapping[str, Any], duration_s: float) -> None:
             raise ValueError("a chunk of 'stream' is done before it can be")
 
 
-def _check_events(stream: Mapping[str, Any], calls: Calls) -> None:
-    events = stream["events"]
+def _check_events(stream: Stream, calls: Calls) -> None:
+    events = stream.events
     most = most_events(calls.arrived_s[-1])
-    if not isinstance(events, list) or len(events) > most:
+    if len(events) > most:
         raise ValueError(f"'events' of 'stream' must be a list of at most {most}")
     for event in events:
-        if not isinstance(event, list) or len(event) != 4 or not _number(event[0]) or not _number(event[1]):
-            raise ValueError("an event of 'stream' must be [time_s, sent_s, text, kind]")
-        if not isinstance(event[2], str) or len(event[2]) > MOST_CHARACTERS:
+        if len(event.text) > MOST_CHARACTERS:
             raise ValueError(f"the text of an event must be a string of at most {MOST_CHARACTERS} characters")
-        if event[3] not in KINDS:
+        if event.kind not in KINDS:
             raise ValueError(f"the kind of an event must be {', '.join(KINDS)}")
-    if any(later[column] < earlier[column] for earlier, later in pairwise(events) for column in (0, 1)):
+    if any(late.time_s < early.time_s or late.sent_s < early.sent_s for early, late in pairwise(events)):
         raise ValueError("the events of 'stream' are not in the order of their times")
     ends: dict[int, list[float]] = {}  # samples sent -> when what was sent by then was done
     for arrived_s, done_s in zip(calls.arrived_s, calls.done_s, strict=True):
@@ -167,28 +158,18 @@ def _check_events(stream: Mapping[str, Any], calls: Calls) -> None:
         if time_s < sent_s - TOLERANCE_S:
             raise ValueError("an event of 'stream' comes before the audio that it is about")
         possible = ends[round(sent_s * RATE)]
-        if not stream["realtime"] and not any(abs(time_s - done_s) <= TOLERANCE_S for done_s in possible):
+        if not stream.realtime and not any(abs(time_s - done_s) <= TOLERANCE_S for done_s in possible):
             raise ValueError("an event of 'stream' comes at another time than its chunk was done")
 
 
-def check_words(words: Any, duration_s: float) -> None:
-    """Raise a ValueError if the word times of a line are not [text, start_s, end_s] in the clip's own order."""
-    if words is None:
-        return
-    if not isinstance(words, list) or len(words) > most_events(duration_s):
-        raise ValueError("'words' must be a list or null")
+def check_words(words: Sequence[WordTime], duration_s: float) -> None:
+    """Raise a ValueError if the words of a line are too many or too long, or not in the clip's own order."""
+    if len(words) > most_events(duration_s):
+        raise ValueError("'words' has more words than a clip of that length can have")
     latest = 0.0
     for word in words:
-        if not isinstance(word, list) or len(word) != 3 or not isinstance(word[0], str) or len(word[0]) > 200:
-            raise ValueError("a word of 'words' must be [text, start_s, end_s]")
-        if not all(_number(value) for value in word[1:]) or not latest <= word[1] <= word[2] <= duration_s + 0.1:
+        if len(word.text) > 200:
+            raise ValueError("a word of 'words' is longer than 200 characters")
+        if not latest <= word.start_s <= word.end_s <= duration_s + 0.1:
             raise ValueError("the times of 'words' must be in order and inside the clip")
-        latest = word[1]
-
-
-def _number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-
-
-def _whole(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
+        latest = word.start_s

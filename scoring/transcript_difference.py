@@ -46,17 +46,17 @@ def difference(
     one: Predictions, other: Predictions, normaliser: str = "srb-paper-1", unit: str | None = None
 ) -> Difference:
     """Of two sets of predictions, over the clips that both have; a failed clip counts as an empty transcript."""
-    theirs = {line["id"]: line.get("pred_text") or "" for line in other.lines}
-    shared = [line for line in one.lines if line["id"] in theirs]
+    theirs = {line.id: line.transcript for line in other.lines}
+    shared = [line for line in one.lines if line.id in theirs]
     counts = align(
-        [line.get("pred_text") or "" for line in shared],
-        [theirs[line["id"]] for line in shared],
+        [line.transcript for line in shared],
+        [theirs[line.id] for line in shared],
         normaliser=normaliser,
         unit=unit,
         language=parse(one.config).language,
     )
     written = counts.hits + counts.substitutions + counts.insertions
-    return Difference([line["id"] for line in shared], counts.errors, np.maximum(counts.lengths, written))
+    return Difference([line.id for line in shared], counts.errors, np.maximum(counts.lengths, written))
 
 
 def between(

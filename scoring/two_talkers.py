@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from speech_robust_bench.core.records import Prediction
 from speech_robust_bench.core.row_text import TALKER_CHANGE, talkers
 from speech_robust_bench.scoring.bootstrap import interval, weights
 from speech_robust_bench.scoring.scoring import align, error_rate
@@ -19,7 +20,7 @@ Json = dict[str, Any]
 
 
 def of_lines(
-    lines: Sequence[Mapping[str, Any]],
+    lines: Sequence[Prediction],
     normaliser: str,
     unit: str | None,
     language: str | None,
@@ -29,11 +30,11 @@ def of_lines(
 ) -> Json | None:
     """Clips of two talkers, predictions of two texts, and the WER of the better talker; None where there is no such
     clip."""
-    both = [line for line in lines if TALKER_CHANGE in str(line.get("text") or "")]
+    both = [line for line in lines if TALKER_CHANGE in (line.text or "")]
     if not both:
         return None
-    said = [talkers(str(line["text"])) for line in both]
-    written = [talkers(str(line.get("pred_text") or "")) for line in both]
+    said = [talkers(line.text or "") for line in both]
+    written = [talkers(line.transcript) for line in both]
     pairs = [
         align([a[i] for a in said], [b[j] for b in written], normaliser=normaliser, unit=unit, language=language)
         for i in (0, 1)
@@ -45,7 +46,7 @@ def of_lines(
     lengths = np.array([pair.lengths for pair in pairs])[best, clips]
     score: Json = {"value": round(float(error_rate(errors.sum(), lengths.sum())), 4), "interval": None}
     if replicates:
-        draws = weights([str(line["id"]) for line in both], None, replicates=replicates, seed=seed)
+        draws = weights([line.id for line in both], None, replicates=replicates, seed=seed)
         score["interval"] = [round(v, 4) for v in interval(error_rate(draws @ errors, draws @ lengths), level)]
     return {"clips": len(both), "two_texts": sum(bool(second) for _, second in written), "best_wer": score}
 

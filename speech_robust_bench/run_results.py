@@ -160,7 +160,7 @@ class Results:
 
         if config not in self.configs:
             raise UserError(f"no config '{config}' in this run; {did_you_mean(config, self.configs)}")
-        return open_run(self.folder).read(config).lines
+        return [line.as_json() for line in open_run(self.folder).read(config).lines]
 
     def table(self, *others: Results, intervals: bool = False, by: str | None = None) -> TextTable:
         """The paper's Table 1 for this run, and others beside it; below it what the paper does not have.

@@ -18,6 +18,7 @@ import numpy as np
 
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.options import option
+from speech_robust_bench.core.records import StreamEvent
 from speech_robust_bench.models.interface import Clip
 from speech_robust_bench.models.streaming.session import Event, Session
 from speech_robust_bench.scoring.stream_record import (
@@ -75,10 +76,11 @@ class TimedEvent:
     event: Event
     call: int
 
-    def as_row(self) -> list:
-        """The timeline as a line of the predictions file keeps it."""
+    @property
+    def stored(self) -> StreamEvent:
+        """The event as a line of the predictions file keeps it."""
         kind = "endpoint" if self.event.final and self.event.endpoint else "final" if self.event.final else "partial"
-        return [round(self.time_s, 4), round(self.sent_s, 6), self.event.text, kind]
+        return StreamEvent(round(self.time_s, 4), round(self.sent_s, 6), self.event.text, kind)
 
 
 @dataclass
@@ -93,7 +95,7 @@ class Timeline:
     @property
     def text(self) -> str:
         """The final transcript."""
-        return transcript([timed.as_row() for timed in self.events])
+        return transcript([timed.stored for timed in self.events])
 
 
 def replay(

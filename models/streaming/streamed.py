@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.core.records import Stream
 from speech_robust_bench.models.interface import Clip, Described, Recogniser, Transcript
 from speech_robust_bench.models.streaming.replay import StreamOptions, Timeline, quickest, replay
 from speech_robust_bench.models.streaming.session import Streams
@@ -29,7 +30,7 @@ class Streamed(Described):
         self._warm_up(clip, rate, language)
         sessions = (self.inner.stream(rate, language) for _ in range(self.pace.repeats))  # type: ignore[attr-defined]
         timeline = quickest([replay(session, clip, rate, self.pace) for session in sessions])
-        return Transcript(timeline.text, stream=as_json(timeline))
+        return Transcript(timeline.text, stream=stream_of(timeline).as_json())
 
     def _warm_up(self, clip: Clip, rate: int, language: str | None) -> None:
         """Stream the beginning of the first clip once before it counts: what is loaded at first use is loaded then.
@@ -66,15 +67,15 @@ def _unusual(pace: StreamOptions) -> dict[str, Any]:
     return {**counted, **({"repeats": pace.repeats} if pace.repeats > 1 else {})}
 
 
-def as_json(timeline: Timeline) -> dict[str, Any]:
+def stream_of(timeline: Timeline) -> Stream:
     """A timeline as the predictions keep it (`scoring.stream_record`)."""
     calls, pace = timeline.calls, timeline.pace
-    return {
-        "chunk_ms": pace.chunk_ms,
-        "speed": pace.speed,
-        "realtime": pace.realtime,
-        "took_ms": [round(1000 * took, 2) for took in calls.took_s],
+    return Stream(
+        chunk_ms=pace.chunk_ms,
+        speed=pace.speed,
+        realtime=pace.realtime,
+        took_ms=[round(1000 * took, 2) for took in calls.took_s],
+        done_ms=[round(1000 * done, 2) for done in calls.done_s] if pace.realtime else None,
+        events=[timed.stored for timed in timeline.events],
         **_unusual(pace),
-        **({"done_ms": [round(1000 * done, 2) for done in calls.done_s]} if pace.realtime else {}),
-        "events": [timed.as_row() for timed in timeline.events],
-    }
+    )

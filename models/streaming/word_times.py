@@ -2,29 +2,24 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Any
 
 from speech_robust_bench.builders.configs import ClipRow, Config
 from speech_robust_bench.builders.forced_alignment import LANGUAGE, align
 from speech_robust_bench.builders.scenarios import SCENARIOS
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.files import write_atomically
-from speech_robust_bench.core.json_shapes import (
-    dict_of,
-    fixed_list,
-    list_of,
-    nullable,
-    number,
-    object_of,
-    read_object,
-    text,
-)
 from speech_robust_bench.core.names import parse
+from speech_robust_bench.core.records import Record, WordTime, read, to_json
 
-_STORED = object_of(edition=text, words=dict_of(nullable(list_of(fixed_list(text, number, number)))))
-WordTimes = dict[str, list[list[Any]] | None]  # clip id -> [word, start_s, end_s] of each word, or None if not known
+WordTimes = dict[str, list[WordTime] | None]  # clip id -> where each of its words lies, or None if not known
+
+
+class AlignedWords(Record, frozen=True, kw_only=True):
+    """The file of word times of a clean config; `edition` is the hash of its content."""
+
+    edition: str | None
+    words: WordTimes
 
 
 def word_times_of(config: Config, clean: Config, wanted: set[int], store: Path) -> WordTimes:
@@ -46,29 +41,30 @@ def word_times_of(config: Config, clean: Config, wanted: set[int], store: Path) 
     for row in config.rows:
         words = known.get(row.id) if row.id in rows and row.text == rows[row.id].text else None
         factor = row.duration / rows[row.id].duration if words and stretches else 1.0
-        times[row.id] = [[word, round(s * factor, 3), round(e * factor, 3)] for word, s, e in words] if words else None
+        moved = [WordTime(word.text, *(round(t * factor, 3) for t in word[1:])) for word in words or ()]
+        times[row.id] = moved or None
     return times
 
 
 def _aligned(clean: Config, rows: list[ClipRow], path: Path) -> WordTimes:
     """The word times of clean clips: those in the file, and the missing ones, which are added to it."""
-    edition = clean.about["content_sha256"] or clean.about["rows_sha256"]
+    edition = clean.about.content_sha256 or clean.about.rows_sha256
     known = _stored(path, edition)
     missing = {row.position for row in rows if row.id not in known}
     for window in clean.windows(missing):
         for row in window.rows:
             words = align(window.decode(row), row.text or "")
-            known[row.id] = [list(word) for word in words] if words else None
+            known[row.id] = [WordTime(*word) for word in words] if words else None
     if missing:
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(path, json.dumps({"edition": edition, "words": known}) + "\n")
+        write_atomically(path, to_json(AlignedWords(edition=edition, words=known)))
     return known
 
 
-def _stored(path: Path, edition: str) -> WordTimes:
+def _stored(path: Path, edition: str | None) -> WordTimes:
     """What the file holds of this edition of the clips; a torn or foreign file holds nothing, and is made anew."""
     try:
-        stored = read_object(path, _STORED)
+        stored = read(path, AlignedWords)
     except (OSError, UserError):
         return {}
-    return stored["words"] if stored["edition"] == edition else {}
+    return stored.words if stored.edition == edition else {}

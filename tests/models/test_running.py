@@ -14,6 +14,7 @@ from speech_robust_bench.builders.config_sources import open_data
 from speech_robust_bench.builders.stored_config import StoredConfig
 from speech_robust_bench.cli.main import main
 from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.core.records import Prediction
 from speech_robust_bench.models.predictions import PredictionsFile
 from speech_robust_bench.models.run_file import record_of
 from speech_robust_bench.models.runner import clean_first
@@ -70,12 +71,12 @@ def test_run_json_says_what_was_run_on_what(tones: Path, out: Path) -> None:
 def test_the_speed_in_run_json_is_that_of_the_clips_that_were_transcribed(tones: Path) -> None:
     config = open_data(str(tones)).config("en-demo_clean")
     timings = [(1.0, 2.0, None), (3.0, 4.0, None), (6.0, 2.0, "broken"), (0.5, 0.0, None)]
-    lines = [json.dumps({"time": t, "duration": d} | ({"error": e} if e else {})).encode() for t, d, e in timings]
-    record = record_of(config, lines)
-    assert (record["rows"], record["of"], record["failed"]) == (4, 23, 1)
-    assert (record["audio_s"], record["seconds"]) == (8.0, 10.5)
-    assert record["rtf"] == 0.666667  # 4 s for 6 s: neither the failed clip nor the empty one counts
-    assert record["rtf_quantiles"] == {
+    lines = [Prediction(id=str(n), text="", time=t, duration=d, error=e) for n, (t, d, e) in enumerate(timings)]
+    record = record_of(config.about, len(config.rows), lines)
+    assert (record.rows, record.of, record.failed) == (4, 23, 1)
+    assert (record.audio_s, record.seconds) == (8.0, 10.5)
+    assert record.rtf == 0.666667  # 4 s for 6 s: neither the failed clip nor the empty one counts
+    assert record.rtf_quantiles == {
         "p5": 0.5125,
         "p25": 0.5625,
         "p50": 0.625,
@@ -83,7 +84,7 @@ def test_the_speed_in_run_json_is_that_of_the_clips_that_were_transcribed(tones:
         "p95": 0.7375,
         "p99": 0.7475,
     }
-    assert record_of(config, lines[2:])["rtf"] is None
+    assert record_of(config.about, 23, lines[2:]).rtf is None
 
 
 def test_a_failing_clip_is_recorded_and_the_others_are_transcribed(tones: Path, out: Path, capsys) -> None:
@@ -188,7 +189,7 @@ def test_lines_after_a_torn_one_survive_the_next_kill(tmp_path: Path) -> None:
     part = tmp_path / "en_clean.jsonl.part"
     part.write_bytes(b'{"id": "a", "text": ""}\n{"id": "b", "pre')
     with PredictionsFile(tmp_path, "en_clean") as predictions:
-        predictions.add([{"id": "c", "text": ""}])  # and then the process dies: nothing is finished
+        predictions.add([Prediction(id="c", text="")])  # and then the process dies: nothing is finished
     with PredictionsFile(tmp_path, "en_clean") as predictions:
         assert list(predictions.lines) == ["a", "c"]
     assert part.read_bytes() == b'{"id": "a", "text": ""}\n{"id": "c", "text": ""}\n'

@@ -14,7 +14,7 @@ from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.models.streaming.policies import Policy, PolicySession
 from speech_robust_bench.models.streaming.replay import StreamOptions, quickest, replay
 from speech_robust_bench.models.streaming.session import Event
-from speech_robust_bench.models.streaming.streamed import as_json, streamed
+from speech_robust_bench.models.streaming.streamed import stream_of, streamed
 from speech_robust_bench.scoring.stream_record import MOST_EVENTS, check_stream
 
 RATE = 16_000
@@ -142,8 +142,8 @@ def test_of_several_repeats_the_quickest_of_each_call_counts():
     assert timeline.calls.took_s == pytest.approx([0.1, 0.1, 0.2])
     assert timeline.calls.done_s == pytest.approx([0.2, 0.3, 0.5])
     assert [timed.time_s for timed in timeline.events] == pytest.approx([0.2, 0.3, 0.5])
-    check_stream(as_json(timeline), 0.2)
-    assert as_json(timeline)["repeats"] == 2
+    check_stream(stream_of(timeline), 0.2)
+    assert stream_of(timeline).repeats == 2
     other = replace(timelines[1], events=timelines[1].events[:1])
     assert quickest([timelines[0], other]) is timelines[0]  # it answers differently each time
 
@@ -152,7 +152,7 @@ def test_processor_time_is_counted_where_it_is_asked_for(monkeypatch):
     monkeypatch.setattr(time, "process_time", itertools.count(0, 0.25).__next__)  # a quarter of a second at each look
     timeline = replay(Echo(Clock(), 0), np.zeros(3200, np.float32), RATE, StreamOptions(processor_time=True))
     assert timeline.calls.took_s == [0.25, 0.25, 0.25]
-    assert as_json(timeline)["processor_time"] is True
+    assert stream_of(timeline).processor_time is True
 
 
 def test_two_hours_leave_no_more_behind_than_their_events():
@@ -167,7 +167,7 @@ def test_two_hours_leave_no_more_behind_than_their_events():
     assert timeline.calls.chunks == 72_000
     assert len(timeline.events) < 1000
     assert peak < 30e6
-    assert len(json.dumps(as_json(timeline))) < 1e6
+    assert len(json.dumps(stream_of(timeline).as_json())) < 1e6
 
 
 @pytest.mark.parametrize("seconds", [0.0, 0.01, 2.0])

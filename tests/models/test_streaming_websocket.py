@@ -19,7 +19,7 @@ from speech_robust_bench.cli.main import main  # noqa: E402
 from speech_robust_bench.core.errors import UserError  # noqa: E402
 from speech_robust_bench.models.interface import open_model  # noqa: E402
 from speech_robust_bench.models.streaming.replay import StreamOptions, replay  # noqa: E402
-from speech_robust_bench.models.streaming.streamed import as_json  # noqa: E402
+from speech_robust_bench.models.streaming.streamed import stream_of  # noqa: E402
 from speech_robust_bench.models.streaming.websocket import WebSocketSession  # noqa: E402
 from speech_robust_bench.models.streaming.wires import VoskWire  # noqa: E402
 from speech_robust_bench.scoring.stream_record import check_stream  # noqa: E402
@@ -451,7 +451,7 @@ def test_events_have_the_time_at_which_they_came():
         (1.5, "a b"),
         (3.0, "a b c"),
     ]
-    check_stream(as_json(timeline), timeline.duration_s)
+    check_stream(stream_of(timeline), timeline.duration_s)
 
 
 def test_in_a_run_a_clip_that_failed_has_its_error_and_the_others_their_words(tmp_path):

@@ -51,7 +51,7 @@ def seal(folder):
     (folder / "run.json").write_text(json.dumps(run))
     made = json.loads((folder / "submission.json").read_text())
     names = [path.name for path in folder.iterdir() if path.is_file() and path.name != "submission.json"]
-    made["files"] = {name: submission.file_facts(folder / name) for name in names}
+    made["files"] = {name: submission.file_facts(folder / name).as_json() for name in names}
     (folder / "submission.json").write_text(json.dumps(made))
 
 

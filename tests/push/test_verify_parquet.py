@@ -14,7 +14,7 @@ from support.built_data import make_built
 from support.fake_runs import make_run
 
 from speech_robust_bench.core.errors import UserError
-from speech_robust_bench.push import expected_rows, parquet_predictions, submission, untrusted_json, verified
+from speech_robust_bench.push import expected_rows, parquet_predictions, submission, verified
 from speech_robust_bench.push.verify import verify
 
 NOISE = "en_noise_sev3"
@@ -51,7 +51,7 @@ def seal(folder):
     """Bring the hashes of submission.json in line, as somebody who cheats would."""
     made = json.loads((folder / "submission.json").read_text())
     files = [path for path in folder.iterdir() if path.name != "submission.json"]
-    made["files"] = {path.name: submission.file_facts(path) for path in files}
+    made["files"] = {path.name: submission.file_facts(path).as_json() for path in files}
     (folder / "submission.json").write_text(json.dumps(made))
 
 
@@ -94,7 +94,8 @@ def decompression_bomb(path):
     """A quarter of a gigabyte of zeros in some kilobytes, as the footer says too."""
     zeros = pa.array([b"\0" * 50_000_000] * 5, pa.binary()).cast(TEXT)
     rows = {
-        name: pa.nulls(5, NUMBER if name in parquet_predictions.NUMBERS else TEXT) for name in untrusted_json.LINE_NEEDS
+        name: pa.nulls(5, NUMBER if name in parquet_predictions.NUMBERS else TEXT)
+        for name in parquet_predictions.NEEDED
     }
     write(path, pa.table({**rows, "pred_text": zeros}), compression="zstd", use_dictionary=False)
     assert path.stat().st_size < 100_000

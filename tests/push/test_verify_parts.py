@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from speech_robust_bench.core.records import FileFacts, RunConfig, RunRecord, SubmittedPrediction, convert
 from speech_robust_bench.core.row_hashes import transcripts_digest
 from speech_robust_bench.core.version import __version__
 from speech_robust_bench.push import submission
@@ -13,6 +14,7 @@ from speech_robust_bench.push.expected_rows import Expected, people_digest
 from speech_robust_bench.push.streamed_lines import StreamedLines
 from speech_robust_bench.push.untrusted_json import Refused
 from speech_robust_bench.push.verify import (
+    SubmittedFiles,
     Verdict,
     _check_coverage,
     _check_files,
@@ -84,6 +86,9 @@ def test_a_verdict_keeps_fifty_reasons_and_accepts_without_any():
     assert verdict.reasons == [str(number) for number in range(50)]
 
 
+FACTS = FileFacts(sha256="0", size=8)
+
+
 def listed(folder):
     return {path.name: submission.file_facts(path) for path in folder.iterdir() if path.name != "submission.json"}
 
@@ -93,14 +98,13 @@ def test_listed_files_are_those_of_the_folder(tmp_path):
         (tmp_path / name).write_text(name)
     _check_files(listed(tmp_path), tmp_path)
     cases = {
-        "'files' must be an object": [],
-        r"'\.\./x' leads out of the folder": listed(tmp_path) | {"../x": {}},
-        r"'a\\b' leads out": listed(tmp_path) | {"a\\b": {}},
-        r"'\.' leads out": listed(tmp_path) | {".": {}},
-        r"'\.\.' leads out": listed(tmp_path) | {"..": {}},
-        "'more' is listed but not there": listed(tmp_path) | {"more": {}},
+        r"'\.\./x' leads out of the folder": listed(tmp_path) | {"../x": FACTS},
+        r"'a\\b' leads out": listed(tmp_path) | {"a\\b": FACTS},
+        r"'\.' leads out": listed(tmp_path) | {".": FACTS},
+        r"'\.\.' leads out": listed(tmp_path) | {"..": FACTS},
+        "'more' is listed but not there": listed(tmp_path) | {"more": FACTS},
         "'run.json' is not listed in 'files'": {"en_clean.jsonl": listed(tmp_path)["en_clean.jsonl"]},
-        "run.json does not have the sha256 and size": listed(tmp_path) | {"run.json": {"sha256": "0", "size": 8}},
+        "run.json does not have the sha256 and size": listed(tmp_path) | {"run.json": FACTS},
     }
     for why, files in cases.items():
         with pytest.raises(Refused, match=why):
@@ -114,12 +118,18 @@ LINES = [
     }
     for n, text in enumerate(["good morning", "good night"])
 ]  # fmt: skip
+
+
+def predictions(lines):
+    return [convert(line, SubmittedPrediction) for line in lines]
+
+
 EXPECTED = Expected(
     benchmark_version="1",
     content_sha256="c" * 64,
     rows=2,
     rows_sha256=transcripts_digest((line["id"], line["text"]) for line in LINES),
-    people_sha256=people_digest(LINES),
+    people_sha256=people_digest(predictions(LINES)),
     language="en",
     corpus="librispeech",
     scenario="clean",
@@ -149,15 +159,15 @@ def check(folder, lines, expected=EXPECTED):
 
 def test_predictions_of_the_benchmark_give_their_entry_of_run_json(tmp_path):
     entry = check(tmp_path, LINES)
-    assert entry == _entry(tmp_path / "en_clean.jsonl", LINES, EXPECTED)
-    assert (entry["rows"], entry["of"], entry["audio_s"], entry["seconds"], entry["failed"]) == (2, 2, 4.0, 1.0, 0)
-    assert (entry["rows_sha256"], entry["content_sha256"]) == (EXPECTED.rows_sha256, "c" * 64)
-    assert "suite" not in entry
-    assert "scenario_version" not in entry
+    assert entry == _entry(tmp_path / "en_clean.jsonl", predictions(LINES), EXPECTED)
+    assert (entry.rows, entry.of, entry.audio_s, entry.seconds, entry.failed) == (2, 2, 4.0, 1.0, 0)
+    assert (entry.rows_sha256, entry.content_sha256) == (EXPECTED.rows_sha256, "c" * 64)
+    assert entry.suite is None
+    assert "scenario_version" not in entry.as_json()
     part = replace(EXPECTED, suite="lite-1", of=5, of_sha256="whole", scenario_version="2")
-    of_suite = _entry(tmp_path / "en_clean.jsonl", LINES, part)
-    assert (of_suite["suite"], of_suite["of"], of_suite["rows_sha256"]) == ("lite-1", 5, "whole")
-    assert of_suite["scenario_version"] == "2"
+    of_suite = _entry(tmp_path / "en_clean.jsonl", predictions(LINES), part)
+    assert (of_suite.suite, of_suite.of, of_suite.rows_sha256) == ("lite-1", 5, "whole")
+    assert of_suite.scenario_version == "2"
 
 
 def changed(number=1, **change):
@@ -189,29 +199,29 @@ def test_twenty_thousand_times_as_fast_is_the_limit_and_failed_clips_take_no_tim
     check(tmp_path, [line | {"time": 0.0001} for line in LINES])
     check(tmp_path, changed(pred_text=None, error="broken", time=0))
     silent = [line | {"duration": 0, "time": 0} for line in LINES]
-    check(tmp_path, silent, replace(EXPECTED, people_sha256=people_digest(silent)))
+    check(tmp_path, silent, replace(EXPECTED, people_sha256=people_digest(predictions(silent))))
 
 
 def test_run_json_says_what_the_predictions_give(tmp_path):
     entries = {"en_clean": check(tmp_path, LINES)}
     verdict = Verdict()
-    _check_run(verdict, {"configs": {"en_clean": dict(entries["en_clean"])}}, entries)
-    _check_run(verdict, {"configs": {"en_clean": entries["en_clean"] | {"seconds": 1.000001}}}, entries)
+    _check_run(verdict, RunRecord(configs=entries), entries)
+    _check_run(verdict, RunRecord(configs={"en_clean": entries["en_clean"].replace(seconds=1.000001)}), entries)
     assert verdict.accepted
-    for configs in (None, {}, {"en_clean": {}, "more": {}}):
+    for configs in (None, {}, {"en_clean": RunConfig(), "more": RunConfig()}):
         verdict = Verdict()
-        _check_run(verdict, {"configs": configs}, entries)
+        _check_run(verdict, RunRecord(configs=configs), entries)
         assert verdict.reasons == ["run.json: 'configs' are not those that the submission has predictions of"]
     verdict = Verdict()
-    wrong = entries["en_clean"] | {"seconds": 9.0, "content_sha256": "d" * 64, "scenario_version": "2"}
-    _check_run(verdict, {"configs": {"en_clean": wrong}}, entries)
+    wrong = entries["en_clean"].replace(seconds=9.0, content_sha256="d" * 64, scenario_version="2")
+    _check_run(verdict, RunRecord(configs={"en_clean": wrong}), entries)
     assert sorted(verdict.reasons) == [
         f"run.json: en_clean.content_sha256 says {'d' * 64}, this benchmark has {'c' * 64}",
         "run.json: en_clean.scenario_version says 2, this benchmark has 1",
         "run.json: en_clean.seconds says 9.0, it is 1.0",
     ]
     verdict = Verdict()
-    _check_run(verdict, {"configs": {"en_clean": 3}}, entries)
+    _check_run(verdict, RunRecord(configs={"en_clean": None}), entries)
     assert "run.json: en_clean.rows says nothing, it is 2" in verdict.reasons
 
 
@@ -220,7 +230,8 @@ def test_the_content_of_a_suites_config_need_not_be_known(tmp_path):
     entries = {"en_clean": check(tmp_path, LINES, part)}
     for content, accepted in ((None, True), ("d" * 64, False)):
         verdict = Verdict()
-        _check_run(verdict, {"configs": {"en_clean": entries["en_clean"] | {"content_sha256": content}}}, entries)
+        claimed = RunRecord(configs={"en_clean": entries["en_clean"].replace(content_sha256=content)})
+        _check_run(verdict, claimed, entries)
         assert verdict.accepted is accepted
 
 
@@ -242,7 +253,7 @@ def documents(tmp_path):
         "benchmark_version": "1",
         "software": software,
         "reproduce": "srb run",
-        "files": listed(tmp_path),
+        "files": {name: facts.as_json() for name, facts in listed(tmp_path).items()},
     }
     scored = {"schema": results.SCHEMA, "software": software, "options": results.Options().as_json(), "model": "hears"}
     return {"submission.json": about, "results.json": scored, "run.json": {"model": "hears"}}
@@ -250,7 +261,15 @@ def documents(tmp_path):
 
 def reasons(documents, folder, versions=("1",)):
     verdict = Verdict()
-    _check_submission(verdict, folder, documents, versions)
+    for name, content in documents.items():
+        (folder / name).write_text(json.dumps(content))
+    try:
+        files = SubmittedFiles.read(folder)
+    except Refused as reason:
+        return [str(reason)]
+    for name in ("run.json", "results.json"):
+        (folder / name).write_text(name)  # as it was listed
+    _check_submission(verdict, folder, files, versions)
     return verdict.reasons
 
 
@@ -262,18 +281,18 @@ def test_an_honest_submission_says_nothing_wrong(documents, tmp_path):
 @pytest.mark.parametrize(
     ("document", "change", "why"),
     [
-        ("submission.json", {"schema": 0}, "submission.json: 'schema' must be"),
-        ("submission.json", {"more": 1}, "submission.json: has, or lacks, 'more'"),
-        ("submission.json", {"reproduce": "<script>"}, "submission.json: 'reproduce' "),
-        ("submission.json", {"reproduce": "x" * 1001}, "submission.json: 'reproduce' "),
-        ("submission.json", {"files": []}, "submission.json: 'files' must be an object"),
+        ("submission.json", {"schema": 0}, "submission.json: 'schema': invalid enum value 0"),
+        ("submission.json", {"more": 1}, "submission.json: object contains unknown field `more`"),
+        ("submission.json", {"reproduce": "<script>"}, "submission.json: 'reproduce': "),
+        ("submission.json", {"reproduce": "x" * 1001}, "submission.json: 'reproduce': "),
+        ("submission.json", {"files": []}, "submission.json: 'files': expected `object`"),
         (
             "submission.json",
             {"benchmark_version": "2"},
             "submission.json: 'benchmark_version' is 2, the benchmark's is 1",
         ),
         ("submission.json", {"software": {"speech-robust-bench": "0"}}, "submission.json: made with srb 0, this is"),
-        ("submission.json", {"software": None}, "submission.json: made with srb None, this is"),
+        ("submission.json", {"software": None}, "submission.json: 'software': expected `object`"),
         ("results.json", {"schema": 0}, "results.json: 'schema' must be"),
         ("results.json", {"software": {"speech-robust-bench": "0"}}, "results.json: scored with srb 0, this is"),
         ("results.json", {"options": {}}, "results.json: not scored with the leaderboard's options"),

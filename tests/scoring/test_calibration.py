@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.core.records import Prediction, SubmittedPrediction, convert
 from speech_robust_bench.scoring.calibration import calibration, judged, of_lines
 
 
@@ -48,23 +49,24 @@ def test_words_are_judged_by_the_alignment():
     ]
     assert judged("well known", [("Well-known", 0.5)]) == [(0.5, False)]  # one word by srb-paper-1
     assert judged("a", [("...", 0.5), ("a", 0.6)]) == [(0.6, True)]
-    assert of_lines([{"text": "a", "pred_text": "a"}]) is None
+    assert of_lines([Prediction(id="a", text="a", pred_text="a")]) is None
 
 
 def test_a_line_carries_them_from_recogniser_to_parquet(tmp_path):
     from speech_robust_bench.models.interface import with_confidences
     from speech_robust_bench.models.transcriber import transcription_of
     from speech_robust_bench.push.parquet_predictions import lines, pack
-    from speech_robust_bench.push.untrusted_json import LINE
 
     details = transcription_of(
         with_confidences("a b", [("a", 1.2, 0.0, 0.51234), ("b", 0.33337, None, None)]), 0.1
     ).details
     words = [["a", 1.0, 0.0, 0.512], ["b", 0.3334, None, None]]
     assert details == {"word_confidences": words}
-    assert LINE["word_confidences"](words) is None
+    row = {"id": "x", "audio_filepath": "x", "duration": 1.0, "time": 0.5, "text": "a b", "pred_text": "a b"}
+    assert convert({**row, "word_confidences": words}, SubmittedPrediction).word_confidences[1].confidence == 0.3334
     for bad in ({}, [["a"]], [["a", 2, 0, 1]], [[1, 0.5, 0, 1]], [["a", 0.5, 0, "x"]], [["a", True, 0, 1]]):
-        assert LINE["word_confidences"](bad)
+        with pytest.raises(ValueError, match="word_confidences"):
+            convert({**row, "word_confidences": bad}, SubmittedPrediction)
     rows = [{"id": "x", "audio_filepath": "x", "duration": 1.0, "time": 0.5, "text": "a b", "pred_text": "a b"}] * 2
     rows = [{**rows[0], "word_confidences": words}, rows[1]]
     text = "".join(json.dumps(row) + "\n" for row in rows)

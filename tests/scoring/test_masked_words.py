@@ -1,18 +1,19 @@
 """How often masked words are written all the same: counted by hand, scored, tabled, and refused where it is no list."""
 
 import json
+from contextlib import nullcontext
 
 import pytest
 from run_folders import write_run
 
 from speech_robust_bench.cli.main import main
+from speech_robust_bench.core.records import Prediction, SubmittedPrediction, convert
 from speech_robust_bench.diagnosis.remembered_words import HEADS, guess
-from speech_robust_bench.push.untrusted_json import LINE
 from speech_robust_bench.scoring.masked_words import of_lines, written
 
 
-def line(clip: str, text: str, transcript: str, masked: str) -> dict:
-    return {"id": clip, "text": text, "pred_text": transcript, "masked": masked, "language": "en"}
+def line(clip: str, text: str, transcript: str, masked: str) -> Prediction:
+    return Prediction(id=clip, text=text, pred_text=transcript, masked=masked, language="en")
 
 
 def test_a_word_counts_only_at_its_place():
@@ -72,7 +73,7 @@ def test_the_share_is_over_words_and_its_interval_over_clips():
     assert (low, high) == pytest.approx((40, 60), abs=3)  # binomial: 50 +- 1.96 x 5
     never = of_lines([line(f"c{n}", "one two", "one", "1") for n in range(10)], "srb-paper-1", 1000, 0.95, 0)
     assert never["rate"]["interval"] == pytest.approx([0, 27.75], abs=0.01)  # Wilson, 0 of 10
-    assert of_lines([{"id": "a", "text": "b", "pred_text": "b"}], "srb-paper-1", 10, 0.95, 0) is None
+    assert of_lines([Prediction(id="a", text="b", pred_text="b")], "srb-paper-1", 10, 0.95, 0) is None
 
 
 def test_a_trigram_model_knows_what_everybody_knows():
@@ -106,7 +107,9 @@ def test_the_table_sets_it_beside_the_language_model_and_clean_speech(tmp_path, 
 
 @pytest.mark.parametrize(("value", "fine"), [("", True), ("3 14", True), ("3,14", False), ("3 ", False), ([3], False)])
 def test_a_submission_can_only_hold_places(value, fine):
-    assert (LINE["masked"](value) is None) is fine
+    row = {"id": "x", "audio_filepath": "x", "duration": 1.0, "time": 0.5, "text": "a b", "pred_text": "a b"}
+    with nullcontext() if fine else pytest.raises(ValueError, match="masked"):
+        convert({**row, "masked": value}, SubmittedPrediction)
 
 
 def test_no_number_is_cut_at_80_columns(monkeypatch, capsys):

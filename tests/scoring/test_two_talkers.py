@@ -2,6 +2,7 @@
 
 import pytest
 
+from speech_robust_bench.core.records import Prediction
 from speech_robust_bench.scoring.conventions import lenient_wer
 from speech_robust_bench.scoring.scoring import align, normalise
 from speech_robust_bench.scoring.two_talkers import of_lines
@@ -46,7 +47,7 @@ def test_lenient_errors_are_permutation_invariant_too():
 
 
 def line(clip, text, written):
-    return {"id": clip, "text": text, "pred_text": written, "language": "en"}
+    return Prediction(id=clip, text=text, pred_text=written, language="en")
 
 
 def test_the_better_talker():

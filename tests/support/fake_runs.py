@@ -29,14 +29,15 @@ def make_run(folder: Path, data: Path, model: str, rate: float = 0.2, seed: int 
     for name in place.names():
         config = place.config(name)
         rng = np.random.default_rng([seed, *name.encode()])
-        lost = rate * (1 + config.about["severity"]) / 2 if config.about["scenario"] != "clean" else rate / 4
+        lost = rate * (1 + config.about.severity) / 2 if config.about.scenario != "clean" else rate / 4
         outcomes = [
             Transcription(with_errors(row.text, lost, rng), None, 0.001 + row.duration / 30) for row in config.rows
         ]
-        lines = [json.dumps(line_of(name, row, one)).encode() for row, one in zip(config.rows, outcomes, strict=True)]
-        data_bytes = b"".join(line + b"\n" for line in lines)
+        lines = [line_of(name, row, one) for row, one in zip(config.rows, outcomes, strict=True)]
+        data_bytes = b"".join(json.dumps(line.as_json()).encode() + b"\n" for line in lines)
         (folder / f"{name}.jsonl").write_bytes(data_bytes)
-        configs[name] = {**record_of(config, lines), "sha256": hashlib.sha256(data_bytes).hexdigest()}
+        record = record_of(config.about, len(config.rows), lines)
+        configs[name] = record.replace(sha256=hashlib.sha256(data_bytes).hexdigest()).as_json()
     about = {
         "model": model,
         "spec": f"hf:acme/{model}",

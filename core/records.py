@@ -1,0 +1,361 @@
+"""The records that pass between rooms, one type for each file: how it is read, checked and written.
+
+`run.json` is a `RunRecord`, a line of predictions a `Prediction` (docs/formats.md has the keys). Decoding checks: a
+value of another type, NaN or half a character is an error that names the field. Keys that a record does not know are
+passed over, so that files of later versions can be read. A field whose default is `NULL` is written even if it is null;
+one whose default is None is left out then.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from types import NoneType
+from typing import Annotated, Any, Literal, NamedTuple, TypeVar
+
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
+
+from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.core.row_text import LONGEST
+from speech_robust_bench.core.seeding import FIRST_VERSION
+
+NULL: Any = msgspec.field(default_factory=NoneType)
+Whole = Annotated[int, Meta(ge=-(2**53), le=2**53)]  # what other programs can hold too
+NotNegative = Annotated[float, Meta(ge=0)]
+Settings = dict[str, Any]  # what an adapter, a front end or an attack was told, under its own names
+T = TypeVar("T")
+
+
+class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A record whose keys in a file are the names of its fields, in their order."""
+
+    def replace(self: T, **changes: Any) -> T:
+        """The same record with other values in some fields."""
+        return msgspec.structs.replace(self, **changes)  # type: ignore[type-var]
+
+    def as_json(self) -> dict[str, Any]:
+        """The record as `json` writes it."""
+        return msgspec.to_builtins(self, enc_hook=_plain)
+
+
+def _plain(value: Any) -> Any:
+    """A number of numpy as Python's own."""
+    if hasattr(value, "item"):
+        return value.item()
+    raise TypeError(f"{type(value).__name__} has no place in JSON")
+
+
+# --- reading and writing ---------------------------------------------------------------------------------------------
+
+
+def decode(data: str | bytes, kind: type[T], where: str | Path) -> T:
+    """The record in a JSON text; anything else is a `UserError` that names the file and the field."""
+    try:
+        return msgspec.json.decode(data, type=kind)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise UserError(f"{where}: {problem(error)}") from None
+
+
+def convert(value: Any, kind: type[T]) -> T:
+    """The record in a value that was JSON; a ValueError says what is wrong with it."""
+    try:
+        return msgspec.convert(value, kind)
+    except msgspec.ValidationError as error:
+        raise ValueError(problem(error)) from None
+
+
+def read(path: Path, kind: type[T]) -> T:
+    """The record that a JSON file holds."""
+    return decode(path.read_bytes(), kind, path)
+
+
+def problem(error: Exception) -> str:
+    """What a decoder found, the field first.
+
+    >>> problem(msgspec.ValidationError("Expected `int`, got `str` - at `$.configs[...].rows`"))
+    "'configs[...].rows': expected `int`, got `str`"
+    """
+    if isinstance(error, RecursionError):
+        return "is nested too deeply"
+    what, _, place = str(error).partition(" - at `")
+    if not isinstance(error, msgspec.ValidationError):
+        return f"is no proper JSON ({what})"
+    what = what[:1].lower() + what[1:]
+    field = place.rstrip("`").removeprefix("$").removeprefix(".")
+    return f"'{field}': {what}" if field else what
+
+
+def to_json(record: Record, indent: int | None = None) -> bytes:
+    """The text of a record's file, or its line where there is no indent."""
+    return json.dumps(record.as_json(), indent=indent, ensure_ascii=False, allow_nan=False).encode() + b"\n"
+
+
+# --- a line of predictions -------------------------------------------------------------------------------------------
+
+
+class StreamEvent(NamedTuple):
+    """What a streaming recogniser showed, when, and after how much audio; kind is partial, final or endpoint."""
+
+    time_s: float
+    sent_s: float
+    text: str
+    kind: str
+
+
+class WordTime(NamedTuple):
+    """A word of the reference and where it lies in the audio."""
+
+    text: str
+    start_s: float
+    end_s: float
+
+
+class WordConfidence(NamedTuple):
+    """A recognised word, how sure the recogniser is of it (0 to 1), and where it heard it."""
+
+    word: Annotated[str, Meta(max_length=LONGEST["text"])]
+    confidence: Annotated[float, Meta(ge=0, le=1)]
+    start_s: Annotated[float, Meta(ge=0, le=36_000)] | None
+    end_s: Annotated[float, Meta(ge=0, le=36_000)] | None
+
+
+class Stream(Record, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How a clip was sent to a streaming recogniser, how long each call took, and what was shown."""
+
+    chunk_ms: Whole
+    speed: float
+    realtime: bool
+    took_ms: list[float]
+    processor_time: bool | None = None
+    repeats: Whole | None = None
+    done_ms: list[float] | None = None  # in real time: when each call was done
+    events: list[StreamEvent]
+
+
+class Told(Record, frozen=True, kw_only=True):
+    """What a recogniser tells besides the text, as far as a line of predictions has fields for it."""
+
+    word_confidences: list[WordConfidence] | None = None
+    raw_text: str | None = None  # as the model wrote it, before its answer was taken out
+    stream: Stream | None = None
+
+
+class Prediction(Record, frozen=True, kw_only=True, gc=False):
+    """What a recogniser wrote for one clip, and what is known of the clip."""
+
+    id: str
+    audio_filepath: str | None = NULL
+    duration: NotNegative | None = NULL
+    time: NotNegative | None = NULL
+    text: str | None  # the reference; null where nobody has transcribed the clip
+    pred_text: str | None = NULL  # null where the clip failed
+    speaker: str | None = NULL
+    gender: str | None = NULL
+    age: str | None = NULL
+    accent: str | None = NULL
+    language: str | None = NULL
+    loudness_dbfs: float | None = NULL
+    columns: dict[str, str] | None = None  # what else the corpus says of the clip
+    target: str | None = None  # what an attack wants to have written
+    snr_db: float | UnsetType | None = UNSET  # reached by an attack; null where nothing was changed
+    above_threshold: float | None = None  # share of an attack above the masking threshold
+    masked: str | None = None  # places of masked words in the reference
+    word_confidences: list[WordConfidence] | None = None
+    raw_text: str | None = None
+    stream: Stream | None = None
+    details: Settings | None = None  # what else a recogniser told, under its own names
+    error: str | None = None
+    words: list[WordTime] | UnsetType | None = UNSET  # of a streamed clip; null where they are not known
+
+    @property
+    def snr_reached_db(self) -> float | None:
+        return None if isinstance(self.snr_db, UnsetType) else self.snr_db
+
+    @property
+    def word_times(self) -> list[WordTime]:
+        """Where the words of the reference lie, if that is known."""
+        return [] if isinstance(self.words, UnsetType) or self.words is None else self.words
+
+    @property
+    def seconds(self) -> float:
+        """The clip's duration, 0 if it is not known."""
+        return self.duration or 0.0
+
+    @property
+    def transcript(self) -> str:
+        """What was written; nothing if the clip failed."""
+        return self.pred_text or ""
+
+    def label(self, column: str) -> str | None:
+        """What the line says of its clip in a column: one that every line has, or one of the corpus' own."""
+        own = getattr(self, column) if column in LABELS else (self.columns or {}).get(column)
+        return None if own is None else str(own)
+
+
+class SubmittedPrediction(Prediction, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A prediction in a stranger's submission: nothing else in it, and nothing out of bounds."""
+
+    id: Annotated[str, Meta(min_length=1, max_length=LONGEST["id"])]
+    audio_filepath: Annotated[str, Meta(max_length=500)]
+    duration: Annotated[float, Meta(ge=0, le=36_000)]
+    time: Annotated[float, Meta(ge=0, le=86_400)]
+    text: Annotated[str, Meta(max_length=LONGEST["text"])] | None
+    pred_text: Annotated[str, Meta(max_length=LONGEST["text"])] | None
+    speaker: Annotated[str, Meta(max_length=LONGEST["speaker"])] | None = NULL
+    gender: Annotated[str, Meta(max_length=LONGEST["gender"])] | None = NULL
+    age: Annotated[str, Meta(max_length=LONGEST["age"])] | None = NULL
+    accent: Annotated[str, Meta(max_length=LONGEST["accent"])] | None = NULL
+    language: Annotated[str, Meta(max_length=LONGEST["language"])] | None = NULL
+    loudness_dbfs: Annotated[float, Meta(ge=-200, le=10)] | None = NULL
+    columns: None = None
+    target: Annotated[str, Meta(max_length=LONGEST["text"])] | None = None
+    snr_db: Annotated[float, Meta(ge=-200, le=400)] | UnsetType | None = UNSET
+    above_threshold: Annotated[float, Meta(ge=0, le=1)] | None = None
+    masked: Annotated[str, Meta(max_length=10_000, pattern=r"^(?:\d{1,6}(?: \d{1,6})*)?\Z")] | None = None
+    word_confidences: Annotated[list[WordConfidence], Meta(max_length=20_000)] | None = None
+    raw_text: Annotated[str, Meta(max_length=20_000)] | None = None
+    details: None = None
+    error: Annotated[str, Meta(max_length=2_000)] | None = None
+
+
+LABELS = frozenset(Prediction.__struct_fields__) - {"columns", "stream", "words", "word_confidences", "details"}
+_PREDICTION = msgspec.json.Decoder(Prediction)
+
+
+def parse_line(line: str | bytes) -> Prediction:
+    """One prediction; a ValueError says why a line is none."""
+    try:
+        return _PREDICTION.decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise ValueError(problem(error)) from None
+
+
+# --- run.json --------------------------------------------------------------------------------------------------------
+
+
+class Origin(Record, frozen=True, kw_only=True):
+    """What a config is: the parts of its name, and what it was made from."""
+
+    language: str | None = NULL
+    corpus: str | None = NULL
+    scenario: str | None = NULL
+    severity: Whole | None = NULL
+    category: str | None = NULL
+    source: str | None = NULL  # the clean config; null for clean speech
+    bank: str | None = NULL  # the noises, rooms or voices that went in
+    benchmark_version: str | None = NULL
+    scenario_version: str | None = None  # left out for the first
+
+    @property
+    def version(self) -> str:
+        """The version of the scenario."""
+        return self.scenario_version or FIRST_VERSION
+
+
+class ConfigData(Origin, frozen=True, kw_only=True):
+    """A config as it is known before it is run, with the hashes of its content."""
+
+    content_sha256: str | None = NULL
+    rows_sha256: str | None = NULL
+    fingerprint: str | None = None
+
+    def same_data(self, other: ConfigData) -> bool:
+        """Whether two records of a config are of the same data, as far as both tell.
+
+        The fingerprint decides where the content of one is not known yet.
+        """
+        certain = self.content_sha256 and other.content_sha256
+        names = ("content_sha256", "rows_sha256", *(() if certain else ("fingerprint",)))
+        pairs = [(getattr(self, name), getattr(other, name)) for name in names]
+        return all(one == another for one, another in pairs if one and another)
+
+
+class RunConfig(ConfigData, frozen=True, kw_only=True):
+    """A config's entry in run.json: what it is, and how fast and how well it went."""
+
+    rows: Whole | None = NULL
+    of: Whole | None = NULL  # clips of the whole config
+    failed: Whole | None = NULL
+    audio_s: float | None = NULL
+    seconds: float | None = NULL
+    rtf: float | None = NULL
+    rtf_quantiles: dict[str, float] | None = NULL
+    suite: str | None = None  # whose clips these are, where they are not all
+    sha256: str | None = None  # of the predictions file
+
+
+class RunRecord(Record, frozen=True, kw_only=True):
+    """`run.json`: which model was run, with which options and versions, on what machine, over which configs."""
+
+    model: str | None = NULL
+    spec: str | None = NULL
+    adapter: str | None = NULL
+    target: str | None = NULL
+    asked: Settings | None = NULL  # the options of the spec
+    revision: str | None = NULL
+    options: Settings | None = NULL  # those that the model runs with
+    data: str | None = NULL
+    versions: Settings | None = NULL
+    machine: Settings | None = NULL
+    configs: dict[str, RunConfig | None] | None = NULL
+    updated: str | None = NULL
+    run_name: str | None = None  # of a submission: the run's folder, after which its own adversarial configs are named
+
+    def config(self, name: str) -> RunConfig:
+        """The entry of a config; an empty one if there is none."""
+        return (self.configs or {}).get(name) or RunConfig()
+
+
+def read_run_record(path: Path) -> RunRecord:
+    """The content of a `run.json`."""
+    try:
+        return read(path, RunRecord)
+    except UserError as error:
+        raise UserError(f"{error}; delete it and run the model again with `srb run`") from None
+
+
+# --- submission.json -------------------------------------------------------------------------------------------------
+
+# An owner is a user or an organisation, as the Hub names them: without `--`, which stands between owner and name in the
+# names of files.
+MODEL_NAME = r"(?!.*--)[A-Za-z0-9][A-Za-z0-9._+-]{0,79}"
+OWNER_NAME = r"(?!.*--)[A-Za-z0-9](?:[A-Za-z0-9._-]{0,94}[A-Za-z0-9])?"
+
+
+def _matching(pattern: str, most: int) -> Meta:
+    return Meta(pattern=rf"^(?:{pattern})\Z", max_length=most)
+
+
+class SubmittedModel(Record, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What the leaderboard says about a model."""
+
+    owner: Annotated[str, _matching(OWNER_NAME, 96)]
+    name: Annotated[str, _matching(MODEL_NAME, 80)]
+    id: Annotated[str, _matching(r"[\w.-]+/[\w.-]+", 140)] | None = NULL
+    params_m: Annotated[float, Meta(ge=0, le=10_000_000)] | None = NULL
+    licence: Annotated[str, _matching(r"[A-Za-z0-9 .+()-]*", 60)] | None = NULL
+    url: Annotated[str, _matching(r"https://[\w./~%#?=&:+-]+", 300)] | None = NULL
+    training_data: Annotated[str, _matching(r"[^<>]*", 300)] | None = NULL
+
+    @property
+    def full_name(self) -> str:
+        return f"{self.owner}/{self.name}"
+
+
+class FileFacts(Record, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A file's hash and size."""
+
+    sha256: str
+    size: Whole
+
+
+class SubmissionRecord(Record, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`submission.json`: the model, the versions, the command that makes the predictions again, and every file."""
+
+    schema: Literal[1]
+    model: SubmittedModel
+    benchmark_version: str
+    software: dict[str, str]
+    reproduce: Annotated[str, _matching(r"[^<>]*", 1_000)]
+    files: dict[str, FileFacts]
