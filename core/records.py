@@ -17,6 +17,7 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.core.escape import for_terminal
 from speech_robust_bench.core.row_text import LONGEST
 from speech_robust_bench.core.seeding import FIRST_VERSION
 
@@ -81,9 +82,9 @@ def problem(error: Exception) -> str:
     what, _, place = str(error).partition(" - at `")
     if not isinstance(error, msgspec.ValidationError):
         return f"is no proper JSON ({what})"
-    what = what[:1].lower() + what[1:]
+    what = "has characters that are not allowed" if "matching regex" in what else what[:1].lower() + what[1:]
     field = place.rstrip("`").removeprefix("$").removeprefix(".")
-    return f"'{field}': {what}" if field else what
+    return for_terminal(f"'{field}': {what}" if field else what, most=200)
 
 
 def to_json(record: Record, indent: int | None = None) -> bytes:

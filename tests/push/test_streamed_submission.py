@@ -161,7 +161,10 @@ BAD = {
     ),
     "fewer calls": (stream_edit(lambda s, line: s["took_ms"].pop()), "entries, but the clip has"),
     "a negative time": (stream_edit(lambda s, line: s["took_ms"].__setitem__(0, -1)), "a list of milliseconds"),
-    "an event that is an object": (stream_edit(lambda s, line: s["events"].insert(0, {})), "must be [time_s"),
+    "an event that is an object": (
+        stream_edit(lambda s, line: s["events"].insert(0, {})),
+        "'stream.events[0]': expected `array`, got `object`",
+    ),
     "a kind that is markup": (
         stream_edit(lambda s, line: s["events"][0].__setitem__(3, "<script>")),
         "kind of an event",
@@ -175,7 +178,7 @@ BAD = {
     "a stream left out": (lambda f: edit_lines(f, NOISE, lambda ls: ls[0].pop("stream") and None), "lacks 'stream'"),
     "a stream that is text": (
         lambda f: edit_lines(f, NOISE, lambda ls: ls[0].update(stream="x")),
-        "'stream' must be an object",
+        "'stream': expected `object | null`, got",
     ),
     "a config that was not streamed": (
         lambda f: edit_lines(

@@ -208,7 +208,7 @@ BAD = {
     ),
     "terminal codes": (changed(pred_text=repeated("\x1b[2Jaccepted")), "line 1: a control character (U+001B)"),
     "NaN": (changed(time=repeated(float("nan"), NUMBER)), "line 1: NaN is not a number"),
-    "a missing id": (changed(id=repeated(None)), "line 1: 'id' must be text"),
+    "a missing id": (changed(id=repeated(None)), "line 1: 'id': expected `str`, got `null`"),
     "better predictions": (lambda path: changed(pred_text=columns(path)["text"])(path), f"{NOISE}.sha256 says"),
 }
 
