@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 from speech_robust_bench.builders.scenarios import SCENARIOS
 from speech_robust_bench.core.audio import Samples
+from speech_robust_bench.core.records import ConfigData
 from speech_robust_bench.core.row_columns import Columns
 
 
@@ -50,10 +51,10 @@ class Config(Protocol):
         """Every clip in the config's order."""
 
     @property
-    def about(self) -> dict[str, Any]:
+    def about(self) -> ConfigData:
         """What run.json says of the config and a score depends on."""
 
-    def content_sha256(self, known: Mapping[str, Any], changed: bool) -> str | None:
+    def content_sha256(self, known: ConfigData, changed: bool) -> str | None:
         """The hash of the config's content, if it can be known.
 
         `known` is what run.json has of an earlier run, `changed` whether this one transcribed anything.

@@ -13,7 +13,6 @@ from pathlib import Path
 import numpy as np
 from msgspec import structs
 
-from speech_robust_bench.builders.configs import Config
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.files import write_atomically
 from speech_robust_bench.core.folder_lock import locked
