@@ -35,9 +35,8 @@ def open_target(options: TargetOptions) -> Any:
     """The opened target of an attack: a `View`, a `Recogniser`, or None."""
     import torch
 
-    from speech_robust_bench.attacks.differentiable.ensemble import joined
-    from speech_robust_bench.attacks.differentiable.open_view import open_view
-    from speech_robust_bench.attacks.transfer_cw import judged_by
+    from speech_robust_bench.attacks.views.open_view import open_view
+    from speech_robust_bench.extensions.attacks.transfer import joined, judged_by
 
     if options.threads:
         torch.set_num_threads(options.threads)

@@ -25,7 +25,6 @@ import pyarrow.parquet as pq
 
 from speech_robust_bench.attacks.clips import AttackClip, batches, clips_of, snr_db, to_float, window_clips
 from speech_robust_bench.attacks.gradient_loop import Attack, Attacked
-from speech_robust_bench.attacks.masking_threshold import above_threshold
 from speech_robust_bench.builders.build import complete_folder, finish
 from speech_robust_bench.builders.configs import ClipRow
 from speech_robust_bench.builders.manifests import MANIFEST, read_manifest
@@ -35,11 +34,11 @@ from speech_robust_bench.builders.shards import digest_path, is_whole, shard_nam
 from speech_robust_bench.builders.stored_config import StoredConfig
 from speech_robust_bench.core.audio import RATE, encode_flac
 from speech_robust_bench.core.errors import UserError
-from speech_robust_bench.core.files import file_digest, replacing, write_atomically
-from speech_robust_bench.core.folder_lock import locked
+from speech_robust_bench.core.files import file_digest, locked, replacing, write_atomically
 from speech_robust_bench.core.names import ConfigName, parse
-from speech_robust_bench.core.row_hashes import row_digest
+from speech_robust_bench.core.rows import row_digest
 from speech_robust_bench.core.seeding import BENCHMARK_VERSION
+from speech_robust_bench.extensions.attacks.psychoacoustic import above_threshold
 
 Run = Callable[[Iterable[list[AttackClip]]], Iterator[list[Attacked]]]
 Tick = Callable[[int, float], None]  # (clips done, mean success so far)

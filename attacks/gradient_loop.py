@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from speech_robust_bench.attacks.clips import AttackBatch, AttackClip, Bound, padded, to_float, word_errors
-from speech_robust_bench.attacks.differentiable.base import View
+from speech_robust_bench.attacks.views.base import View
 from speech_robust_bench.scoring.scoring import normalise
 
 # (perturbations, gradients of the losses, losses, which clips) -> new perturbations, inside their bounds

@@ -1,4 +1,13 @@
-"""One adversarial config per severity: what `srb attack` does, as functions.
+"""Batches one after the other on one opened model: its input is checked before the first, memory planned from it.
+
+What becomes of a clip does not depend on its batch, so a batch that does not fit into a GPU's memory may be cut in two.
+How many seconds of padded audio fit is learnt from the peak of the first batch, and from any that did not fit.
+
+Several GPUs: batches spread over a Ray cluster, one loaded model per worker. The driver writes what comes back.
+
+What can be wrong with a clip, found before hours are spent on it: one clear line each.
+
+One adversarial config per severity: what `srb attack` does, as functions.
 
 `make_configs` opens the model, fits a universal perturbation where the attack needs one, and exports the configs.
 `transfer_matrices` does so for every proxy and then lets other models transcribe the results.
@@ -6,29 +15,140 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
+import torch
+
 from speech_robust_bench.attacks.attack_target import NEEDS_NO_MODEL, TargetOptions, open_target
-from speech_robust_bench.attacks.batch_runner import BatchRunner
-from speech_robust_bench.attacks.checks import check_sound, checker
-from speech_robust_bench.attacks.clips import AttackClip, clips_of
-from speech_robust_bench.attacks.cw import TARGETS
-from speech_robust_bench.attacks.differentiable.base import View
-from speech_robust_bench.attacks.differentiable.ensemble import Ensemble
+from speech_robust_bench.attacks.clips import AttackClip, clips_of, norm2
 from speech_robust_bench.attacks.export import ConfigOwner, ExportedConfig, ExportOptions, export
 from speech_robust_bench.attacks.gradient_loop import Attack, Attacked
-from speech_robust_bench.attacks.language import LanguageFit
 from speech_robust_bench.attacks.registry import TARGETED, TRANSFER, AttackOptions, check_severities, make_attack
-from speech_robust_bench.attacks.transfer import Cell, TransferColumn, matrix, write_matrix
 from speech_robust_bench.attacks.universal import Perturbation, UniversalFit, fit_key, refuse_overlap
+from speech_robust_bench.attacks.views.base import View
 from speech_robust_bench.builders.config_sources import open_data, select
 from speech_robust_bench.builders.scenarios import SCENARIOS
 from speech_robust_bench.builders.stored_config import StoredConfig
+from speech_robust_bench.core.engines import RayActors
 from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.extensions.attacks.cw import TARGETS
+from speech_robust_bench.extensions.attacks.language import LanguageFit
+from speech_robust_bench.extensions.attacks.transfer import Cell, Ensemble, TransferColumn, matrix, write_matrix
 from speech_robust_bench.models.interface import open_model, parse_spec
+
+HEADROOM = 0.9  # of the memory that a plan uses: allocators leave gaps
+
+
+def padded_s(clips: Sequence[AttackClip]) -> float:
+    """Seconds of audio of a batch, all clips being as long as the longest."""
+    return len(clips) * max(clip.seconds for clip in clips)
+
+
+class BatchRunner:
+    """An opened target of attacks (a view, a recogniser or nothing) and what is known of its memory."""
+
+    def __init__(self, target: Any) -> None:
+        self.target = target
+        self.most_s = math.inf  # seconds of padded audio that fit
+        self._began = False
+
+    def run(self, attack: Attack, clips: list[AttackClip]) -> list[Attacked]:
+        """The clips, attacked, in as many parts as memory asks for."""
+        if not self._began and isinstance(self.target, View):
+            self.target.check(clips)
+        waiting, done = [clips], []
+        while waiting:
+            part = waiting.pop(0)
+            if padded_s(part) > self.most_s and len(part) > 1:
+                waiting[:0] = _halves(part)
+                continue
+            try:
+                done += attack.run(self.target, part)
+            except torch.OutOfMemoryError:
+                waiting[:0] = self._smaller(part)
+                continue
+            if not self._began:
+                self._learn(part)
+                self._began = True
+        return done
+
+    def _smaller(self, part: list[AttackClip]) -> list[list[AttackClip]]:
+        if len(part) == 1:
+            raise UserError(
+                f"{part[0].id}: its {part[0].seconds:.1f} s do not fit into the memory of {self.target.device}; "
+                "try --precision bfloat16, another --device, or shorter clips"
+            )
+        if torch.cuda.is_available():
+            torch.cuda.empty_cache()
+        self.most_s = min(self.most_s, padded_s(part) / 2)
+        return _halves(part)
+
+    def _learn(self, part: list[AttackClip]) -> None:
+        device = torch.device(getattr(self.target, "device", None) or "cpu")
+        if device.type == "cuda":
+            peak, whole = torch.cuda.max_memory_allocated(device), torch.cuda.mem_get_info(device)[1]
+            self.most_s = min(self.most_s, planned_s(padded_s(part), peak, whole))
+
+
+def planned_s(seconds: float, peak_bytes: int, whole_bytes: int) -> float:
+    """How many seconds fit, if so many took so much; weights count as if they grew, which errs on the safe side."""
+    return max(seconds, seconds * HEADROOM * whole_bytes / max(peak_bytes, 1))
+
+
+def _halves(clips: list[AttackClip]) -> list[list[AttackClip]]:
+    middle = len(clips) // 2
+    return [clips[:middle], clips[middle:]]
+
+
+class BatchAttacker(BatchRunner):
+    """Opens a model of its own; a call is one batch."""
+
+    def __init__(self, settings: TargetOptions) -> None:
+        super().__init__(open_target(settings))
+
+
+class Workers:
+    """As many attackers as asked for, or as there are GPUs."""
+
+    def __init__(self, settings: TargetOptions, count: int | None) -> None:
+        self._actors = RayActors(BatchAttacker, (settings,), count)
+
+    def map(self, attack: Attack, batches: Iterable[list[AttackClip]]) -> Iterator[list[Attacked]]:
+        """The batches attacked, in the order in which they are done; only as many are read as are worked on."""
+        yield from self._actors.map_unordered("run", ((attack, batch) for batch in batches))
+
+    def close(self) -> None:
+        self._actors.close()
+
+
+def check_sound(clip: AttackClip) -> None:
+    """A silent clip has no SNR, so no bound."""
+    if not norm2(clip.samples):
+        raise UserError("the clip is silent, so no SNR bounds a perturbation of it")
+
+
+def checker(view: View, targets: list[str] | None = None) -> Callable[[AttackClip], None]:
+    """A check of one clip against what a model can take and write."""
+    for target in targets or []:
+        try:
+            view.spell(target)
+        except UserError as reason:
+            raise UserError(f"target '{target}': {reason}") from None
+
+    def check(clip: AttackClip) -> None:
+        check_sound(clip)
+        if clip.seconds > view.longest_s:
+            raise UserError(
+                f"the clip lasts {clip.seconds:.1f} s and {view.recogniser.name} takes {view.longest_s:g} s"
+            )
+        view.spell(clip.text)
+
+    return check
+
 
 UNIVERSAL = ("universal", "language_universal")
 
@@ -120,8 +240,6 @@ def _make_configs(
     target = open_target(target_options)
     workers = None
     if request.engine == "ray" and target is not None:
-        from speech_robust_bench.attacks.ray_workers import Workers
-
         workers = Workers(target_options, request.workers)
     try:
         configs = []

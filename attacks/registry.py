@@ -42,16 +42,14 @@ def make_attack(
     name: str, severity: int, options: AttackOptions, perturbation: Any = None, judge: str | None = None
 ) -> Attack:
     """The attack of that name at a severity; `perturbation` is the fitted one that a universal attack adds."""
-    from speech_robust_bench.attacks.auto import Auto
-    from speech_robust_bench.attacks.cw import TARGETS, CarliniWagner
-    from speech_robust_bench.attacks.genetic import Genetic
-    from speech_robust_bench.attacks.kenansville import Kenansville
-    from speech_robust_bench.attacks.language import Language, LanguageUniversal
     from speech_robust_bench.attacks.pgd import Pgd
-    from speech_robust_bench.attacks.psychoacoustic import Psychoacoustic
-    from speech_robust_bench.attacks.transfer import Transfer
-    from speech_robust_bench.attacks.transfer_cw import TransferCw
     from speech_robust_bench.attacks.universal import Universal
+    from speech_robust_bench.extensions.attacks.auto import Auto
+    from speech_robust_bench.extensions.attacks.black_box import Genetic, Kenansville
+    from speech_robust_bench.extensions.attacks.cw import TARGETS, CarliniWagner
+    from speech_robust_bench.extensions.attacks.language import Language, LanguageUniversal
+    from speech_robust_bench.extensions.attacks.psychoacoustic import Psychoacoustic
+    from speech_robust_bench.extensions.attacks.transfer import Transfer, TransferCw
 
     snr_db = SCENARIOS[name].value(severity)
     at_snr = Bound("l2", snr_db) if snr_db is not None else None

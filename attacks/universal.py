@@ -22,14 +22,13 @@ import torch
 from torch import Tensor
 
 from speech_robust_bench.attacks.clips import AttackBatch, AttackClip, Bound, character_errors, norm2
-from speech_robust_bench.attacks.differentiable.base import View
 from speech_robust_bench.attacks.gradient_loop import Attacked, attacked_clips, outcomes, own_transcripts
-from speech_robust_bench.attacks.standard import UNIVERSAL, UNIVERSAL_STEPS
-from speech_robust_bench.builders.perturb.noise import to_length as tiled
-from speech_robust_bench.core.array_files import DAMAGED_ARRAYS
+from speech_robust_bench.attacks.pgd import UNIVERSAL, UNIVERSAL_STEPS
+from speech_robust_bench.attacks.views.base import View
+from speech_robust_bench.builders.perturb.environment import to_length as tiled
 from speech_robust_bench.core.audio import RATE, Samples
 from speech_robust_bench.core.errors import UserError
-from speech_robust_bench.core.files import replacing
+from speech_robust_bench.core.files import DAMAGED_ARRAYS, replacing
 from speech_robust_bench.core.seeding import content_id
 from speech_robust_bench.models.interface import PERFORMANCE_OPTIONS
 

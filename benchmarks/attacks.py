@@ -34,16 +34,16 @@ import torch
 from whisper_weights import default_folder
 
 from speech_robust_bench.attacks.clips import AttackClip, Bound, batches, snr_db, to_float, word_errors
-from speech_robust_bench.attacks.differentiable.base import View
-from speech_robust_bench.attacks.differentiable.open_view import open_view
 from speech_robust_bench.attacks.gradient_loop import Attacked
 from speech_robust_bench.attacks.pgd import Pgd
-from speech_robust_bench.attacks.transfer import score
 from speech_robust_bench.attacks.universal import Perturbation, Universal
-from speech_robust_bench.builders.perturb.kenansville import kenansville
-from speech_robust_bench.builders.perturb.noise import gaussian
+from speech_robust_bench.attacks.views.base import View
+from speech_robust_bench.attacks.views.open_view import open_view
+from speech_robust_bench.builders.perturb.environment import gaussian
+from speech_robust_bench.builders.perturb.filters import kenansville
 from speech_robust_bench.cli.main import main as srb
 from speech_robust_bench.core.audio import RATE, to_pcm16
+from speech_robust_bench.extensions.attacks.transfer import score
 from speech_robust_bench.models.interface import open_model
 from speech_robust_bench.scoring.scoring import align
 

@@ -29,8 +29,8 @@ from whisper_weights import default_folder  # noqa: E402
 
 from attacks import prompts  # noqa: E402
 from speech_robust_bench.attacks.clips import AttackBatch, AttackClip, Bound, padded, to_float  # noqa: E402
-from speech_robust_bench.attacks.differentiable.open_view import open_view  # noqa: E402
 from speech_robust_bench.attacks.pgd import Pgd  # noqa: E402
+from speech_robust_bench.attacks.views.open_view import open_view  # noqa: E402
 from speech_robust_bench.models.interface import Recogniser, open_model  # noqa: E402
 from speech_robust_bench.scoring.scoring import align  # noqa: E402
 

@@ -1,6 +1,6 @@
-"""Which few configs rank recognisers as the whole benchmark does? Makes diagnosis/data/fast.json.
+"""Which few configs rank recognisers as the whole benchmark does? Makes builders/data/suites/fast.json.
 
-    python benchmarks/fast_subset.py [--out diagnosis/data/fast.json]
+    python benchmarks/fast_subset.py [--out builders/data/suites/fast.json]
 
 Categories are chosen on the paper's Table 1 (tests/scoring/data/paper_table1.csv, nine English models), among those
 that are made from clean speech and so need no other corpus. Of each size, the best set is the one whose least
@@ -28,7 +28,7 @@ import numpy as np
 from speech_robust_bench.builders.scenarios import SCENARIOS
 from speech_robust_bench.core.categories import AVERAGED
 from speech_robust_bench.core.errors import UserError
-from speech_robust_bench.diagnosis.rank_stability import spearman, subsets
+from speech_robust_bench.extensions.sampling.rank_stability import spearman, subsets
 from speech_robust_bench.scoring.difficulty import load
 
 ROOT = Path(__file__).parent.parent
@@ -141,7 +141,7 @@ def simulate(chosen: dict[str, list[str]], deviation: float, clips: int, rng: np
 
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("--out", default=str(ROOT / "diagnosis/data/fast.json"))
+    options.add_argument("--out", default=str(ROOT / "builders/data/suites/fast.json"))
     args = options.parse_args()
     measured = measure()
     Path(args.out).write_text(json.dumps(measured, indent=1) + "\n", encoding="utf-8")

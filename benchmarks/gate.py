@@ -19,8 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from speech_robust_bench.diagnosis.gate import Pair, choose_configs, decide
-from speech_robust_bench.diagnosis.gate_result import CLIPS, GateOptions, GateResult
+from speech_robust_bench.extensions.gate.result import CLIPS, GateOptions, GateResult
+from speech_robust_bench.extensions.gate.units import Pair, choose_configs, decide
 from speech_robust_bench.scoring.aggregate import ConfigCounts
 from speech_robust_bench.scoring.runs import open_run
 

@@ -27,8 +27,11 @@ from speech_robust_bench.models.model_file import ModelEntry, parse_models  # no
 from speech_robust_bench.push.leaderboard.site import export  # noqa: E402
 from speech_robust_bench.push.verified import compact, stem  # noqa: E402
 from speech_robust_bench.scoring import aggregate, results  # noqa: E402
-from speech_robust_bench.scoring.integrity import digest  # noqa: E402
-from speech_robust_bench.scoring.runs import Run, open_run  # noqa: E402
+from speech_robust_bench.scoring.runs import (  # noqa: E402
+    Run,
+    digest,
+    open_run,
+)
 
 OWNER = "matrix"
 OPTIONS = results.Options(normaliser=NORMALISER)

@@ -1,6 +1,6 @@
-"""Which few configs and clips stand for the whole benchmark? Makes diagnosis/data/lite.json and measures its error.
+"""Which few configs and clips stand for the benchmark? Makes builders/data/suites/lite.json and measures its error.
 
-    python benchmarks/lite_suite.py [--matrix results/matrix-2.parquet] [--out diagnosis/data/lite.json] [--draws 40]
+    python benchmarks/lite_suite.py [--matrix results/matrix-2.parquet] [--out LITE.json] [--draws 40]
 
 The average NWERD is the mean of categories, so every category has about the same number of clips. Ways to choose:
 
@@ -11,7 +11,7 @@ The average NWERD is the mean of categories, so every category has about the sam
   parameter, the item's difficulty, cut into groups of one size, the middle of each;
 - `clusters`: k-medoids over the configs' scores on the other systems, each weighted by the size of its cluster;
 - `anchors`: single clips of single configs, and a prediction from the other systems: `srb anchors`
-  (diagnosis/anchors.py). It needs the other systems' transcripts of the same clips.
+  (extensions/sampling/anchors.py). It needs the other systems' transcripts of the same clips.
 
 Each is judged on the systems that have all configs of the average: what it says from 300 clips, clean ones included,
 against the average over all cells, for one system after the other. Neither its results nor those of the same weights
@@ -37,10 +37,10 @@ sys.path.insert(0, str(ROOT))
 
 from benchmarks.matrix import stored_rows  # noqa: E402
 from speech_robust_bench.builders.scenarios import SCENARIOS  # noqa: E402
+from speech_robust_bench.builders.suites import Suite  # noqa: E402
 from speech_robust_bench.core.categories import AVERAGED  # noqa: E402
-from speech_robust_bench.diagnosis.anchors import CellErrors, Estimate, Z, draw, estimate  # noqa: E402
-from speech_robust_bench.diagnosis.rank_stability import spearman  # noqa: E402
-from speech_robust_bench.diagnosis.suites import Suite  # noqa: E402
+from speech_robust_bench.extensions.sampling.anchors import CellErrors, Estimate, Z, draw, estimate  # noqa: E402
+from speech_robust_bench.extensions.sampling.rank_stability import spearman  # noqa: E402
 
 CONFIGS = {"noise_white": 4, "noise_env": 12, "spatial": 12, "sfx": 16, "audio_proc": 12}
 CLIPS = {"noise_white": 12, "noise_env": 4, "spatial": 4, "sfx": 4, "audio_proc": 4}  # of each config
@@ -312,7 +312,7 @@ def print_table(measured: dict) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--matrix", type=Path, default=ROOT / "results/matrix-2.parquet")
-    parser.add_argument("--out", type=Path, default=ROOT / "diagnosis/data/lite.json")
+    parser.add_argument("--out", type=Path, default=ROOT / "builders/data/suites/lite.json")
     parser.add_argument("--draws", type=int, default=40)
     args = parser.parse_args()
     suite = make(args.matrix, args.draws)

@@ -91,8 +91,8 @@ class VoskZamia(VoskSmall):
 
 def main() -> None:
     from speech_robust_bench.builders.config_sources import open_data
-    from speech_robust_bench.models.batches import read_batches
     from speech_robust_bench.models.interface import open_model
+    from speech_robust_bench.models.transcriber import read_batches
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--config", default="en_noise_sev3", help="of matrix/srb")

@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 
 from speech_robust_bench.builders.banks import Banks
-from speech_robust_bench.builders.perturb.kenansville import kenansville
-from speech_robust_bench.builders.perturb.noise import add_moving_noise, add_noise, gaussian, snr_db
-from speech_robust_bench.builders.perturb.overlap import overlap
+from speech_robust_bench.builders.perturb.environment import add_moving_noise, add_noise, gaussian, overlap, snr_db
+from speech_robust_bench.builders.perturb.filters import kenansville
 from speech_robust_bench.builders.scenarios import BANKS, Scenario, check_can_perturb
 from speech_robust_bench.core.audio import RATE, Samples
 from speech_robust_bench.core.errors import UserError
@@ -77,7 +76,7 @@ def apply(
         material.append(recording)
     if scenario.prepare:
         material.append(scenario.prepare(samples) if prepared is None else prepared)
-    from speech_robust_bench.core.pcm import clip_in_place
+    from speech_robust_bench.core.audio import clip_in_place
 
     perturbed = scenario.function(samples, RATE, value, rng, *material)
     if not len(perturbed):  # one sample at a high tempo: a file without samples could not be read again
@@ -90,7 +89,7 @@ def apply(
 
 def mix_talkers(first: Samples, second: Samples, sir_db: float) -> Perturbed:
     """Two clips as two talkers at once: what `overlap` makes of a clip and the one that is drawn for it."""
-    from speech_robust_bench.core.pcm import clip_in_place
+    from speech_robust_bench.core.audio import clip_in_place
 
     mixed = overlap(first, second, sir_db)
     return Perturbed(mixed, {"sir_db": sir_db}, None, clip_in_place(mixed))

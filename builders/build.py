@@ -28,14 +28,13 @@ from speech_robust_bench.builders.manifests import CACHE_MARKER, MANIFEST, read_
 from speech_robust_bench.builders.plan import Job, Sources, clips
 from speech_robust_bench.builders.row_generator import SCHEMA, own_columns
 from speech_robust_bench.builders.shards import Shard, digest_path, is_whole, shard_name, split, write_shard
-from speech_robust_bench.core.arrow_files import damage_named
 from speech_robust_bench.core.engines import Engine
 from speech_robust_bench.core.errors import UserError
-from speech_robust_bench.core.files import UNFINISHED, write_atomically
-from speech_robust_bench.core.folder_lock import locked_folder
-from speech_robust_bench.core.redact_paths import without_folders
-from speech_robust_bench.core.row_hashes import content_digest
+from speech_robust_bench.core.files import UNFINISHED, locked_folder, write_atomically
+from speech_robust_bench.core.rows import content_digest
+from speech_robust_bench.core.secrets import without_folders
 from speech_robust_bench.core.seeding import BENCHMARK_VERSION, later_version, secret_seed
+from speech_robust_bench.core.table_files import damage_named
 
 MOST_OPEN_FILES = 200
 TASKS_PER_WORKER = 6

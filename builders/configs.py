@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from speech_robust_bench.builders.scenarios import SCENARIOS
 from speech_robust_bench.core.audio import Samples
 from speech_robust_bench.core.records import ConfigData
-from speech_robust_bench.core.row_columns import Columns
+from speech_robust_bench.core.rows import Columns
 
 
 @dataclass(frozen=True, slots=True)

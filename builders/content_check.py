@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from speech_robust_bench.builders.manifests import read_manifest, shard_paths
-from speech_robust_bench.core.arrow_files import row_groups
 from speech_robust_bench.core.engines import Engine
 from speech_robust_bench.core.errors import UserError
-from speech_robust_bench.core.row_hashes import content_digest, row_digest
+from speech_robust_bench.core.rows import content_digest, row_digest
+from speech_robust_bench.core.table_files import row_groups
 
 Progress = Callable[[str, int], Callable[[int], None]]
 

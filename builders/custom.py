@@ -28,10 +28,10 @@ from typing import Any
 import numpy as np
 
 from speech_robust_bench.builders.scenarios import SCENARIOS, Scenario, chain
+from speech_robust_bench.core.about import install_hint
 from speech_robust_bench.core.audio import Samples
 from speech_robust_bench.core.errors import UserError, did_you_mean
-from speech_robust_bench.core.install_hint import install_hint
-from speech_robust_bench.core.yaml_files import read_yaml
+from speech_robust_bench.core.table_files import read_yaml
 
 PLACEHOLDER = "$value"
 _KEYS = {"name", "transform", "parameters", "parameter", "severities", "chain", "help", "version"}

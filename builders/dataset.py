@@ -39,11 +39,11 @@ from speech_robust_bench.builders.plan import DEMO, Job, clips, config_names, jo
 from speech_robust_bench.builders.row_generator import ROWS_PER_GROUP, RowGenerator, own_columns, schema_with
 from speech_robust_bench.builders.shards import batches
 from speech_robust_bench.builders.tts import material_of
-from speech_robust_bench.core.arrow_files import read_schema, row_groups
 from speech_robust_bench.core.errors import UserError, did_you_mean
 from speech_robust_bench.core.files import file_state, replacing, write_atomically
 from speech_robust_bench.core.names import ConfigName, parse
 from speech_robust_bench.core.seeding import BENCHMARK_VERSION
+from speech_robust_bench.core.table_files import read_schema, row_groups
 
 VERSION = datasets.Version(f"{BENCHMARK_VERSION}.0.0")
 SMALLEST_SPLIT = 16  # parts that a small corpus is divided into, so that `num_proc` has something to share out

@@ -12,8 +12,8 @@ from typing import Any
 
 from speech_robust_bench.builders.manifests import edition, manifests
 from speech_robust_bench.builders.scenarios import SCENARIOS
+from speech_robust_bench.core.about import BIBTEX
 from speech_robust_bench.core.categories import CATEGORIES
-from speech_robust_bench.core.citation import BIBTEX
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.escape import for_markdown
 from speech_robust_bench.core.files import replacing

@@ -42,7 +42,7 @@ from speech_robust_bench.core.engines import Processes, cores
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.names import ConfigName
 from speech_robust_bench.core.records import ConfigData
-from speech_robust_bench.core.row_hashes import content_digest, transcripts_digest
+from speech_robust_bench.core.rows import content_digest, transcripts_digest
 from speech_robust_bench.core.seeding import BENCHMARK_VERSION, later_version
 
 # What the workers perturb at a time, and what waits in memory for the recogniser: bounded in clips and in seconds.

@@ -6,7 +6,6 @@ import hashlib
 from pathlib import Path
 from typing import Any
 
-from speech_robust_bench.core.arrow_files import count_rows, damage_named
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.json_shapes import (
     anything,
@@ -22,6 +21,7 @@ from speech_robust_bench.core.json_shapes import (
     truth,
 )
 from speech_robust_bench.core.seeding import BENCHMARK_VERSION
+from speech_robust_bench.core.table_files import count_rows, damage_named
 
 CACHE_MARKER = ".datasets-cache"  # in a folder whose configs `build` keeps as the cache of `datasets` does
 MANIFEST = "_manifest.json"  # with the underscore pandas and pyarrow read the folder as the parquet files in it

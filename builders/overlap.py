@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 
 from speech_robust_bench.builders.corpora.base import Audio, Utterance
-from speech_robust_bench.builders.perturb.overlap import overlap
+from speech_robust_bench.builders.perturb.environment import overlap
 from speech_robust_bench.core.audio import Samples
 from speech_robust_bench.core.errors import UserError
-from speech_robust_bench.core.row_text import join_talkers, one_talker
+from speech_robust_bench.core.rows import join_talkers, one_talker
 from speech_robust_bench.core.seeding import clip_rng
 
 

@@ -24,10 +24,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from speech_robust_bench.builders.corpora.base import Problem, Utterance
+from speech_robust_bench.core.about import install_hint
 from speech_robust_bench.core.audio import RATE, Samples
 from speech_robust_bench.core.errors import UserError
-from speech_robust_bench.core.install_hint import install_hint
-from speech_robust_bench.core.row_columns import QUALITY_COLUMNS
+from speech_robust_bench.core.rows import QUALITY_COLUMNS
 
 COLUMNS = QUALITY_COLUMNS
 DNSMOS_COLUMNS = tuple(column for column in COLUMNS if column.startswith("dnsmos"))

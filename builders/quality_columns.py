@@ -24,10 +24,9 @@ from speech_robust_bench.builders.dataset_card import write_card
 from speech_robust_bench.builders.manifests import MANIFEST, parquet_paths, read_manifest
 from speech_robust_bench.builders.quality import COLUMNS, DNSMOS_COLUMNS, dnsmos, pesq
 from speech_robust_bench.core import audio
-from speech_robust_bench.core.arrow_files import damage_named
 from speech_robust_bench.core.errors import UserError
-from speech_robust_bench.core.files import replacing, write_atomically
-from speech_robust_bench.core.folder_lock import locked_folder
+from speech_robust_bench.core.files import locked_folder, replacing, write_atomically
+from speech_robust_bench.core.table_files import damage_named
 
 CHUNK = 4  # rows of one piece of work: some seconds of it, so that the bar moves and no worker waits long for another
 

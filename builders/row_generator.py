@@ -19,8 +19,7 @@ from speech_robust_bench.builders.banks import Banks
 from speech_robust_bench.builders.corpora import Utterance
 from speech_robust_bench.builders.plan import Job
 from speech_robust_bench.core.audio import RATE, Samples, encode_flac, from_pcm16, to_pcm16
-from speech_robust_bench.core.row_columns import COLUMNS, STRINGS
-from speech_robust_bench.core.row_hashes import row_digest
+from speech_robust_bench.core.rows import COLUMNS, STRINGS, row_digest
 from speech_robust_bench.core.seeding import clip_rng
 
 ROWS_PER_GROUP = 100

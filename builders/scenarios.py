@@ -12,27 +12,17 @@ from functools import cache
 from importlib.util import find_spec
 from typing import Any, Literal
 
-from speech_robust_bench.builders.perturb import aequevox, codec, reject, voip
-from speech_robust_bench.builders.perturb.chorus import chorus
-from speech_robust_bench.builders.perturb.echo import echo
-from speech_robust_bench.builders.perturb.gain import attenuate, gain
-from speech_robust_bench.builders.perturb.kenansville import kenansville
-from speech_robust_bench.builders.perturb.level_control import agc
-from speech_robust_bench.builders.perturb.noise import add_moving_noise, add_noise, gaussian
-from speech_robust_bench.builders.perturb.packets import packet_loss
-from speech_robust_bench.builders.perturb.phaser import phaser
-from speech_robust_bench.builders.perturb.pitch import analyse, pitch
-from speech_robust_bench.builders.perturb.resample import odd_rate, resample, speed
-from speech_robust_bench.builders.perturb.room import reverberate
-from speech_robust_bench.builders.perturb.shelves import bass, treble
-from speech_robust_bench.builders.perturb.sinc import highpass, lowpass
-from speech_robust_bench.builders.perturb.tempo import tempo
-from speech_robust_bench.builders.perturb.tremolo import tremolo
-from speech_robust_bench.builders.perturb.trim import trim_end, trim_start
+from speech_robust_bench.builders.perturb import aequevox, codecs, environment
+from speech_robust_bench.builders.perturb.capture import agc, attenuate, gain, trim_end, trim_start
+from speech_robust_bench.builders.perturb.codecs import packet_loss
+from speech_robust_bench.builders.perturb.effects import chorus, echo, phaser, tremolo
+from speech_robust_bench.builders.perturb.environment import add_moving_noise, add_noise, gaussian, reverberate
+from speech_robust_bench.builders.perturb.filters import bass, highpass, kenansville, lowpass, treble
+from speech_robust_bench.builders.perturb.time_and_pitch import analyse, odd_rate, pitch, resample, speed, tempo
+from speech_robust_bench.core.about import install_hint
 from speech_robust_bench.core.audio import Samples
 from speech_robust_bench.core.categories import CATEGORIES
 from speech_robust_bench.core.errors import UserError, did_you_mean
-from speech_robust_bench.core.install_hint import install_hint
 from speech_robust_bench.core.names import parameter_word, parse
 
 Bank = Literal["noise", "noise_esc50", "noise_musan", "noise_wham", "music", "speech", "rir", "real_rir"]
@@ -320,28 +310,30 @@ _ROWS = (
         maker="mixing",
     ),
     # Beyond the papers (asked for by Aksenova et al.)
-    Scenario("mulaw", "codec", "G.711 mu-law", "ITU-T G.711", codec.mulaw),
-    Scenario("alaw", "codec", "G.711 A-law", "ITU-T G.711", codec.alaw),
-    Scenario("telephone", "codec", "300-3400 Hz, 8 kHz, mu-law", "ITU-T G.712", codec.telephone),
-    Scenario("gsm", "codec", "8 kHz, GSM 06.10", "ETSI GSM 06.10", codec.gsm),
-    Scenario("mp3", "codec", "MP3, constant bit rate", "ISO 13818-3", codec.mp3, "kbps", (32, 24, 16, 8)),
-    Scenario("opus", "codec", "Opus", "RFC 6716", codec.opus, "kbps", (24, 16, 10, 6)),
-    Scenario("vorbis", "codec", "Ogg Vorbis", "Vorbis I", codec.vorbis, "quality", (6, 4, 2, 0)),
+    Scenario("mulaw", "codec", "G.711 mu-law", "ITU-T G.711", codecs.mulaw),
+    Scenario("alaw", "codec", "G.711 A-law", "ITU-T G.711", codecs.alaw),
+    Scenario("telephone", "codec", "300-3400 Hz, 8 kHz, mu-law", "ITU-T G.712", codecs.telephone),
+    Scenario("gsm", "codec", "8 kHz, GSM 06.10", "ETSI GSM 06.10", codecs.gsm),
+    Scenario("mp3", "codec", "MP3, constant bit rate", "ISO 13818-3", codecs.mp3, "kbps", (32, 24, 16, 8)),
+    Scenario("opus", "codec", "Opus", "RFC 6716", codecs.opus, "kbps", (24, 16, 10, 6)),
+    Scenario("vorbis", "codec", "Ogg Vorbis", "Vorbis I", codecs.vorbis, "quality", (6, 4, 2, 0)),
     Scenario(
         "packet_loss", "transmission", "20 ms packets lost", "Gilbert", packet_loss, "loss_percent", (5, 10, 20, 40)
     ),
     Scenario(
-        *("opus_loss", "transmission", "Opus, lost packets concealed", "RFC 6716", voip.opus_loss),
+        *("opus_loss", "transmission", "Opus, lost packets concealed", "RFC 6716", codecs.opus_loss),
         *("loss_percent", (5, 10, 20, 40)),
         package="av",
     ),
     Scenario(
-        *("opus_loss_fec", "transmission", "the same with Opus's FEC", "RFC 6716", voip.opus_loss_fec),
+        *("opus_loss_fec", "transmission", "the same with Opus's FEC", "RFC 6716", codecs.opus_loss_fec),
         *("loss_percent", (5, 10, 20, 40)),
         package="av",
     ),
-    Scenario("amr", "codec", "AMR narrowband", "3GPP TS 26.071", voip.amr, "mode", tuple(voip.AMR_KBPS), package="av"),
-    Scenario("lc3", "codec", "LC3, Bluetooth LE", "Bluetooth LC3", voip.lc3, "kbps", (48, 32, 24, 16), package="lc3"),
+    Scenario(
+        "amr", "codec", "AMR narrowband", "3GPP TS 26.071", codecs.amr, "mode", tuple(codecs.AMR_KBPS), package="av"
+    ),
+    Scenario("lc3", "codec", "LC3, Bluetooth LE", "Bluetooth LC3", codecs.lc3, "kbps", (48, 32, 24, 16), package="lc3"),
     Scenario(
         *("noise_moving", "noise_other", "MS-SNSD, 10 dB up and down", "Aksenova", add_moving_noise),
         *("snr_db", SNR_DB, "noise"),
@@ -361,11 +353,11 @@ _ROWS = (
     Scenario("fast", "extreme", "SoX tempo F 30", "Aksenova", tempo, "factor", (2.25, 2.5, 2.75, 3.0)),
     Scenario("slow", "extreme", "SoX tempo F 30", "Aksenova", tempo, "factor", (0.45, 0.4, 0.35, 0.3)),
     Scenario("quiet", "extreme", "attenuation, then 16 bits", "Aksenova", attenuate, "loss_db", (20, 35, 50, 60)),
-    Scenario("silence", "reject", "digital silence", "Aksenova", reject.silence, has_speech=False),
+    Scenario("silence", "reject", "digital silence", "Aksenova", environment.silence, has_speech=False),
     Scenario(
-        "noise_only", "reject", "MS-SNSD recording alone", "Aksenova", reject.only, bank="noise", has_speech=False
+        "noise_only", "reject", "MS-SNSD recording alone", "Aksenova", environment.only, bank="noise", has_speech=False
     ),
-    Scenario("music_only", "reject", "MUSAN music alone", "Aksenova", reject.only, bank="music", has_speech=False),
+    Scenario("music_only", "reject", "MUSAN music alone", "Aksenova", environment.only, bank="music", has_speech=False),
     # AequeVox: 8 transformations x 5 levels, least to most destructive, and one amplitude beyond them
     _aeq("amplitude", aequevox.amplitude, "factor", 0.5, 0.4, 0.3, 0.2, 0.1, what="amplitude x F"),
     _aeq("amplitude_up", aequevox.amplitude, "factor", 2.0, what="amplitude x 2"),

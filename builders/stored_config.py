@@ -18,17 +18,23 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from speech_robust_bench.builders.configs import ClipRow, category_of, masked_facts
-from speech_robust_bench.core.arrow_files import damage_named, read_row_group, read_schema
 from speech_robust_bench.core.audio import RATE, Samples, read
 from speech_robust_bench.core.categories import MASKED
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.files import path_inside
-from speech_robust_bench.core.language_codes import is_language_code
-from speech_robust_bench.core.names import parse
+from speech_robust_bench.core.names import is_language_code, parse
 from speech_robust_bench.core.records import ConfigData
-from speech_robust_bench.core.row_columns import RESERVED, Columns, column_names, column_problem, column_values
-from speech_robust_bench.core.row_hashes import content_digest, transcripts_digest
+from speech_robust_bench.core.rows import (
+    RESERVED,
+    Columns,
+    column_names,
+    column_problem,
+    column_values,
+    content_digest,
+    transcripts_digest,
+)
 from speech_robust_bench.core.seeding import FIRST_VERSION, later_version
+from speech_robust_bench.core.table_files import damage_named, read_row_group, read_schema
 
 WINDOW_BYTES = 128 * 2**20  # of compressed audio held while its clips are sorted by length
 MOST_TEXT_BYTES = 500_000_000  # of a config's other columns, in memory

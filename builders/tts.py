@@ -29,12 +29,11 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 
 from speech_robust_bench.builders.corpora.base import AUDIO_SUFFIXES, Utterance
-from speech_robust_bench.core.array_files import read_array
+from speech_robust_bench.core.about import install_hint
 from speech_robust_bench.core.audio import RATE, Samples, read, resample
 from speech_robust_bench.core.errors import UserError
-from speech_robust_bench.core.files import write_atomically
-from speech_robust_bench.core.install_hint import install_hint
-from speech_robust_bench.core.remote_code import closed_stdin
+from speech_robust_bench.core.files import read_array, write_atomically
+from speech_robust_bench.core.secrets import closed_stdin
 from speech_robust_bench.core.seeding import clip_rng
 
 MAX_CHARACTERS = 250

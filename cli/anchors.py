@@ -39,7 +39,7 @@ def _choose(args: argparse.Namespace) -> None:
 
     from speech_robust_bench.core.console import Console
     from speech_robust_bench.core.progress import progress
-    from speech_robust_bench.diagnosis import anchors
+    from speech_robust_bench.extensions.sampling import anchors
     from speech_robust_bench.scoring.runs import open_run
 
     runs, clips = [open_run(folder) for folder in args.runs], 300 if args.clips is None else args.clips
@@ -68,12 +68,12 @@ def _choose(args: argparse.Namespace) -> None:
 def _predict(args: argparse.Namespace) -> None:
     import json
 
+    from speech_robust_bench.builders.suites import load
     from speech_robust_bench.core.categories import AVERAGED
     from speech_robust_bench.core.console import Console
     from speech_robust_bench.core.errors import UserError
     from speech_robust_bench.core.progress import progress
-    from speech_robust_bench.diagnosis import anchors
-    from speech_robust_bench.diagnosis.suites import load
+    from speech_robust_bench.extensions.sampling import anchors
     from speech_robust_bench.scoring.runs import open_run
 
     for option in ("clips", "clean", "normaliser", "seed"):

@@ -171,15 +171,15 @@ def _arguments_of(parser: HelpParser, attack: _Attack) -> None:
 def run(args: argparse.Namespace) -> int:
     from importlib.util import find_spec
 
+    from speech_robust_bench.core.about import install_hint
     from speech_robust_bench.core.errors import UserError
-    from speech_robust_bench.core.install_hint import install_hint
 
     if find_spec("torch") is None:
         raise UserError(f"attacks need torch: {install_hint('attacks')}")
     from speech_robust_bench.attacks.make_configs import make_configs, transfer_matrices
     from speech_robust_bench.attacks.registry import TRANSFER
-    from speech_robust_bench.attacks.transfer import as_table
     from speech_robust_bench.core.progress import progress
+    from speech_robust_bench.extensions.attacks.transfer import as_table
 
     request = _request(args)
     matrices: dict[Path, Any] = {}

@@ -43,12 +43,12 @@ def run(args: argparse.Namespace) -> None:
     from speech_robust_bench.builders.corpora import dev_splits, parse_flags
     from speech_robust_bench.builders.custom import load_table
     from speech_robust_bench.builders.plan import DEMO, available, plan, uninstalled, unspoken
+    from speech_robust_bench.core.about import install_hint
     from speech_robust_bench.core.engines import open_engine
     from speech_robust_bench.core.errors import UserError
-    from speech_robust_bench.core.install_hint import install_hint
     from speech_robust_bench.core.progress import tasks
     from speech_robust_bench.core.seeding import read_secret
-    from speech_robust_bench.scoring.material import is_stand_in
+    from speech_robust_bench.scoring.bank_provenance import is_stand_in
 
     if bool(args.all) == bool(args.config):
         raise UserError("say which configs: names, globs such as 'en-demo_*_sev3', or --all")

@@ -21,10 +21,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    from speech_robust_bench.attacks.certify import Settings, certify, check_model, summary
     from speech_robust_bench.builders.config_sources import open_data, select
     from speech_robust_bench.core.errors import UserError
     from speech_robust_bench.core.progress import progress
+    from speech_robust_bench.extensions.defences.certify import Settings, certify, check_model, summary
     from speech_robust_bench.models.interface import open_model
 
     if args.limit is not None and args.limit < 1:

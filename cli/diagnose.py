@@ -26,11 +26,11 @@ def run(args: argparse.Namespace) -> None:
 
     from speech_robust_bench.core.errors import UserError
     from speech_robust_bench.core.names import parse
-    from speech_robust_bench.diagnosis.disparity import languages
-    from speech_robust_bench.diagnosis.report_card import aligned, card
-    from speech_robust_bench.diagnosis.word_kinds import read_frequencies, read_names
+    from speech_robust_bench.scoring.disparity import languages
+    from speech_robust_bench.scoring.report_card import aligned, card
     from speech_robust_bench.scoring.results import load
     from speech_robust_bench.scoring.runs import open_run
+    from speech_robust_bench.scoring.word_errors import read_frequencies, read_names
 
     run_folder = open_run(args.folder)
     there = sorted({parse(config).language for config in run_folder.configs})
@@ -66,7 +66,7 @@ def _write(out: str, model: str, cards: dict[str, Json], text: str) -> None:
     from speech_robust_bench.core.files import replacing
     from speech_robust_bench.report.html import tag
     from speech_robust_bench.report.page import document
-    from speech_robust_bench.report.sections.report_cards import LEAD, card
+    from speech_robust_bench.report.sections.words import LEAD, card
 
     if Path(out).suffix not in (".html", ".json"):
         raise UserError(f"--out {out}: a card is a page, .html, or data, .json")

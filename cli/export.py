@@ -36,7 +36,7 @@ def _results(args: argparse.Namespace) -> None:
 
     from speech_robust_bench.core.errors import UserError
     from speech_robust_bench.core.files import write_atomically
-    from speech_robust_bench.push.every_eval_ever import Source, file_name, record
+    from speech_robust_bench.extensions.exports.every_eval_ever import Source, file_name, record
     from speech_robust_bench.scoring import results
 
     if not re.fullmatch(r"[\w.-]+/[\w.-]+", args.model_id) or ".." in args.model_id:
@@ -50,8 +50,8 @@ def _results(args: argparse.Namespace) -> None:
 
 
 def _data(args: argparse.Namespace) -> None:
-    from speech_robust_bench.builders.croissant import as_json, croissant
     from speech_robust_bench.core.files import write_atomically
+    from speech_robust_bench.extensions.exports.croissant import as_json, croissant
 
     metadata = croissant(args.data, args.url)
     path = Path(args.data) / "croissant.json"

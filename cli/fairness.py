@@ -50,8 +50,8 @@ def run(args: argparse.Namespace) -> None:
 
     from speech_robust_bench.cli.options import shares
     from speech_robust_bench.core.progress import progress
-    from speech_robust_bench.diagnosis.fairness_report import FairnessOptions, assess, choose
-    from speech_robust_bench.diagnosis.word_validation import ValidationOptions, validate_run
+    from speech_robust_bench.extensions.fairness.report import FairnessOptions, assess, choose
+    from speech_robust_bench.extensions.fairness.word_validation import ValidationOptions, validate_run
     from speech_robust_bench.scoring.runs import open_run
 
     options = FairnessOptions(

@@ -11,7 +11,7 @@ from speech_robust_bench.core.errors import UserError
 
 if TYPE_CHECKING:
     from speech_robust_bench.builders.configs import ConfigSource
-    from speech_robust_bench.diagnosis.gate_result import GateOptions, GateResult
+    from speech_robust_bench.extensions.gate.result import GateOptions, GateResult
     from speech_robust_bench.scoring.aggregate import ConfigCounts
     from speech_robust_bench.scoring.runs import Run
 
@@ -73,10 +73,10 @@ def run(args: argparse.Namespace) -> int:
     import json
     import time
 
+    from speech_robust_bench.builders.suites import load
     from speech_robust_bench.core.files import write_atomically
-    from speech_robust_bench.diagnosis.gate_result import CLIPS, GateOptions
-    from speech_robust_bench.diagnosis.gate_run import baseline_counts, gate_run
-    from speech_robust_bench.diagnosis.suites import load
+    from speech_robust_bench.extensions.gate.result import CLIPS, GateOptions
+    from speech_robust_bench.extensions.gate.run import baseline_counts, gate_run
     from speech_robust_bench.scoring.runs import open_run
 
     how = GateOptions(args.worst, args.detect, args.alpha, args.clips or CLIPS, args.normaliser, args.seed)
@@ -102,7 +102,7 @@ def run(args: argparse.Namespace) -> int:
 def _run_model(args: argparse.Namespace, baseline: Run, counts: list[ConfigCounts], how: GateOptions) -> GateResult:
     from contextlib import ExitStack, closing
 
-    from speech_robust_bench.diagnosis.gate_run import data_of, gate_model
+    from speech_robust_bench.extensions.gate.run import data_of, gate_model
     from speech_robust_bench.models.interface import check_spec, parse_spec
     from speech_robust_bench.models.runner import RunJob
 

@@ -65,7 +65,7 @@ def _print_table(rows: list) -> None:
 
 
 def _print_suite(name: str, as_json: bool) -> None:
-    from speech_robust_bench.diagnosis.suites import SUITES, load
+    from speech_robust_bench.builders.suites import SUITES, load
 
     if not name:
         print(json.dumps(SUITES, indent=1) if as_json else "\n".join(f"{key:<12}{SUITES[key]}" for key in SUITES))

@@ -124,7 +124,7 @@ def _add_arguments(parser: HelpParser, command: Command) -> None:
 
 class _Version(argparse.Action):
     def __call__(self, parser, *_):
-        from speech_robust_bench.core.version import __version__
+        from speech_robust_bench.core.about import __version__
 
         print("srb", __version__)
         parser.exit()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from speech_robust_bench.cli.options import add_bank_options
 
 if TYPE_CHECKING:
-    from speech_robust_bench.models.probe.probe_file import ProbeFile
+    from speech_robust_bench.extensions.probe.probe_file import ProbeFile
 
 EPILOG = """examples:
   srb probe train --upstream hf:facebook/hubert-base-ls960 --corpus en=LibriSpeech/train-clean-100 \\
@@ -110,7 +110,7 @@ def _train(args: argparse.Namespace) -> int:
 
 
 def _ablate(args: argparse.Namespace) -> int:
-    from speech_robust_bench.models.probe.ablation import ablations
+    from speech_robust_bench.extensions.probe.ranking import ablations
 
     args.probes = []
     for ablation in ablations(args.upstream, args.head, args.hours, args.out):
@@ -122,13 +122,13 @@ def _ablate(args: argparse.Namespace) -> int:
 def _train_one(args: argparse.Namespace, upstream: str, out: str, head: str, hours: float | None) -> None:
     from speech_robust_bench.builders.banks import Banks
     from speech_robust_bench.builders.corpora import parse_flags
-    from speech_robust_bench.core.install_hint import install_hint
+    from speech_robust_bench.core.about import install_hint
     from speech_robust_bench.core.progress import tasks
     from speech_robust_bench.models.interface import need
 
     need("torch", "probe", install_hint("models"))
-    from speech_robust_bench.models.probe.train_probe import ProbeOptions, train_probe
-    from speech_robust_bench.models.probe.training import HeadSettings, Schedule
+    from speech_robust_bench.extensions.probe.train_probe import ProbeOptions, train_probe
+    from speech_robust_bench.extensions.probe.training import HeadSettings, Schedule
 
     schedule = Schedule(
         steps=args.steps,
@@ -168,7 +168,7 @@ def _train_one(args: argparse.Namespace, upstream: str, out: str, head: str, hou
 
 
 def _probes(args: argparse.Namespace) -> list[ProbeFile]:
-    from speech_robust_bench.models.probe.probe_file import read_probe
+    from speech_robust_bench.extensions.probe.probe_file import read_probe
 
     return [read_probe(folder) for folder in args.probes]
 
@@ -179,7 +179,7 @@ def _layers(args: argparse.Namespace) -> int:
 
     from speech_robust_bench.core.escape import for_terminal
     from speech_robust_bench.core.files import write_atomically
-    from speech_robust_bench.models.probe.layer_chart import layer_chart
+    from speech_robust_bench.extensions.probe.ranking import layer_chart
 
     rows = [(probe.folder.name, [float(weight) for weight in probe.layer_weights]) for probe in _probes(args)]
     if args.out:
@@ -199,7 +199,7 @@ def _rank(args: argparse.Namespace) -> int:
     import json
 
     from speech_robust_bench.core.escape import for_terminal
-    from speech_robust_bench.models.probe.upstream_ranks import rank_upstreams
+    from speech_robust_bench.extensions.probe.ranking import rank_upstreams
 
     ranks = rank_upstreams(_probes(args))
     first, *_ = ranks.settings

@@ -49,7 +49,7 @@ def _measure_fronts(args: argparse.Namespace) -> int:
     from speech_robust_bench.builders.config_sources import open_data, select
     from speech_robust_bench.core.errors import UserError
     from speech_robust_bench.core.progress import tasks
-    from speech_robust_bench.models.front_quality import MEASURES, front_quality
+    from speech_robust_bench.extensions.front_ends.quality import MEASURES, front_quality
 
     if args.limit is not None and args.limit < 1:
         raise UserError("--limit is 1 or more")

@@ -32,7 +32,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     from speech_robust_bench.core.errors import UserError
     from speech_robust_bench.core.progress import progress
-    from speech_robust_bench.report import metadata
+    from speech_robust_bench.report import report_data
     from speech_robust_bench.report.page import write
     from speech_robust_bench.report.report_data import gather
 
@@ -42,7 +42,7 @@ def run(args: argparse.Namespace) -> None:
     embed = args.embed_audio if args.embed_audio is not None else 6 if data else 0
     if embed < 0:
         raise UserError("--embed-audio is a number of clips, 0 for none")
-    known = metadata.read(args.meta) if args.meta else None
+    known = report_data.read(args.meta) if args.meta else None
     population = shares("--population", args.population)
     with progress() as bar:
         task = bar.add_task("scoring, looking at words", total=2 * len(args.folder))

@@ -17,8 +17,8 @@ from speech_robust_bench.core.errors import UserError
 if TYPE_CHECKING:
     from speech_robust_bench.builders.configs import ConfigSource
     from speech_robust_bench.builders.live_config import LiveConfig, LiveConfigs
+    from speech_robust_bench.builders.suites import Suite
     from speech_robust_bench.core.records import RunConfig
-    from speech_robust_bench.diagnosis.suites import Suite
     from speech_robust_bench.models.model_file import ModelEntry
 
 EPILOG = """examples:
@@ -228,7 +228,7 @@ def _run_one(args: argparse.Namespace) -> int:
 
 
 def _suite(args: argparse.Namespace) -> Suite | None:
-    from speech_robust_bench.diagnosis.suites import load
+    from speech_robust_bench.builders.suites import load
 
     if args.suite and args.configs:
         raise UserError("say either configs or --suite")

@@ -22,7 +22,7 @@ def run(args: argparse.Namespace) -> None:
 
     from speech_robust_bench.core.console import Console
     from speech_robust_bench.core.errors import UserError
-    from speech_robust_bench.diagnosis.rank_stability import (
+    from speech_robust_bench.extensions.sampling.rank_stability import (
         across_probe_settings,
         enough,
         of_random_parts,

@@ -131,7 +131,7 @@ def print_overlap(results: list) -> None:
 
 def print_ood(results: list) -> None:
     """One table per model, one row per task, and the average."""
-    from speech_robust_bench.diagnosis.suites import load
+    from speech_robust_bench.builders.suites import load
     from speech_robust_bench.scoring.ood_table import HEADS, ood_rows
 
     for result in results:
@@ -140,7 +140,7 @@ def print_ood(results: list) -> None:
 
 def print_masked(folders: list[str], results: list) -> None:
     """One table per model, one row per config with masked words."""
-    from speech_robust_bench.diagnosis.remembered_words import HEADS, masked_rows
+    from speech_robust_bench.scoring.remembered_words import HEADS, masked_rows
     from speech_robust_bench.scoring.runs import open_run
 
     for folder, result in zip(folders, results, strict=True):

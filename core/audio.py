@@ -1,17 +1,137 @@
-"""Audio at the edges: files and bytes in, mono float32 at 16 kHz inside, 16-bit FLAC out."""
+"""Is an audio file cut off? Asked of the container, where it says how long it is or where it ends.
+
+libsndfile reads what is there of a truncated WAV, AIFF, AU, CAF, SPHERE or Ogg file without a word, and the clip would
+keep its whole transcript. FLAC says how many samples it has, and MP3 files with a Xing header how many frames: those
+show when they are decoded. Containers that libsndfile knows and this module does not are not read at all.
+
+Samples to what 16-bit storage holds: clipping and rounding. Import it where it is needed: it brings Numba.
+
+Audio at the edges: files and bytes in, mono float32 at 16 kHz inside, 16-bit FLAC out.
+"""
 
 from __future__ import annotations
 
 import io
 import os
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO, Literal
 
 import numpy as np
+from numba import types
 
-from speech_robust_bench.core.container_length import KNOWN, is_truncated
+from speech_robust_bench.core.compiled import compiled
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.files import replacing
+
+UNKNOWN = 0x7FFF_F000  # what programs write that stream to a pipe and do not know the length
+KNOWN = ("WAV", "WAVEX", "RF64", "W64", "AIFF", "AU", "CAF", "NIST", "FLAC", "OGG", "MP3")
+OGG_LAST_PAGE = 4  # flag of the page that ends a stream (RFC 3533)
+OGG_PAGE = 65_307  # bytes, at most
+
+
+def is_truncated(file: BinaryIO) -> bool:
+    """Whether an audio file ends before its container says; False where the container does not say."""
+    head = file.read(12)
+    end = file.seek(0, 2)
+    if head[:4] in (b"RIFF", b"RF64") and head[8:] == b"WAVE":
+        return _chunk_is_cut(file, end, b"data", "little")
+    if head[:4] == b"FORM" and head[8:] in (b"AIFF", b"AIFC"):
+        return _chunk_is_cut(file, end, b"SSND", "big")
+    if head[:4] == b".snd":
+        start, size = int.from_bytes(head[4:8], "big"), int.from_bytes(head[8:12], "big")
+        return 0 < size < UNKNOWN and start + size > end
+    if head[:4] == b"riff":  # Sony's Wave64: 16 bytes for a name, 8 for a size that counts these 24 too
+        return _long_chunk_is_cut(file, end, 40, 24, "little")
+    if head[:4] == b"caff":
+        return _long_chunk_is_cut(file, end, 8, 12, "big")
+    if head[:7] == b"NIST_1A":
+        return _sphere_is_cut(file, end)
+    if head[:4] == b"OggS":
+        return not _ends_with_last_page(file, end)
+    return False
+
+
+def _chunk_is_cut(file: BinaryIO, end: int, wanted: bytes, order: Literal["little", "big"]) -> bool:
+    """Whether the chunk that holds the samples is longer than what is left of the file."""
+    at, long_size = 12, 0
+    while at + 8 <= end:
+        file.seek(at)
+        header = file.read(8)
+        size = int.from_bytes(header[4:], order)
+        if header[:4] == b"ds64":  # of RF64, for files beyond 4 GB: the size of the file, then that of the samples
+            long_size = int.from_bytes(file.read(16)[8:], "little")
+        if header[:4] == wanted:
+            size = long_size or size
+            return (size < UNKNOWN or bool(long_size)) and at + 8 + size > end
+        at += 8 + size + size % 2
+    return False
+
+
+def _long_chunk_is_cut(file: BinaryIO, end: int, at: int, head: int, order: Literal["little", "big"]) -> bool:
+    """The same for containers with 64-bit sizes; a file that ends before its samples begin is cut off."""
+    inside = head if order == "little" else 0  # what the size counts of the chunk's head
+    while at + head <= end:
+        file.seek(at)
+        header = file.read(head)
+        size = int.from_bytes(header[-8:], order, signed=True) - inside
+        if size < 0:  # not known when it was written
+            return False
+        if header[:4] == b"data":
+            return at + head + size > end
+        at += head + size + (-size % 8 if inside else 0)
+    return True
+
+
+def _sphere_is_cut(file: BinaryIO, end: int) -> bool:
+    """NIST SPHERE: a text of fields, as long as its second line says, and the samples, unless they are compressed."""
+    file.seek(0)
+    lines = file.read(1 << 16).split(b"end_head")[0].split(b"\n")
+    fields = {words[0]: words[2] for words in map(bytes.split, lines[2:]) if len(words) >= 3}
+    try:
+        start = int(lines[1])
+        count, size, channels = (int(fields[key]) for key in (b"sample_count", b"sample_n_bytes", b"channel_count"))
+    except (ValueError, IndexError, KeyError):
+        return False
+    return b"shorten" not in fields.get(b"sample_coding", b"") and start + count * size * channels > end
+
+
+def _ends_with_last_page(file: BinaryIO, end: int) -> bool:
+    """Whether an Ogg file ends with a whole page that is marked as the last one."""
+    tail_start = max(0, end - 2 * OGG_PAGE)
+    file.seek(tail_start)
+    tail = file.read()
+    at = tail.rfind(b"OggS")
+    if at < 0 or at + 27 > len(tail):
+        return False
+    segments = tail[at + 27 : at + 27 + tail[at + 26]]
+    whole = len(segments) == tail[at + 26] and at + 27 + len(segments) + sum(segments) <= len(tail)
+    return whole and bool(tail[at + 5] & OGG_LAST_PAGE)
+
+
+_clip_in = types.Array(types.float32, 1, "C", readonly=True)
+_clip_out = types.float32[::1]
+
+
+@compiled(types.int64(_clip_out))
+def clip_in_place(samples):
+    """Clip to [-1, 1]; how many samples were outside."""
+    top, bottom = np.float32(1), np.float32(-1)
+    outside = 0
+    for i in range(len(samples)):
+        value = samples[i]
+        outside += (value > top) | (value < bottom)
+        samples[i] = min(max(value, bottom), top)
+    return outside
+
+
+@compiled(types.void(types.int16[::1], _clip_in))
+def round_to_16_bits(out, samples):
+    """The nearest 16-bit value, ties to even; what lies outside [-1, 1] saturates."""
+    shift = np.float32(12582912)  # 1.5 * 2^23: adding it leaves no room for a fraction
+    for i in range(len(samples)):
+        value = (samples[i] * np.float32(32768) + shift) - shift
+        out[i] = np.int16(min(max(value, np.float32(-32768)), np.float32(32767)))
+
 
 RATE = 16_000
 LOWEST_RATE, HIGHEST_RATE = 1_000, 768_000  # of a file; at 1 Hz a few bytes would become gigabytes
@@ -137,7 +257,6 @@ def resample(samples: Samples, source_rate: int, rate: int) -> Samples:
 
 def to_pcm16(samples: Samples) -> np.ndarray:
     """The 16-bit values that storing keeps: rounded to the nearest, and +1.0 becomes 32767."""
-    from speech_robust_bench.core.pcm import round_to_16_bits
 
     pcm = np.empty(len(samples), dtype=np.int16)
     round_to_16_bits(pcm, np.ascontiguousarray(samples, dtype=np.float32))

@@ -19,8 +19,8 @@ from contextlib import contextmanager, suppress
 from multiprocessing.context import BaseContext
 from typing import Any, Literal, Protocol
 
+from speech_robust_bench.core.about import install_hint
 from speech_robust_bench.core.errors import UserError
-from speech_robust_bench.core.install_hint import install_hint
 
 Work = Callable[[Any, Callable[[int], None]], Any]
 POLL_S = 0.2

@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all, and what can be told of a file without reading all of it."""
+"""Files that are never half-written, folders that one process at a time works in, and arrays read from disk."""
 
 from __future__ import annotations
 
@@ -6,9 +6,14 @@ import hashlib
 import os
 import re
 import stat
+import zipfile
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+
+import filelock
+import numpy as np
 
 from speech_robust_bench.core.errors import UserError
 
@@ -125,3 +130,60 @@ def check_regular(path: str | os.PathLike) -> None:
         mode = os.stat(path).st_mode
         if stat.S_ISFIFO(mode) or stat.S_ISCHR(mode) or stat.S_ISBLK(mode):
             raise UserError(f"{path}: is a pipe or a device; give a regular file")
+
+
+LOCK_FILE = ".srb.lock"
+
+
+@contextmanager
+def locked_folder(folder: Path) -> Iterator[None]:
+    """Make the folder if need be and keep other commands out of it; what the file system refuses is a UserError."""
+    try:
+        with locked(
+            folder / LOCK_FILE, f"{folder}: another command is writing to it; wait for it, or use another folder"
+        ):
+            _remove_unfinished(folder)
+            try:
+                yield
+            finally:
+                _remove_unfinished(folder)
+    except OSError as error:
+        raise UserError(f"{error.filename or folder}: cannot be used ({error.strerror or error})") from None
+
+
+@contextmanager
+def locked(path: Path, refusal: str, *, wait: bool = False) -> Iterator[None]:
+    """Hold a lock file against other processes. Where another holds it: wait, or say `refusal` as a UserError.
+
+    The system lets go of the lock when a process dies.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        with filelock.FileLock(path, timeout=-1 if wait else 0):
+            yield
+    except filelock.Timeout:
+        raise UserError(refusal) from None
+
+
+def _remove_unfinished(folder: Path) -> None:
+    """Remove what `files.replacing` had begun in a process that was killed, and nothing else."""
+    for pattern in ("*", "*/*", ".partial/*/*", ".attacks/*/*"):  # where commands write: not the whole tree below
+        for path in folder.glob(pattern):
+            if UNFINISHED.fullmatch(path.name) and path.is_file():
+                path.unlink()
+
+
+# what numpy raises for bytes that are no array of its own
+DAMAGED_ARRAYS: tuple[type[Exception], ...] = (
+    *(OSError, ValueError, EOFError, KeyError, TypeError, SyntaxError, MemoryError, OverflowError),
+    *(NotImplementedError, zipfile.BadZipFile, zlib.error),
+)
+
+
+def read_array(path: Path) -> np.ndarray | None:
+    """The array of floats in a file; None where there is none, or it is damaged."""
+    try:
+        array = np.load(path, allow_pickle=False)
+    except DAMAGED_ARRAYS:
+        return None
+    return array if isinstance(array, np.ndarray) and array.dtype.kind == "f" and np.isfinite(array).all() else None

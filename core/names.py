@@ -3,6 +3,8 @@
 A scenario is asked for at one of its severities (`en_noise_sev3`) or at any value of its parameter (`en_noise_snr-5`).
 The corpus is left out where it is the language's default: LibriSpeech test-clean for English, Multilingual LibriSpeech
 for every other language. An adversarial config belongs to one model, whose name follows the severity.
+
+Language codes: what may stand in a `language` column (BCP 47, RFC 5646, section 2.1).
 """
 
 from __future__ import annotations
@@ -122,3 +124,13 @@ def parameter_word(parameter: str) -> str:
     for unit in _UNITS:
         parameter = parameter.removesuffix(unit)
     return parameter
+
+
+# language, extended language, script, region, variants, extensions: letters and digits in parts of up to eight
+_CODE = re.compile(r"[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8})*")
+LONGEST = 35  # RFC 5646, 4.4.1: what every implementation must have room for
+
+
+def is_language_code(text: str) -> bool:
+    """Whether this has the form of a language code: `en`, `yue`, `zh-Hant-TW`."""
+    return len(text) <= LONGEST and _CODE.fullmatch(text) is not None

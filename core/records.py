@@ -18,7 +18,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.escape import for_terminal
-from speech_robust_bench.core.row_text import LONGEST
+from speech_robust_bench.core.rows import LONGEST
 from speech_robust_bench.core.seeding import FIRST_VERSION
 
 NULL: Any = msgspec.field(default_factory=NoneType)

@@ -3,14 +3,21 @@
 A secret is what stands where secrets stand (the password of a URL, the value of `API_KEY=`, `--token`, `Bearer`), what
 begins like a key that vendors give out, or a word that looks drawn at random: long, with digits, and changing between
 digits, small and capital letters far more often than names do.
+
+What may leave this machine says nothing of its folders: they often hold a person's or a project's name.
+
+Models never run code of their own, and never ask for it: transformers prompts on stdin where nobody decided.
 """
 
 from __future__ import annotations
 
 import math
+import os
 import re
+import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from itertools import pairwise
 from typing import Any
 
@@ -83,3 +90,26 @@ def entropy(text: str) -> float:
 
 def _kind(letter: str) -> int:
     return 0 if letter.isdigit() else 1 if letter.islower() else 2
+
+
+_FOLDERS = re.compile(r"(?<![\w./])(?:/[^/\s\"']+)+/")  # not those of an address, whose // comes after a colon
+
+
+def without_folders(text: str) -> str:
+    """A text, JSON too, in which absolute paths are names of files."""
+    return _FOLDERS.sub("", text)
+
+
+@contextmanager
+def closed_stdin() -> Iterator[None]:
+    """Replace standard input with an empty one, so that a library's question ends instead of reading an answer.
+
+    What is piped into the program is data, never consent.
+    """
+    before = sys.stdin
+    with open(os.devnull, encoding="utf-8") as empty:
+        sys.stdin = empty
+        try:
+            yield
+        finally:
+            sys.stdin = before

@@ -23,7 +23,7 @@ def cost_per_minute(spec: Spec) -> float:
         return cost_per_minute(parse_spec(spec.wrapped))
     if said or spec.adapter != "api":
         return said
-    from speech_robust_bench.models.adapters.api import vendor_of
+    from speech_robust_bench.extensions.vendors.api import vendor_of
 
     return vendor_of(spec.target).cost_per_minute
 

@@ -26,8 +26,7 @@ from typing import Any
 import numpy as np
 
 from speech_robust_bench.core.errors import UserError
-from speech_robust_bench.core.files import write_atomically
-from speech_robust_bench.core.folder_lock import locked
+from speech_robust_bench.core.files import locked, write_atomically
 from speech_robust_bench.core.secrets import mask_secrets
 from speech_robust_bench.models.interface import Clip, Described, Recogniser, SomeFailed, Spec, Transcript
 from speech_robust_bench.models.pipe_worker import read_message, write_message

@@ -17,8 +17,7 @@ from typing import Any
 import numpy as np
 
 from speech_robust_bench.builders.configs import ClipRow
-from speech_robust_bench.core.files import write_atomically
-from speech_robust_bench.core.folder_lock import locked
+from speech_robust_bench.core.files import locked, write_atomically
 from speech_robust_bench.core.records import Prediction, RunConfig, Told, convert, parse_line, to_json
 from speech_robust_bench.models.interface import Clip
 from speech_robust_bench.models.transcriber import Transcription

@@ -14,8 +14,7 @@ import numpy as np
 from msgspec import structs
 
 from speech_robust_bench.core.errors import UserError
-from speech_robust_bench.core.files import write_atomically
-from speech_robust_bench.core.folder_lock import locked
+from speech_robust_bench.core.files import locked, write_atomically
 from speech_robust_bench.core.records import (
     ConfigData,
     Prediction,

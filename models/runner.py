@@ -16,7 +16,6 @@ from speech_robust_bench.builders.configs import ClipRow, Config
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.names import parse
 from speech_robust_bench.core.records import RunConfig, parse_line
-from speech_robust_bench.models.batches import prefetch, read_batches
 from speech_robust_bench.models.environments import open_in_environment
 from speech_robust_bench.models.interface import Recogniser, Spec, open_model
 from speech_robust_bench.models.predictions import PredictionsFile, line_of
@@ -24,7 +23,7 @@ from speech_robust_bench.models.run_file import RunFile, describe, record_of
 from speech_robust_bench.models.streaming.replay import StreamOptions
 from speech_robust_bench.models.streaming.streamed import streamed
 from speech_robust_bench.models.streaming.word_times import WordTimes, word_times_of
-from speech_robust_bench.models.transcriber import Transcriber
+from speech_robust_bench.models.transcriber import Transcriber, prefetch, read_batches
 from speech_robust_bench.scoring.runs import ANCHORS
 
 if TYPE_CHECKING:

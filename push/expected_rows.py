@@ -21,7 +21,7 @@ from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.json_shapes import dict_of, integer, maybe, object_of, parse_object, text
 from speech_robust_bench.core.names import parse
 from speech_robust_bench.core.records import ConfigData, Origin, Prediction
-from speech_robust_bench.core.row_hashes import transcripts_digest
+from speech_robust_bench.core.rows import transcripts_digest
 from speech_robust_bench.core.seeding import FIRST_VERSION, later_version
 
 if TYPE_CHECKING:
@@ -81,8 +81,8 @@ def of_config(folder: Path) -> Expected:
 
 def expected_of(config: StoredConfig) -> Expected:
     """What predictions of an opened config must agree with."""
-    from speech_robust_bench.diagnosis.suites import SUITES
-    from speech_robust_bench.diagnosis.suites import load as load_suite
+    from speech_robust_bench.builders.suites import SUITES
+    from speech_robust_bench.builders.suites import load as load_suite
 
     about, manifest = config.about, config.manifest
     level, ids = parse(config.name).level, [row.id for row in config.rows]

@@ -119,7 +119,7 @@ def _lines(folder: Path, config: str) -> Iterator[Prediction]:
 
 
 def _transcribe(place: Any, model: Recogniser, chosen: list[Key]) -> Iterator[tuple[Key, Transcription]]:
-    from speech_robust_bench.models.batches import read_batches
+    from speech_robust_bench.models.transcriber import read_batches
 
     transcriber = Transcriber(model)
     for name in sorted({config for config, _ in chosen}):

@@ -32,8 +32,7 @@ from speech_robust_bench.core.records import (
     read,
     to_json,
 )
-from speech_robust_bench.core.redact_paths import without_folders
-from speech_robust_bench.core.secrets import has_secret, texts
+from speech_robust_bench.core.secrets import has_secret, texts, without_folders
 from speech_robust_bench.core.seeding import BENCHMARK_VERSION
 from speech_robust_bench.push import parquet_predictions
 from speech_robust_bench.scoring import results

@@ -19,7 +19,7 @@ from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.escape import for_terminal
 from speech_robust_bench.core.names import parse
 from speech_robust_bench.core.records import SubmittedPrediction, convert
-from speech_robust_bench.core.row_text import forbidden_character
+from speech_robust_bench.core.rows import forbidden_character
 
 JSON_BYTES = 20_000_000
 JSONL_BYTES = 200_000_000

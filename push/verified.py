@@ -29,8 +29,7 @@ from speech_robust_bench.push.leaderboard.verified_files import SCHEMA
 from speech_robust_bench.push.verify import Verdict
 from speech_robust_bench.scoring import aggregate, results
 from speech_robust_bench.scoring.aggregate import MEASURES
-from speech_robust_bench.scoring.integrity import digest
-from speech_robust_bench.scoring.runs import Predictions, Run
+from speech_robust_bench.scoring.runs import Predictions, Run, digest
 
 Json = dict[str, Any]
 OTHER_NORMALISERS = ("srb-numbers-1", "open-asr-1")

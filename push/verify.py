@@ -25,7 +25,7 @@ from speech_robust_bench.core.records import (
     SubmittedPrediction,
     convert,
 )
-from speech_robust_bench.core.row_hashes import transcripts_digest
+from speech_robust_bench.core.rows import transcripts_digest
 from speech_robust_bench.core.seeding import BENCHMARK_VERSION
 from speech_robust_bench.push import adversarial, parquet_predictions, submission, untrusted_json
 from speech_robust_bench.push.evidence import Evidence, Fingerprints

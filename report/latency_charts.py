@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from speech_robust_bench.core.categories import label
 from speech_robust_bench.report.charts import Axes, Curve, Point, Series, fixed, scatter
 from speech_robust_bench.report.html import Html, tag
-from speech_robust_bench.report.sections.trade_off import pareto_front
+from speech_robust_bench.report.sections.overview import pareto_front
 from speech_robust_bench.scoring.stream_conditions import CLEAN, HARD, Condition
 
 LEAD = (

@@ -16,21 +16,14 @@ from speech_robust_bench.core.files import replacing
 from speech_robust_bench.report.html import Html, join, tag
 from speech_robust_bench.report.report_data import Report
 from speech_robust_bench.report.sections.attacks import attacks
-from speech_robust_bench.report.sections.categories import categories
-from speech_robust_bench.report.sections.correlates import correlates
-from speech_robust_bench.report.sections.languages import languages
 from speech_robust_bench.report.sections.masked import masked
 from speech_robust_bench.report.sections.overlap import overlap
-from speech_robust_bench.report.sections.provenance import provenance
-from speech_robust_bench.report.sections.ranking import ranking
-from speech_robust_bench.report.sections.report_cards import report_cards
-from speech_robust_bench.report.sections.severities import curves, heat_map, perturbations
+from speech_robust_bench.report.sections.overview import categories, languages, ranking, trade_off
+from speech_robust_bench.report.sections.parts import provenance
+from speech_robust_bench.report.sections.severities import correlates, curves, heat_map, perturbations
 from speech_robust_bench.report.sections.speakers import speakers
 from speech_robust_bench.report.sections.streaming import streaming
-from speech_robust_bench.report.sections.trade_off import trade_off
-from speech_robust_bench.report.sections.untranscribed import untranscribed
-from speech_robust_bench.report.sections.worst_clips import worst_clips
-from speech_robust_bench.report.sections.worst_words import worst_words
+from speech_robust_bench.report.sections.words import report_cards, untranscribed, worst_clips, worst_words
 
 # The order of the sections of one language.
 SECTIONS = (

@@ -1,7 +1,12 @@
-"""Everything that the page shows, read once: results, word-level studies, model metadata and audio."""
+"""What is known of models beside their scores, from a CSV file: parameters, hours of training, architecture, family.
+
+Everything that the page shows, read once: results, word-level studies, model metadata and audio.
+"""
 
 from __future__ import annotations
 
+import math
+import re
 from base64 import b64encode
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -9,16 +14,68 @@ from pathlib import Path
 
 from speech_robust_bench.builders.configs import ConfigSource
 from speech_robust_bench.core.errors import UserError
-from speech_robust_bench.diagnosis.report_card import aligned, card
+from speech_robust_bench.core.table_files import csv_rows, read_text
 from speech_robust_bench.report import stream_clip
 from speech_robust_bench.report.attacked_clips import AttackedClip, attacked_clips
-from speech_robust_bench.report.metadata import About
 from speech_robust_bench.report.stream_clip import StreamClip
 from speech_robust_bench.report.word_study import Study, study
 from speech_robust_bench.scoring.ranking import Standing, order
+from speech_robust_bench.scoring.report_card import aligned, card
 from speech_robust_bench.scoring.results import Json, check_comparable, load
 from speech_robust_bench.scoring.runs import open_run
 from speech_robust_bench.scoring.stream_conditions import conditions
+
+COLUMNS = {
+    "model": ("model", "name"),
+    "parameters": ("parameters", "params", "size"),
+    "hours": ("hours", "training_hours", "data_hours"),
+    "architecture": ("architecture", "arch", "type"),
+    "family": ("family",),
+}
+_UNITS = {"": 1.0, "k": 1e3, "m": 1e6, "b": 1e9, "g": 1e9}
+
+
+@dataclass(frozen=True)
+class About:
+    """One line of the file; None where it says nothing."""
+
+    parameters: float | None = None
+    hours: float | None = None
+    architecture: str | None = None
+    family: str | None = None
+
+
+def read(path: str | Path) -> dict[str, About]:
+    """Model -> what is known about it. `244M` and `1.5B` are understood."""
+    lines = [row for _, row in csv_rows(read_text(path), (), path)]
+    if not lines or _metadata_value(lines[0], "model") is None:
+        raise UserError(f"--meta {path}: no column 'model'; its columns are {', '.join(COLUMNS)}")
+    return {
+        str(_metadata_value(line, "model")): About(
+            _number(path, _metadata_value(line, "parameters")),
+            _number(path, _metadata_value(line, "hours")),
+            _metadata_value(line, "architecture"),
+            _metadata_value(line, "family"),
+        )
+        for line in lines
+    }
+
+
+def _metadata_value(line: dict[str, str], column: str) -> str | None:
+    lower = {key.lower(): value for key, value in line.items()}
+    text = next((lower[name] for name in COLUMNS[column] if lower.get(name)), None)
+    return text.strip() or None if text else None
+
+
+def _number(path: str | Path, text: str | None) -> float | None:
+    if text is None:
+        return None
+    match = re.fullmatch(r"([0-9][0-9_,]*\.?[0-9]*(?:e[0-9]+)?)\s*([kmbg]?)", text.lower())
+    value = float(re.sub("[_,]", "", match[1])) * _UNITS[match[2]] if match else 0.0
+    if not 0 < value < math.inf:
+        raise UserError(f"--meta {path}: '{text}' is not a positive number such as 244M or 680000")
+    return value
+
 
 Key = tuple[str, str]  # config, clip
 

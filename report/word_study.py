@@ -11,7 +11,7 @@ import numpy as np
 
 from speech_robust_bench.core.names import parse
 from speech_robust_bench.core.records import Prediction
-from speech_robust_bench.diagnosis.report_card import AlignedRun
+from speech_robust_bench.scoring.report_card import AlignedRun
 from speech_robust_bench.scoring.scoring import normalise
 from speech_robust_bench.scoring.word_alignment import DELETION, HIT, INSERTION, SUBSTITUTION, align_words
 

@@ -14,7 +14,7 @@ from speech_robust_bench.scoring import (
     attack_success,
     bootstrap,
     calibration,
-    conventions,
+    lenient_wer,
     masked_words,
     semantic,
     two_talkers,
@@ -98,7 +98,7 @@ def _lenient(counts: ConfigCounts, predictions: Predictions, options: Options) -
     if versions(options.normaliser, options.unit, language)["unit"] != "word":
         return {}
     said, written = predictions.references, predictions.transcripts
-    errors = conventions.lenient_errors(counts.counts, said, written, language, options.conventions)
+    errors = lenient_wer.lenient_errors(counts.counts, said, written, language, options.conventions)
     draws, lengths = draws_of(counts, options), counts.counts.lengths
     span = None if draws is None else bootstrap.interval(error_rate(draws @ errors, draws @ lengths), options.level)
     return {"wer_lenient": json_score(float(error_rate(errors.sum(), lengths.sum())), span)}

@@ -9,7 +9,7 @@ from __future__ import annotations
 import datasets
 import evaluate
 
-from speech_robust_bench.core.citation import BIBTEX
+from speech_robust_bench.core.about import BIBTEX
 from speech_robust_bench.scoring.scoring import check_texts
 
 # Numbers in a result that are settings, not measurements.

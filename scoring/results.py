@@ -20,7 +20,7 @@ from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.files import write_atomically
 from speech_robust_bench.core.json_shapes import read_object
 from speech_robust_bench.core.names import ConfigName, parse
-from speech_robust_bench.scoring import aggregate, conventions, difficulty, integrity, semantic
+from speech_robust_bench.scoring import aggregate, difficulty, lenient_wer, runs, semantic
 from speech_robust_bench.scoring.aggregate import ConfigCounts, ConfigScore, Mean
 from speech_robust_bench.scoring.config_results import (
     about_config,
@@ -63,8 +63,8 @@ def load(folder: str | Path, options: Options | None = None, *, allow_changed: b
     if not fits:
         return score_run(folder, Options(**wanted), allow_changed=allow_changed)
     if not allow_changed:
-        integrity.check_unchanged(run)
-        integrity.check_results(path, known)
+        runs.check_unchanged(run)
+        runs.check_results(path, known)
     return known
 
 
@@ -82,9 +82,9 @@ def score_run(folder: str | Path, options: Options = DEFAULTS, *, allow_changed:
     """Score a run folder and write its results.json; refuses predictions that were edited, unless `allow_changed`."""
     run = open_run(folder)
     if not allow_changed:
-        integrity.check_unchanged(run)
+        runs.check_unchanged(run)
     scored = results(run, options)
-    scored["sha256"] = integrity.digest(scored)
+    scored["sha256"] = runs.digest(scored)
     text = json.dumps(scored, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
     write_atomically(run.folder / NAME, text)
     return scored
@@ -185,7 +185,7 @@ def _own_conventions(options: Options) -> Json:
     if not options.conventions:
         return {}
     return {
-        "conventions": {"file": Path(options.conventions).name, "sha256": conventions.file_digest(options.conventions)}
+        "conventions": {"file": Path(options.conventions).name, "sha256": lenient_wer.file_digest(options.conventions)}
     }
 
 

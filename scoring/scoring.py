@@ -25,7 +25,7 @@ from importlib import metadata
 import numpy as np
 
 from speech_robust_bench.core.errors import UserError
-from speech_robust_bench.core.row_text import TALKER_CHANGE, one_talker, talkers
+from speech_robust_bench.core.rows import TALKER_CHANGE, one_talker, talkers
 from speech_robust_bench.scoring.open_asr import PACKAGES as OPEN_ASR_PACKAGES
 from speech_robust_bench.scoring.open_asr import count_errors, open_asr
 from speech_robust_bench.scoring.spoken_numbers import spoken_numbers

@@ -17,9 +17,9 @@ from typing import Any
 
 import numpy as np
 
+from speech_robust_bench.core.about import install_hint
 from speech_robust_bench.core.errors import UserError
-from speech_robust_bench.core.install_hint import install_hint
-from speech_robust_bench.core.remote_code import closed_stdin
+from speech_robust_bench.core.secrets import closed_stdin
 from speech_robust_bench.scoring.scoring import check_texts, normalise
 
 Embed = Callable[[list[str]], np.ndarray]  # texts to one vector each

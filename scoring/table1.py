@@ -20,7 +20,7 @@ from speech_robust_bench.core.categories import ADVERSARIAL, AVERAGED, column_ti
 from speech_robust_bench.core.escape import for_csv, for_markdown, for_terminal
 from speech_robust_bench.core.names import parse
 from speech_robust_bench.scoring import ranking
-from speech_robust_bench.scoring.material import stand_in_notes
+from speech_robust_bench.scoring.bank_provenance import stand_in_notes
 from speech_robust_bench.scoring.ranking import Standing
 
 Json = dict[str, Any]

@@ -13,8 +13,8 @@ from typing import Any
 
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.scoring.scoring import error_rate, normalise
+from speech_robust_bench.scoring.text_formatting import Tally, written_words
 from speech_robust_bench.scoring.word_alignment import HIT, Operation, operations
-from speech_robust_bench.scoring.written_form import Tally, written_words
 
 Words = tuple[str, ...]
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from speech_robust_bench.core.records import Prediction
-from speech_robust_bench.core.row_text import TALKER_CHANGE, talkers
+from speech_robust_bench.core.rows import TALKER_CHANGE, talkers
 from speech_robust_bench.scoring.bootstrap import interval, weights
 from speech_robust_bench.scoring.scoring import align, error_rate
 

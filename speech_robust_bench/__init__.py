@@ -19,7 +19,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from speech_robust_bench.core.version import __version__
+from speech_robust_bench.core.about import __version__
 
 if TYPE_CHECKING:
     from speech_robust_bench.anchors import choose_anchors, predict_from_anchors

@@ -29,7 +29,7 @@ def choose_anchors(
     Returns:
         By how many points the average NWERD of each run is off, where it is predicted from the others.
     """
-    from speech_robust_bench.diagnosis import anchors
+    from speech_robust_bench.extensions.sampling import anchors
     from speech_robust_bench.scoring.runs import open_run
 
     return anchors.choose(
@@ -50,8 +50,8 @@ def predict_from_anchors(
     Returns:
         Score and standard error of each category that the anchors stand for, and of the `average` of these.
     """
-    from speech_robust_bench.diagnosis import anchors
-    from speech_robust_bench.diagnosis.suites import load
+    from speech_robust_bench.builders.suites import load
+    from speech_robust_bench.extensions.sampling import anchors
     from speech_robust_bench.scoring.runs import open_run
 
     return anchors.predict(open_run(run), [open_run(known) for known in runs], load(os.fspath(suite)).about)

@@ -17,7 +17,7 @@ from speech_robust_bench.one_clip import Folder
 from speech_robust_bench.run_results import Results, Score
 
 if TYPE_CHECKING:
-    from speech_robust_bench.diagnosis.suites import Suite
+    from speech_robust_bench.builders.suites import Suite
     from speech_robust_bench.models.interface import Recogniser, Spec
     from speech_robust_bench.models.streaming.replay import StreamOptions
 
@@ -70,7 +70,7 @@ def evaluate(
         progress: show a progress bar where there is a terminal.
     """
     from speech_robust_bench.builders.plan import check_limit
-    from speech_robust_bench.diagnosis.suites import load as load_suite
+    from speech_robust_bench.builders.suites import load as load_suite
     from speech_robust_bench.models.adapters.live import as_live
     from speech_robust_bench.models.adaptive_run import check_until, run_until
     from speech_robust_bench.models.predictions import error_of_all
@@ -127,8 +127,8 @@ def _pace(stream: bool | Mapping[str, Any]) -> StreamOptions | None:
 
 def recogniser_of(model: Any, name: str | None, batch_size: int | None) -> tuple[Spec, Recogniser | None]:
     """A model as the runner takes it: the spec of one that is loaded later, or an object and the spec for it."""
-    from speech_robust_bench.models.given_model import as_recogniser
     from speech_robust_bench.models.interface import check_spec, parse_spec
+    from speech_robust_bench.models.wrap_model import as_recogniser
 
     if not isinstance(model, str):
         return as_recogniser(model, name, batch_size)

@@ -22,9 +22,9 @@ from inspect_ai.solver import TaskState, generate
 
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.names import parse
+from speech_robust_bench.extensions.vendors.chat_api import PROMPT
 from speech_robust_bench.lazy_dataset import load
-from speech_robust_bench.models.adapters.chat_api import PROMPT
-from speech_robust_bench.models.unwrap import unwrap
+from speech_robust_bench.models.llm_answer import unwrap
 from speech_robust_bench.scoring.scoring import align, error_rate
 
 

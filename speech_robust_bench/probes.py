@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from speech_robust_bench.builders.corpora import as_sources
-from speech_robust_bench.core.install_hint import install_hint
+from speech_robust_bench.core.about import install_hint
 from speech_robust_bench.core.progress import tasks
 from speech_robust_bench.models.interface import need
 from speech_robust_bench.one_clip import open_banks
@@ -55,9 +55,9 @@ def train_probe(
         What `probe.json` holds: `best` with the dev WER, `layer_weights`, `evaluations` and every setting.
     """
     need("torch", "probe", install_hint("models"))
-    from speech_robust_bench.models.probe.train_probe import ProbeOptions
-    from speech_robust_bench.models.probe.train_probe import train_probe as train
-    from speech_robust_bench.models.probe.training import HeadSettings, Schedule
+    from speech_robust_bench.extensions.probe.train_probe import ProbeOptions
+    from speech_robust_bench.extensions.probe.train_probe import train_probe as train
+    from speech_robust_bench.extensions.probe.training import HeadSettings, Schedule
 
     options = ProbeOptions(
         upstream,
@@ -94,9 +94,8 @@ def ablate_probes(
         `settings`: for each head and number of hours the dev WER of every encoder, and Spearman's rho with the first.
     """
     need("torch", "probe", install_hint("models"))
-    from speech_robust_bench.models.probe.ablation import ablations
-    from speech_robust_bench.models.probe.probe_file import read_probe
-    from speech_robust_bench.models.probe.upstream_ranks import rank_upstreams
+    from speech_robust_bench.extensions.probe.probe_file import read_probe
+    from speech_robust_bench.extensions.probe.ranking import ablations, rank_upstreams
 
     probes = ablations(upstreams, heads, hours, os.fspath(out))
     for probe in probes:

@@ -9,8 +9,8 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from speech_robust_bench.diagnosis.gate_result import CLIPS, GateResult
 from speech_robust_bench.evaluation import Corpora, EvaluationData, recogniser_of
+from speech_robust_bench.extensions.gate.result import CLIPS, GateResult
 from speech_robust_bench.one_clip import Folder
 from speech_robust_bench.run_results import Results
 
@@ -62,9 +62,9 @@ def gate(
     Returns:
         The result: `passed`, `verdict`, `summary()`, `parts`, `markdown()`, `junit()`, `to_json()`.
     """
-    from speech_robust_bench.diagnosis.gate_result import GateOptions
-    from speech_robust_bench.diagnosis.gate_run import baseline_counts, data_of, gate_model, gate_run
-    from speech_robust_bench.diagnosis.suites import load
+    from speech_robust_bench.builders.suites import load
+    from speech_robust_bench.extensions.gate.result import GateOptions
+    from speech_robust_bench.extensions.gate.run import baseline_counts, data_of, gate_model, gate_run
     from speech_robust_bench.models.runner import RunJob
     from speech_robust_bench.scoring.runs import open_run
 

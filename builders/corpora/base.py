@@ -15,9 +15,8 @@ from typing import Protocol
 from speech_robust_bench.core import audio as codec
 from speech_robust_bench.core.audio import Samples
 from speech_robust_bench.core.errors import UserError
-from speech_robust_bench.core.language_codes import is_language_code
-from speech_robust_bench.core.row_columns import Columns, column_problem
-from speech_robust_bench.core.row_text import LONGEST, forbidden_character
+from speech_robust_bench.core.names import is_language_code
+from speech_robust_bench.core.rows import LONGEST, Columns, column_problem, forbidden_character
 
 # What the readers look for beside a transcript, best first: libsndfile decodes all of them.
 AUDIO_SUFFIXES = (".flac", ".wav", ".opus", ".ogg", ".mp3", ".sph", ".aiff", ".au")

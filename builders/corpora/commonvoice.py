@@ -13,7 +13,7 @@ from pathlib import Path
 
 from speech_robust_bench.builders.corpora.base import CorpusInfo, FileAudio, Problem, Utterance, find_folder
 from speech_robust_bench.builders.corpora.folder import other_columns, pick_columns, utterance
-from speech_robust_bench.core.row_columns import column_values
+from speech_robust_bench.core.rows import column_values
 
 INFO = CorpusInfo(
     name="commonvoice",

@@ -23,7 +23,7 @@ from speech_robust_bench.builders.corpora.base import (
     known,
 )
 from speech_robust_bench.core.errors import UserError
-from speech_robust_bench.core.row_columns import Columns, column_names, column_values
+from speech_robust_bench.core.rows import Columns, column_names, column_values
 
 # field of an utterance -> the columns that hold it, in the order in which they are tried
 COLUMNS: dict[str, tuple[str, ...]] = {

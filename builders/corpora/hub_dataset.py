@@ -20,7 +20,7 @@ from speech_robust_bench.builders.corpora.mls import LANGUAGES
 from speech_robust_bench.core.audio import Samples
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.files import check_tree
-from speech_robust_bench.core.row_columns import column_values
+from speech_robust_bench.core.rows import column_values
 
 _PREFIXES = {"hf": False, "hf-stream": True}
 

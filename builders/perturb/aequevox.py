@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from speech_robust_bench.builders.perturb.butterworth import Kind, butterworth
-from speech_robust_bench.builders.perturb.resample import sinc_resample
+from speech_robust_bench.builders.perturb.filters import Kind, butterworth
+from speech_robust_bench.builders.perturb.time_and_pitch import sinc_resample
 from speech_robust_bench.core.audio import Samples
 
 CHUNK_MS = 20

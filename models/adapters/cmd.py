@@ -24,7 +24,7 @@ from typing import Any
 
 from speech_robust_bench.core.audio import to_pcm16
 from speech_robust_bench.core.errors import UserError
-from speech_robust_bench.core.language_codes import is_language_code
+from speech_robust_bench.core.names import is_language_code
 from speech_robust_bench.core.secrets import mask_secrets
 from speech_robust_bench.models.interface import Clip, Described, Recogniser, SomeFailed
 

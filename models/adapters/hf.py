@@ -13,13 +13,17 @@ from pathlib import Path
 from typing import Any
 
 from speech_robust_bench.core.errors import UserError
-from speech_robust_bench.models.hf.base import DEFAULT_TOKENS_PER_S, TransformersRecogniser
-from speech_robust_bench.models.hf.ctc import Ctc
-from speech_robust_bench.models.hf.generate import AudioLanguageModel, Seq2Seq, Transducer
+from speech_robust_bench.models.hf.base import (
+    DEFAULT_TOKENS_PER_S,
+    INSTALL,
+    TransformersRecogniser,
+    loading,
+    quiet_transformers,
+    revision_of,
+)
+from speech_robust_bench.models.hf.ctc import Ctc, Whisper
+from speech_robust_bench.models.hf.generate import AudioLanguageModel, Seq2Seq, Transducer, prompt_for, request_for
 from speech_robust_bench.models.hf.live import LiveTransducer, live_kind
-from speech_robust_bench.models.hf.loading import INSTALL, loading, quiet_transformers, revision_of
-from speech_robust_bench.models.hf.requests import prompt_for, request_for
-from speech_robust_bench.models.hf.whisper import Whisper
 from speech_robust_bench.models.interface import Recogniser, need
 
 # transformers' auto classes in the order in which they are tried, and what runs their models

@@ -19,10 +19,10 @@ from typing import Any
 
 import numpy as np
 
+from speech_robust_bench.core.about import install_hint
 from speech_robust_bench.core.audio import RATE, resample
 from speech_robust_bench.core.engines import cores
 from speech_robust_bench.core.errors import UserError
-from speech_robust_bench.core.install_hint import install_hint
 from speech_robust_bench.models.chunks import split_at_pauses
 from speech_robust_bench.models.interface import Clip, Described, Recogniser, folder_revision, need
 

@@ -1,4 +1,4 @@
-"""A live server over a WebSocket: `ws:<url>?protocol=vosk|deepgram|openai|vllm` (see `models/streaming/wires.py`).
+"""A live server over a WebSocket: `ws:<url>?protocol=vosk|deepgram|openai|vllm` (see `models/streaming/protocols.py`).
 
 The key is read from the environment variable that `key_env` names. Measured in real time only: `srb run --stream
 --realtime`.
@@ -13,9 +13,9 @@ from typing import Any, ClassVar
 
 from speech_robust_bench.core.errors import UserError, did_you_mean
 from speech_robust_bench.models.interface import Clip, Described, Recogniser, need
+from speech_robust_bench.models.streaming.protocols import WIRES
 from speech_robust_bench.models.streaming.replay import StreamOptions, replay
 from speech_robust_bench.models.streaming.websocket import MOST_BYTES, WebSocketSession, give_up_sending_after
-from speech_robust_bench.models.streaming.wires import WIRES
 
 CLOSE_TIMEOUT_S = 2.0  # for the server's goodbye: one that has stalled says none
 

@@ -17,8 +17,7 @@ import numpy as np
 
 from speech_robust_bench.core.audio import resample
 from speech_robust_bench.models.hf.base import TransformersRecogniser
-from speech_robust_bench.models.hf.generate import AudioLanguageModel, Transducer
-from speech_robust_bench.models.hf.requests import parameters
+from speech_robust_bench.models.hf.generate import AudioLanguageModel, Transducer, parameters
 from speech_robust_bench.models.interface import Clip
 from speech_robust_bench.models.streaming.session import Event
 

@@ -18,8 +18,8 @@ from typing import Any
 
 from speech_robust_bench.core.audio import resample, to_pcm16
 from speech_robust_bench.models.interface import Clip
+from speech_robust_bench.models.streaming.protocols import Wire
 from speech_robust_bench.models.streaming.session import Event
-from speech_robust_bench.models.streaming.wires import Wire
 
 MOST_BYTES = 1 << 20  # of one message
 MOST_MESSAGES = 200_000  # of one stream: two hours have 72,000 chunks of 100 ms

@@ -16,7 +16,7 @@ from speech_robust_bench.report.sections.attacks import TITLES as ATTACK_TITLES
 from speech_robust_bench.report.sections.attacks import success_curves
 from speech_robust_bench.scoring.aggregate import measure_of
 from speech_robust_bench.scoring.attack_success import RATES
-from speech_robust_bench.scoring.material import stand_in_notes
+from speech_robust_bench.scoring.bank_provenance import stand_in_notes
 from speech_robust_bench.scoring.stream_conditions import FIGURES, Condition, figure_of, wer_of
 
 SUITE_NOTE = "a suite: a part of the configs and clips, with wider intervals"

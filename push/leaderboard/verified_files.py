@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from speech_robust_bench.core.array_files import DAMAGED_ARRAYS
 from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.core.files import DAMAGED_ARRAYS
 from speech_robust_bench.core.json_shapes import anything, dict_of, read_object
 from speech_robust_bench.push.leaderboard.verified_shape import VERIFIED
-from speech_robust_bench.scoring.integrity import digest
+from speech_robust_bench.scoring.runs import digest
 
 SCHEMA = 2
 Json = dict[str, Any]

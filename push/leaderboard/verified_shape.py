@@ -16,7 +16,7 @@ from speech_robust_bench.core.json_shapes import (
     text,
     truth,
 )
-from speech_robust_bench.core.language_codes import is_language_code
+from speech_robust_bench.core.names import is_language_code
 
 
 def score(value: Any) -> str | None:

@@ -1,4 +1,7 @@
-"""What several sections share: their frame, a model's mark and name, scores as cells of a table."""
+"""What several sections share: their frame, a model's mark and name, scores as cells of a table.
+
+Versions and hashes of everything that the page was made from.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +10,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from speech_robust_bench.report.charts import Scale, fixed, legend_mark, tick_text
-from speech_robust_bench.report.html import Html, tag
-from speech_robust_bench.report.report_data import ReportedModel
-from speech_robust_bench.scoring.results import Json
+from speech_robust_bench.report.html import Html, table, tag
+from speech_robust_bench.report.report_data import Report, ReportedModel
+from speech_robust_bench.scoring.results import Json, all_entries
 
 LESS = "Less is better."
 
@@ -85,3 +88,41 @@ HALVES = (
 def scored(models: Sequence[ReportedModel], language: str, half: Half) -> list[tuple[ReportedModel, Json]]:
     """The models that have a score in a half, with it."""
     return [(model, score) for model in models if (score := half.score(model, language))]
+
+
+def provenance(report: Report) -> Html:
+    """Versions and hashes of everything."""
+    rows = []
+    for model in report.models:
+        results = model.results
+        run = results["run"]
+        rows.append(
+            [
+                name(model),
+                run["spec"] or "",
+                run["revision"] or "",
+                ", ".join(f"{k} {v}" for k, v in (run["options"] or {}).items()),
+                number(len(all_entries(results)), 0),
+                ", ".join(f"{k} {v}" for k, v in (run["versions"] or {}).items()),
+            ]
+        )
+    first = report.models[0].results
+    difficulty = first["scoring"]["difficulty"]
+    lead = (
+        f"Scored by speech-robust-bench {first['software']['speech-robust-bench']}; normaliser "
+        f"{first['scoring']['normaliser']}; difficulty table {difficulty['name']} (sha256 {difficulty['sha256'][:12]})"
+        f"; {first['options']['replicates']} bootstrap replicates."
+    )
+    heads = ["model", "spec", "revision", "options", "configs", "versions"]
+    hashes = [[c, e["content_sha256"] or "", e["rows"]] for c, e in _configs(report).items()]
+    details = tag(
+        "details", tag("summary", "Data"), table(["config", "content sha256", "clips"], hashes, class_="mono")
+    )
+    return section("provenance", "Provenance", lead, table(heads, rows), details)
+
+
+def _configs(report: Report) -> dict[str, Json]:
+    configs: dict[str, Json] = {}
+    for model in report.models:
+        configs |= all_entries(model.results)
+    return dict(sorted(configs.items()))

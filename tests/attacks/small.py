@@ -15,9 +15,9 @@ import torch
 from torch import nn
 from torch.nn.utils.rnn import pad_sequence
 
-from speech_robust_bench.attacks import losses
 from speech_robust_bench.attacks.clips import AttackClip, mask_of, padded
-from speech_robust_bench.attacks.differentiable.transducer_path import best_path, path_scores
+from speech_robust_bench.attacks.views import base
+from speech_robust_bench.attacks.views.transducer import best_path, path_scores
 
 RATE = 16_000
 LETTERS = " abcd"
@@ -102,7 +102,7 @@ class SmallCtc(Small):
 
     def losses(self, waves, lengths, texts):
         heard, count = self.encode(waves, lengths)
-        return losses.ctc(self.out(heard), count, [ids(text) for text in texts], BLANK)
+        return base.ctc(self.out(heard), count, [ids(text) for text in texts], BLANK)
 
     def token_scores(self, waves, lengths, right):
         return self.out(self.encode(waves, lengths)[0])
@@ -135,7 +135,7 @@ class SmallSeq2Seq(Small):
 
     def losses(self, waves, lengths, texts):
         tokens = self.right_tokens(waves, lengths, texts)
-        return losses.cross_entropy(self.token_scores(waves, lengths, tokens), tokens)
+        return base.cross_entropy(self.token_scores(waves, lengths, tokens), tokens)
 
     def token_scores(self, waves, lengths, right):
         heard, _ = self.encode(waves, lengths)
@@ -163,7 +163,7 @@ class SmallTransducer(Small):
     def losses(self, waves, lengths, texts):
         tokens = [ids(text) for text in texts]
         logits, count = self._lattice(waves, lengths, tokens)
-        return losses.transducer(logits, count, tokens, BLANK)
+        return base.transducer(logits, count, tokens, BLANK)
 
     def _lattice(self, waves, lengths, tokens):
         heard, count = self.encode(waves, lengths)

@@ -18,7 +18,7 @@ from tone_config import one_thread, write_clean  # noqa: F401
 
 from speech_robust_bench.cli.main import main
 from speech_robust_bench.core.audio import encode_flac, read, to_pcm16
-from speech_robust_bench.core.row_hashes import content_digest, row_digest
+from speech_robust_bench.core.rows import content_digest, row_digest
 from speech_robust_bench.push import expected_rows
 from speech_robust_bench.push.adversarial import places
 from speech_robust_bench.push.leaderboard import board

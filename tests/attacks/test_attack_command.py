@@ -19,7 +19,7 @@ pytest.importorskip("torch")
 from small import clip_of, tones
 from tone_config import one_thread, tone_data, write_clean  # noqa: F401
 
-from speech_robust_bench.builders.perturb.noise import snr_db
+from speech_robust_bench.builders.perturb.environment import snr_db
 from speech_robust_bench.cli.main import main
 from speech_robust_bench.core.audio import read
 

@@ -7,19 +7,21 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from small import clip_of, ctc  # noqa: E402
-from tone_config import one_thread  # noqa: E402, F401
+from small import clip_of, ctc
+from tone_config import one_thread  # noqa: F401
 
-from speech_robust_bench.attacks.clips import AttackBatch, Bound, padded  # noqa: E402
-from speech_robust_bench.attacks.defences import Defended, random_noise, straight_through  # noqa: E402
-from speech_robust_bench.attacks.differentiable.open_view import open_view  # noqa: E402
-from speech_robust_bench.attacks.pgd import Pgd  # noqa: E402
-from speech_robust_bench.core.errors import UserError  # noqa: E402
-from speech_robust_bench.models.adapters.python import Function  # noqa: E402
-from speech_robust_bench.models.adapters.smooth import Smooth  # noqa: E402
-from speech_robust_bench.models.enhance import a_priori_snr  # noqa: E402
-from speech_robust_bench.models.interface import Described, open_model, parse_spec  # noqa: E402
-from speech_robust_bench.models.rover import rover  # noqa: E402
+from speech_robust_bench.attacks.clips import AttackBatch, Bound, padded
+from speech_robust_bench.attacks.pgd import Pgd
+from speech_robust_bench.attacks.views.open_view import open_view
+from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.extensions.defences.smooth import (
+    Smooth,
+    rover,
+)
+from speech_robust_bench.extensions.defences.views import Defended, random_noise, straight_through
+from speech_robust_bench.models.adapters.python import Function
+from speech_robust_bench.models.enhance import a_priori_snr
+from speech_robust_bench.models.interface import Described, open_model, parse_spec
 
 
 def inner() -> Function:

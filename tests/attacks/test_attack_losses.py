@@ -7,9 +7,9 @@ import itertools
 import pytest
 
 torch = pytest.importorskip("torch")
-from tone_config import one_thread  # noqa: E402, F401
+from tone_config import one_thread  # noqa: F401
 
-from speech_robust_bench.attacks import losses  # noqa: E402
+from speech_robust_bench.attacks.views import base
 
 
 def test_transducer_is_the_published_example() -> None:
@@ -22,7 +22,7 @@ def test_transducer_is_the_published_example() -> None:
             ]
         ]
     )
-    found = losses.transducer(logits, torch.tensor([2]), [torch.tensor([1, 2])])
+    found = base.transducer(logits, torch.tensor([2]), [torch.tensor([1, 2])])
     assert 2 * float(found) == pytest.approx(4.495666, abs=1e-5)
 
 
@@ -47,7 +47,7 @@ def test_transducer_is_the_sum_over_all_paths_whatever_the_padding() -> None:
     torch.manual_seed(0)
     logits = torch.randn(2, 5, 4, 6, dtype=torch.double)
     frames, tokens = torch.tensor([5, 3]), [torch.tensor([2, 2, 5]), torch.tensor([1])]
-    found = losses.transducer(logits, frames, tokens)
+    found = base.transducer(logits, frames, tokens)
     for row, count, own, loss in zip(logits, frames, tokens, found, strict=True):
         right = all_paths(row[:count].log_softmax(-1), own.tolist()) / len(own)
         assert float(loss) == pytest.approx(float(right), rel=1e-9)
@@ -57,14 +57,14 @@ def test_transducer_has_the_gradient_of_finite_differences() -> None:
     torch.manual_seed(0)
     logits = torch.randn(2, 4, 3, 4, dtype=torch.double, requires_grad=True)
     tokens = [torch.tensor([2, 1]), torch.tensor([3])]
-    assert torch.autograd.gradcheck(lambda x: losses.transducer(x, torch.tensor([4, 2]), tokens), logits)
+    assert torch.autograd.gradcheck(lambda x: base.transducer(x, torch.tensor([4, 2]), tokens), logits)
 
 
 def test_ctc_of_a_batch_is_torchs_of_each_clip() -> None:
     torch.manual_seed(0)
     logits = torch.randn(2, 9, 5)
     frames, tokens = torch.tensor([9, 5]), [torch.tensor([1, 2, 2]), torch.tensor([4])]
-    found = losses.ctc(logits, frames, tokens, 0)
+    found = base.ctc(logits, frames, tokens, 0)
     for row, count, own, loss in zip(logits, frames, tokens, found, strict=True):
         alone = torch.nn.CTCLoss(blank=0, reduction="mean")(
             row[:count, None].log_softmax(-1), own[None], count[None], torch.tensor([len(own)])
@@ -77,10 +77,10 @@ def test_the_first_token_counts_as_olivier_says() -> None:
     torch.manual_seed(0)
     logits = torch.randn(2, 4, 7)
     tokens = [torch.tensor([1, 5, 2, 0]), torch.tensor([3, 0])]
-    found = losses.cross_entropy(logits, tokens, first_weight=1.0)
+    found = base.cross_entropy(logits, tokens, first_weight=1.0)
     for row, own, loss in zip(logits, tokens, found, strict=True):
         each = torch.nn.functional.cross_entropy(row[: len(own)], own, reduction="none")
         assert float(loss) == pytest.approx(float((2 * each[0] + each[1:].sum()) / (len(own) + 1)), rel=1e-5)
-    plain = losses.cross_entropy(logits, tokens)
+    plain = base.cross_entropy(logits, tokens)
     each = torch.nn.functional.cross_entropy(logits[1, :2], tokens[1])
     assert float(plain[1]) == pytest.approx(float(each), rel=1e-5)

@@ -14,18 +14,18 @@ import pytest
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
-from small_models import CONV, letters_tokenizer, moonshine_folder, speecht5_folder  # noqa: E402
-from tone_config import one_thread  # noqa: E402, F401
-from whisper_weights import default_folder  # noqa: E402
+from small_models import CONV, letters_tokenizer, moonshine_folder, speecht5_folder
+from tone_config import one_thread  # noqa: F401
+from whisper_weights import default_folder
 
-from speech_robust_bench.attacks.clips import AttackBatch, AttackClip, Bound, padded  # noqa: E402
-from speech_robust_bench.attacks.differentiable.base import View  # noqa: E402
-from speech_robust_bench.attacks.differentiable.open_view import open_view  # noqa: E402
-from speech_robust_bench.attacks.language import Language, LanguageFit, LanguageUniversal, LanguageView  # noqa: E402
-from speech_robust_bench.attacks.pgd import Pgd  # noqa: E402
-from speech_robust_bench.attacks.universal import Perturbation  # noqa: E402
-from speech_robust_bench.core.errors import UserError  # noqa: E402
-from speech_robust_bench.models.interface import open_model  # noqa: E402
+from speech_robust_bench.attacks.clips import AttackBatch, AttackClip, Bound, padded
+from speech_robust_bench.attacks.pgd import Pgd
+from speech_robust_bench.attacks.universal import Perturbation
+from speech_robust_bench.attacks.views.base import View
+from speech_robust_bench.attacks.views.open_view import open_view
+from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.extensions.attacks.language import Language, LanguageFit, LanguageUniversal, LanguageView
+from speech_robust_bench.models.interface import open_model
 
 RATE = 16_000
 LETTERS = ["<pad>", "<s>", "</s>", "<unk>", "|", *"ABCDEFGHIJKLMNOPQRSTUVWXYZ'"]

@@ -10,20 +10,27 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from small import clip_of, ctc, seq2seq, transducer  # noqa: E402
-from tone_config import one_thread, tone_data  # noqa: E402, F401
+from small import clip_of, ctc, seq2seq, transducer
+from tone_config import one_thread, tone_data  # noqa: F401
 
-from speech_robust_bench.attacks.apgd import AdaptiveSteps, checkpoints  # noqa: E402
-from speech_robust_bench.attacks.auto import Auto  # noqa: E402
-from speech_robust_bench.attacks.clips import AttackClip, Bound  # noqa: E402
-from speech_robust_bench.attacks.differentiable.margin import hinge, margin_view, right_tokens  # noqa: E402
-from speech_robust_bench.attacks.differentiable.open_view import open_view  # noqa: E402
-from speech_robust_bench.attacks.gradient_loop import prepare  # noqa: E402
-from speech_robust_bench.attacks.pgd import Pgd  # noqa: E402
-from speech_robust_bench.attacks.standard import AUTO  # noqa: E402
-from speech_robust_bench.attacks.universal import Perturbation  # noqa: E402
-from speech_robust_bench.cli.main import main  # noqa: E402
-from speech_robust_bench.models.adapters.python import Function  # noqa: E402
+from speech_robust_bench.attacks.clips import AttackClip, Bound
+from speech_robust_bench.attacks.gradient_loop import prepare
+from speech_robust_bench.attacks.pgd import (
+    AUTO,
+    Pgd,
+)
+from speech_robust_bench.attacks.universal import Perturbation
+from speech_robust_bench.attacks.views.open_view import open_view
+from speech_robust_bench.cli.main import main
+from speech_robust_bench.extensions.attacks.auto import (
+    AdaptiveSteps,
+    Auto,
+    checkpoints,
+    hinge,
+    margin_view,
+    right_tokens,
+)
+from speech_robust_bench.models.adapters.python import Function
 
 
 def view_of(model):

@@ -7,15 +7,15 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from small import clip_of  # noqa: E402
-from tone_config import one_thread  # noqa: E402, F401
+from small import clip_of
+from tone_config import one_thread  # noqa: F401
 
-from speech_robust_bench.attacks.batch_runner import BatchRunner, padded_s, planned_s  # noqa: E402
-from speech_robust_bench.attacks.clips import AttackBatch, AttackClip, padded  # noqa: E402
-from speech_robust_bench.attacks.differentiable.base import View  # noqa: E402
-from speech_robust_bench.attacks.differentiable.open_view import open_view  # noqa: E402
-from speech_robust_bench.attacks.gradient_loop import Attacked  # noqa: E402
-from speech_robust_bench.core.errors import UserError  # noqa: E402
+from speech_robust_bench.attacks.clips import AttackBatch, AttackClip, padded
+from speech_robust_bench.attacks.gradient_loop import Attacked
+from speech_robust_bench.attacks.make_configs import BatchRunner, padded_s, planned_s
+from speech_robust_bench.attacks.views.base import View
+from speech_robust_bench.attacks.views.open_view import open_view
+from speech_robust_bench.core.errors import UserError
 
 
 class Hungry:

@@ -11,13 +11,13 @@ from scipy.stats import binomtest, norm
 
 torch = pytest.importorskip("torch")
 
-from tone_config import one_thread, tone_data  # noqa: E402, F401
+from tone_config import one_thread, tone_data  # noqa: F401
 
-from speech_robust_bench.attacks.certify import Settings, certify_clip, lowest_share  # noqa: E402
-from speech_robust_bench.cli.main import main  # noqa: E402
-from speech_robust_bench.core.errors import UserError  # noqa: E402
-from speech_robust_bench.models.adapters.smooth import Smooth, noise  # noqa: E402
-from speech_robust_bench.models.interface import Described  # noqa: E402
+from speech_robust_bench.cli.main import main
+from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.extensions.defences.certify import Settings, certify_clip, lowest_share
+from speech_robust_bench.extensions.defences.smooth import Smooth, noise
+from speech_robust_bench.models.interface import Described
 
 
 class Half(Described):

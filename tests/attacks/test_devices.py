@@ -15,17 +15,17 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 sys.path.append(str(Path(__file__).parents[1] / "models"))
-from test_attack_views import MAKERS, whisper_folder  # noqa: E402
-from tiny_recognisers import save  # noqa: E402
-from tone_config import one_thread  # noqa: E402, F401
+from test_attack_views import MAKERS, whisper_folder
+from tiny_recognisers import save
+from tone_config import one_thread  # noqa: F401
 
-from speech_robust_bench.attacks import losses  # noqa: E402
-from speech_robust_bench.attacks.clips import AttackBatch, Bound, mask_of, padded  # noqa: E402
-from speech_robust_bench.attacks.defences import random_noise  # noqa: E402
-from speech_robust_bench.attacks.differentiable.margin import hinge  # noqa: E402
-from speech_robust_bench.attacks.differentiable.open_view import open_view  # noqa: E402
-from speech_robust_bench.attacks.gradient_loop import tensor_of  # noqa: E402
-from speech_robust_bench.models.interface import open_model  # noqa: E402
+from speech_robust_bench.attacks.clips import AttackBatch, Bound, mask_of, padded
+from speech_robust_bench.attacks.gradient_loop import tensor_of
+from speech_robust_bench.attacks.views import base
+from speech_robust_bench.attacks.views.open_view import open_view
+from speech_robust_bench.extensions.attacks.auto import hinge
+from speech_robust_bench.extensions.defences.views import random_noise
+from speech_robust_bench.models.interface import open_model
 
 FOLDERS = {
     **{name: MAKERS[name] for name in ("wav2vec2", "data2vec", "moonshine")},
@@ -55,8 +55,8 @@ def test_what_a_model_is_given_is_where_the_waveforms_are(name, tmp_path) -> Non
 
 def test_losses_are_where_the_scores_are() -> None:
     tokens = [torch.tensor([1, 2]), torch.tensor([3])]  # as tokenizers give them
-    assert losses.cross_entropy(meta(2, 2, 7), tokens, 1.0).device.type == "meta"
-    assert losses.transducer(meta(2, 5, 3, 7), meta(2, dtype=torch.long), tokens).device.type == "meta"
+    assert base.cross_entropy(meta(2, 2, 7), tokens, 1.0).device.type == "meta"
+    assert base.transducer(meta(2, 5, 3, 7), meta(2, dtype=torch.long), tokens).device.type == "meta"
     assert hinge(meta(2, 4, 7), meta(2, 4, dtype=torch.long)).device.type == "meta"
 
 

@@ -91,7 +91,7 @@ def test_a_part_that_is_made_again_overwrites_no_other(whole_and_half, tmp_path)
 
 
 def test_two_commands_do_not_make_the_same_config_at_once(whole_and_half, tmp_path, capsys):
-    from speech_robust_bench.core.folder_lock import locked
+    from speech_robust_bench.core.files import locked
 
     here = shutil.copytree(whole_and_half[1], tmp_path / "here")
     (partial,) = here.glob(".attacks/*")

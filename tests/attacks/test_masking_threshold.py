@@ -7,7 +7,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from speech_robust_bench.attacks.masking_threshold import (  # noqa: E402
+from speech_robust_bench.extensions.attacks.psychoacoustic import (
     BARK,
     HZ,
     QUIET_DB,

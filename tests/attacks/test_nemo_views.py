@@ -6,13 +6,13 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-import toolkits  # noqa: E402
-from tiny_views import assert_gradients_are_right, assert_pgd_raises_the_loss, batch_of, clip_of  # noqa: E402
+import toolkits
+from tiny_views import assert_gradients_are_right, assert_pgd_raises_the_loss, batch_of, clip_of
 
-from speech_robust_bench.attacks.differentiable.nemo_model import NemoCtcView  # noqa: E402
-from speech_robust_bench.attacks.differentiable.open_view import open_view  # noqa: E402
-from speech_robust_bench.core.errors import UserError  # noqa: E402
-from speech_robust_bench.models.adapters.nemo import Nemo  # noqa: E402
+from speech_robust_bench.attacks.views.nemo_models import NemoCtcView
+from speech_robust_bench.attacks.views.open_view import open_view
+from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.models.adapters.nemo import Nemo
 
 toolkits.skip_without("nemo")
 

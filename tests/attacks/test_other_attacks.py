@@ -9,30 +9,34 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from small import SmallCtc as Kind  # noqa: E402
-from small import clip_of, ctc, trained  # noqa: E402
-from tone_config import one_thread  # noqa: E402, F401
+from small import SmallCtc as Kind
+from small import clip_of, ctc, trained
+from tone_config import one_thread  # noqa: F401
 
-from speech_robust_bench.attacks.clips import AttackClip, Bound, snr_db, to_float  # noqa: E402
-from speech_robust_bench.attacks.cw import TARGETS, CarliniWagner, closest  # noqa: E402
-from speech_robust_bench.attacks.differentiable.base import View  # noqa: E402
-from speech_robust_bench.attacks.differentiable.ensemble import joined  # noqa: E402
-from speech_robust_bench.attacks.differentiable.open_view import open_view  # noqa: E402
-from speech_robust_bench.attacks.genetic import Genetic  # noqa: E402
-from speech_robust_bench.attacks.masking_threshold import above_threshold  # noqa: E402
-from speech_robust_bench.attacks.psychoacoustic import Psychoacoustic  # noqa: E402
-from speech_robust_bench.attacks.transfer import (  # noqa: E402
+from speech_robust_bench.attacks.clips import AttackClip, Bound, snr_db, to_float
+from speech_robust_bench.attacks.universal import Perturbation, Universal, UniversalFit, refuse_overlap
+from speech_robust_bench.attacks.views.base import View
+from speech_robust_bench.attacks.views.open_view import open_view
+from speech_robust_bench.builders.perturb.filters import kenansville
+from speech_robust_bench.core.audio import to_pcm16
+from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.extensions.attacks.black_box import Genetic
+from speech_robust_bench.extensions.attacks.cw import TARGETS, CarliniWagner, closest
+from speech_robust_bench.extensions.attacks.psychoacoustic import (
+    Psychoacoustic,
+    above_threshold,
+)
+from speech_robust_bench.extensions.attacks.transfer import (
     Cell,
     Transfer,
+    TransferCw,
     as_table,
+    dropout_on,
+    joined,
+    judged_by,
     related,
 )
-from speech_robust_bench.attacks.transfer_cw import TransferCw, dropout_on, judged_by  # noqa: E402
-from speech_robust_bench.attacks.universal import Perturbation, Universal, UniversalFit, refuse_overlap  # noqa: E402
-from speech_robust_bench.builders.perturb.kenansville import kenansville  # noqa: E402
-from speech_robust_bench.core.audio import to_pcm16  # noqa: E402
-from speech_robust_bench.core.errors import UserError  # noqa: E402
-from speech_robust_bench.models.adapters.python import Function  # noqa: E402
+from speech_robust_bench.models.adapters.python import Function
 
 
 def recogniser(seed: int = 0) -> Function:
@@ -208,7 +212,7 @@ def test_transfer_on_one_and_on_several_proxies() -> None:
     attack = Transfer(Bound(snr_db=10), 4, steps=10, transcribe_every=0)
     alone = attack.run(joined([open_view(one)]), clips)
     both = attack.run(joined([open_view(one), open_view(other)]), clips)
-    from speech_robust_bench.attacks.transfer import score
+    from speech_robust_bench.extensions.attacks.transfer import score
 
     transferred = [score(other, [(found.clip, found.pcm) for found in column])[0] for column in (alone, both)]
     assert transferred[1] > transferred[0]

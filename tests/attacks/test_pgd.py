@@ -7,16 +7,16 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from hypothesis import given, settings  # noqa: E402
-from hypothesis import strategies as st  # noqa: E402
-from small import clip_of, ctc, seq2seq, transducer  # noqa: E402
-from tone_config import one_thread  # noqa: E402, F401
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from small import clip_of, ctc, seq2seq, transducer
+from tone_config import one_thread  # noqa: F401
 
-from speech_robust_bench.attacks.clips import AttackBatch, AttackClip, Bound, batches, padded, snr_db, to_float  # noqa: E402
-from speech_robust_bench.attacks.differentiable.base import View  # noqa: E402
-from speech_robust_bench.attacks.differentiable.open_view import open_view  # noqa: E402
-from speech_robust_bench.attacks.pgd import Pgd  # noqa: E402
-from speech_robust_bench.models.adapters.python import Function  # noqa: E402
+from speech_robust_bench.attacks.clips import AttackBatch, AttackClip, Bound, batches, padded, snr_db, to_float
+from speech_robust_bench.attacks.pgd import Pgd
+from speech_robust_bench.attacks.views.base import View
+from speech_robust_bench.attacks.views.open_view import open_view
+from speech_robust_bench.models.adapters.python import Function
 
 KINDS = {"ctc": ctc, "seq2seq": seq2seq, "transducer": transducer}
 

@@ -10,10 +10,10 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from speech_robust_bench.attacks.clips import AttackClip, Bound, to_float  # noqa: E402
-from speech_robust_bench.attacks.differentiable.base import View  # noqa: E402
-from speech_robust_bench.attacks.gradient_loop import BestCandidates  # noqa: E402
-from speech_robust_bench.attacks.pgd import Pgd  # noqa: E402
+from speech_robust_bench.attacks.clips import AttackClip, Bound, to_float
+from speech_robust_bench.attacks.gradient_loop import BestCandidates
+from speech_robust_bench.attacks.pgd import Pgd
+from speech_robust_bench.attacks.views.base import View
 
 
 class Slope(View):

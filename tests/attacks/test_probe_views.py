@@ -7,17 +7,17 @@ import pytest
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
-from small import clip_of, text_of, tones  # noqa: E402
-from small_models import CONV  # noqa: E402
-from tone_config import one_thread  # noqa: E402, F401
+from small import clip_of, text_of, tones
+from small_models import CONV
+from tone_config import one_thread  # noqa: F401
 
-from speech_robust_bench.attacks.clips import AttackBatch, padded  # noqa: E402
-from speech_robust_bench.attacks.differentiable.open_view import open_view  # noqa: E402
-from speech_robust_bench.core.errors import UserError  # noqa: E402
-from speech_robust_bench.models.probe.letters import Letters  # noqa: E402
-from speech_robust_bench.models.probe.recogniser import Probe, ProbeModel  # noqa: E402
-from speech_robust_bench.models.probe.training import HeadSettings, ctc_loss, new_head  # noqa: E402
-from speech_robust_bench.models.probe.upstream import open_upstream  # noqa: E402
+from speech_robust_bench.attacks.clips import AttackBatch, padded
+from speech_robust_bench.attacks.views.open_view import open_view
+from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.extensions.probe.head import Letters
+from speech_robust_bench.extensions.probe.recogniser import Probe, ProbeModel
+from speech_robust_bench.extensions.probe.training import HeadSettings, ctc_loss, new_head
+from speech_robust_bench.extensions.probe.upstream import open_upstream
 
 RATE = 16_000
 

@@ -14,16 +14,18 @@ import pytest
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 sys.path.append(str(Path(__file__).parents[1] / "models"))
-import tiny_recognisers  # noqa: E402
-from tone_config import one_thread  # noqa: E402, F401
+import tiny_recognisers
+from tone_config import one_thread  # noqa: F401
 
-from speech_robust_bench.attacks.clips import AttackBatch, AttackClip, Bound, padded  # noqa: E402
-from speech_robust_bench.attacks.differentiable.audio_language_model import AudioLanguageModelView  # noqa: E402
-from speech_robust_bench.attacks.differentiable.encoder_decoder import Seq2SeqView  # noqa: E402
-from speech_robust_bench.attacks.differentiable.open_view import open_view  # noqa: E402
-from speech_robust_bench.attacks.differentiable.transducer import TransducerView  # noqa: E402
-from speech_robust_bench.attacks.pgd import Pgd  # noqa: E402
-from speech_robust_bench.models.interface import open_model  # noqa: E402
+from speech_robust_bench.attacks.clips import AttackBatch, AttackClip, Bound, padded
+from speech_robust_bench.attacks.pgd import Pgd
+from speech_robust_bench.attacks.views.open_view import open_view
+from speech_robust_bench.attacks.views.transducer import TransducerView
+from speech_robust_bench.attacks.views.transformers_models import (
+    AudioLanguageModelView,
+    Seq2SeqView,
+)
+from speech_robust_bench.models.interface import open_model
 
 RATE = 16_000
 

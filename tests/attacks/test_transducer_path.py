@@ -6,8 +6,8 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from speech_robust_bench.attacks import losses  # noqa: E402
-from speech_robust_bench.attacks.differentiable.transducer_path import best_path, path_scores  # noqa: E402
+from speech_robust_bench.attacks.views import base
+from speech_robust_bench.attacks.views.transducer import best_path, path_scores
 
 BLANK, FRAMES = 0, 4
 TOKENS = torch.tensor([2, 1, 2])
@@ -49,7 +49,7 @@ def test_the_best_of_all_paths(durations) -> None:
 def test_all_paths_together_are_the_loss() -> None:
     logits = random_logits(())
     total = torch.tensor([probability for probability, _ in all_paths(logits, ())]).logsumexp(0)
-    loss = losses.transducer(logits[None], torch.tensor([FRAMES]), [TOKENS], BLANK)
+    loss = base.transducer(logits[None], torch.tensor([FRAMES]), [TOKENS], BLANK)
     assert -float(loss) * len(TOKENS) == pytest.approx(float(total), abs=1e-5)
 
 

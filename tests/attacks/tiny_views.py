@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from speech_robust_bench.attacks.clips import AttackBatch, AttackClip, Bound, padded
-from speech_robust_bench.attacks.differentiable.base import View
 from speech_robust_bench.attacks.pgd import Pgd
+from speech_robust_bench.attacks.views.base import View
 from speech_robust_bench.core.audio import from_pcm16
 
 

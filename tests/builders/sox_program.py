@@ -11,13 +11,9 @@ import numpy as np
 import pytest
 import soundfile
 
-from speech_robust_bench.builders.perturb.chorus import chorus
-from speech_robust_bench.builders.perturb.echo import echo
-from speech_robust_bench.builders.perturb.phaser import phaser
-from speech_robust_bench.builders.perturb.shelves import bass, treble
-from speech_robust_bench.builders.perturb.sinc import highpass, lowpass
-from speech_robust_bench.builders.perturb.tempo import tempo
-from speech_robust_bench.builders.perturb.tremolo import tremolo
+from speech_robust_bench.builders.perturb.effects import chorus, echo, phaser, tremolo
+from speech_robust_bench.builders.perturb.filters import bass, highpass, lowpass, treble
+from speech_robust_bench.builders.perturb.time_and_pitch import tempo
 
 RATE = 16_000
 RECORDINGS = Path("/usr/share/asterisk/sounds")

@@ -10,7 +10,7 @@ from scipy import signal
 from speech import RATE, error_db
 
 from speech_robust_bench.builders.perturb import aequevox
-from speech_robust_bench.builders.perturb.butterworth import butterworth
+from speech_robust_bench.builders.perturb.filters import butterworth
 
 
 @settings(max_examples=50, deadline=None)

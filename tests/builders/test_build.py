@@ -24,8 +24,8 @@ from speech_robust_bench.builders.row_generator import SCHEMA
 from speech_robust_bench.builders.scenarios import perturbations
 from speech_robust_bench.cli.main import main
 from speech_robust_bench.core.audio import RATE
-from speech_robust_bench.core.folder_lock import locked_folder
-from speech_robust_bench.core.row_hashes import content_digest, row_digest
+from speech_robust_bench.core.files import locked_folder
+from speech_robust_bench.core.rows import content_digest, row_digest
 
 CONFIGS = ["en-demo_clean", "en-demo_noise_sev3", "en-demo_echo_sev1", "en-demo_silence", "en-demo_crosstalk_sev4"]
 

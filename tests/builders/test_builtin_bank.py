@@ -12,8 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from speech_robust_bench.builders.banks import music, noises, open_bank, shoebox
-from speech_robust_bench.builders.banks.babble import babble
-from speech_robust_bench.builders.banks.builtin import NOISES
+from speech_robust_bench.builders.banks.builtin import NOISES, babble
 from speech_robust_bench.builders.banks.layouts import LAYOUTS
 from speech_robust_bench.core.audio import RATE
 from speech_robust_bench.core.seeding import clip_rng

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from speech import RATE, speech_like
 
-from speech_robust_bench.builders.perturb.packets import packet_loss
+from speech_robust_bench.builders.perturb.codecs import packet_loss
 from speech_robust_bench.builders.scenarios import SCENARIOS, missing_packages
 from speech_robust_bench.core.errors import UserError
 
@@ -26,7 +26,7 @@ def spectral_error_db(ours, clip=CLIP):
 
 
 def test_opus_conceals_what_packet_loss_silences():
-    voip = pytest.importorskip("speech_robust_bench.builders.perturb.voip")
+    voip = pytest.importorskip("speech_robust_bench.builders.perturb.codecs")
     pytest.importorskip("av")
     whole = voip.opus_loss(CLIP, RATE, 0, rng())
     assert len(whole) == len(CLIP)
@@ -37,7 +37,7 @@ def test_opus_conceals_what_packet_loss_silences():
 
 
 def test_error_correction_brings_back_part_of_what_was_lost():
-    voip = pytest.importorskip("speech_robust_bench.builders.perturb.voip")
+    voip = pytest.importorskip("speech_robust_bench.builders.perturb.codecs")
     pytest.importorskip("av")
     plain, corrected = (made(CLIP, RATE, 40, rng()) for made in (voip.opus_loss, voip.opus_loss_fec))
     assert spectral_error_db(corrected) < spectral_error_db(plain)

@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 from speech import RATE, speech_like
 
-from speech_robust_bench.builders.perturb.level_control import agc
-from speech_robust_bench.builders.perturb.noise import add_moving_noise, snr_db
-from speech_robust_bench.builders.perturb.resample import odd_rate
-from speech_robust_bench.builders.perturb.trim import trim_end, trim_start
+from speech_robust_bench.builders.perturb.capture import agc, trim_end, trim_start
+from speech_robust_bench.builders.perturb.environment import add_moving_noise, snr_db
+from speech_robust_bench.builders.perturb.time_and_pitch import odd_rate
 from speech_robust_bench.builders.recording import Recording
 from speech_robust_bench.builders.scenarios import SCENARIOS
 

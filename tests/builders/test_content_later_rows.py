@@ -21,7 +21,7 @@ from speech_robust_bench.builders.plan import DEMO, Job, clips, job_named, plan
 from speech_robust_bench.builders.row_generator import RowGenerator
 from speech_robust_bench.builders.scenarios import SCENARIOS, chain, missing_packages, perturbations
 from speech_robust_bench.core.names import parse
-from speech_robust_bench.core.row_hashes import content_digest
+from speech_robust_bench.core.rows import content_digest
 
 DATA = Path(__file__).parent / "data"
 PINNED = json.loads((DATA / "content_later_rows.json").read_text())

@@ -18,7 +18,7 @@ from speech_robust_bench.builders.plan import DEMO, clips, job_named, plan
 from speech_robust_bench.builders.row_generator import RowGenerator
 from speech_robust_bench.builders.scenarios import SCENARIOS
 from speech_robust_bench.core.names import parse
-from speech_robust_bench.core.row_hashes import content_digest
+from speech_robust_bench.core.rows import content_digest
 from speech_robust_bench.core.seeding import BENCHMARK_VERSION
 
 PINNED = json.loads((Path(__file__).parent / "data" / "content_version_1.json").read_text())

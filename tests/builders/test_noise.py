@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from speech import RATE
 
-from speech_robust_bench.builders.perturb.noise import gaussian, mix, snr_db, to_length
+from speech_robust_bench.builders.perturb.environment import gaussian, mix, snr_db, to_length
 
 
 def clip(seed: int, length: int) -> np.ndarray:

@@ -11,7 +11,7 @@ import speech_robust_bench as srb
 from speech_robust_bench.builders.config_sources import open_data
 from speech_robust_bench.builders.corpora.base import FileAudio, Utterance
 from speech_robust_bench.builders.overlap import SecondTalkers
-from speech_robust_bench.builders.perturb.overlap import overlap
+from speech_robust_bench.builders.perturb.environment import overlap
 from speech_robust_bench.builders.plan import plan
 from speech_robust_bench.cli.main import main
 from speech_robust_bench.core.audio import RATE

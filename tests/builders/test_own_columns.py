@@ -18,7 +18,7 @@ from speech_robust_bench.builders.plan import plan
 from speech_robust_bench.cli.main import main
 from speech_robust_bench.core.engines import Inline
 from speech_robust_bench.core.errors import UserError
-from speech_robust_bench.core.row_columns import LONGEST_VALUE, MOST_COLUMNS, column_names
+from speech_robust_bench.core.rows import LONGEST_VALUE, MOST_COLUMNS, column_names
 from speech_robust_bench.scoring.results import load_groups
 from speech_robust_bench.scoring.runs import open_run
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from speech import RATE
 
-from speech_robust_bench.builders.perturb.packets import MEAN_BURST, lost_packets, packet_loss
+from speech_robust_bench.builders.perturb.codecs import MEAN_BURST, lost_packets, packet_loss
 
 
 def test_packets_are_lost_at_the_rate_and_in_bursts():

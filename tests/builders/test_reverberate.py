@@ -8,7 +8,7 @@ import scipy.signal
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from speech_robust_bench.builders.perturb.room import reverberate
+from speech_robust_bench.builders.perturb.environment import reverberate
 from speech_robust_bench.builders.recording import Recording
 from speech_robust_bench.core.errors import UserError
 

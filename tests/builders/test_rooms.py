@@ -16,12 +16,14 @@ from speech_robust_bench.builders.banks.rooms import (
     bins,
     by_rank,
     published_srmr,
+    room_srmr,
     sabine_rt60_s,
     schroeder_rt60_s,
     severities,
+    srmr,
+    utterance,
 )
-from speech_robust_bench.builders.banks.srmr import room_srmr, srmr, utterance
-from speech_robust_bench.builders.perturb.room import convolve, prepare
+from speech_robust_bench.builders.perturb.environment import convolve, prepare
 from speech_robust_bench.builders.recording import Recording
 
 RATE = 16_000

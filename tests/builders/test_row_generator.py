@@ -12,7 +12,7 @@ from speech_robust_bench.builders.banks import Banks
 from speech_robust_bench.builders.corpora import Utterance
 from speech_robust_bench.builders.plan import job_named
 from speech_robust_bench.builders.row_generator import SCHEMA, Row, RowGenerator, own_columns, schema_with
-from speech_robust_bench.core.row_hashes import row_digest
+from speech_robust_bench.core.rows import row_digest
 from speech_robust_bench.core.seeding import clip_rng
 
 SAMPLES = np.array([0.5, -0.25, 0, 1, -1], np.float32)

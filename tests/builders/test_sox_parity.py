@@ -4,12 +4,9 @@ import numpy as np
 import pytest
 from sox_program import EFFECTS, RATE, error_db, needs_sox, sox, speech, speech_like
 
-from speech_robust_bench.builders.perturb.chorus import Voice, chorus
-from speech_robust_bench.builders.perturb.echo import echo
-from speech_robust_bench.builders.perturb.phaser import phaser
-from speech_robust_bench.builders.perturb.shelves import bass, treble
-from speech_robust_bench.builders.perturb.tempo import tempo
-from speech_robust_bench.builders.perturb.tremolo import tremolo
+from speech_robust_bench.builders.perturb.effects import Voice, chorus, echo, phaser, tremolo
+from speech_robust_bench.builders.perturb.filters import bass, treble
+from speech_robust_bench.builders.perturb.time_and_pitch import tempo
 
 pytestmark = needs_sox
 LIMIT_DB = -100  # the promise is -60; what is left is the 24-bit arithmetic inside some SoX effects

@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 from speech import RATE, error_db
 
-from speech_robust_bench.builders.perturb.gain import gain
-from speech_robust_bench.builders.perturb.noise import mix
-from speech_robust_bench.builders.perturb.pitch import pitch
-from speech_robust_bench.builders.perturb.resample import resample, speed
+from speech_robust_bench.builders.perturb.capture import gain
+from speech_robust_bench.builders.perturb.environment import mix
+from speech_robust_bench.builders.perturb.time_and_pitch import pitch, resample, speed
 
 VECTORS = dict(np.load(Path(__file__).parent / "data" / "torchaudio_2_11.npz"))
 FUNCTIONS = {

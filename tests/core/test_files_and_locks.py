@@ -8,9 +8,17 @@ import filelock
 import pytest
 
 from speech_robust_bench.core.errors import UserError
-from speech_robust_bench.core.files import file_digest, file_state, path_inside, replacing, write_atomically
-from speech_robust_bench.core.folder_lock import LOCK_FILE, locked, locked_folder
-from speech_robust_bench.core.redact_paths import without_folders
+from speech_robust_bench.core.files import (
+    LOCK_FILE,
+    file_digest,
+    file_state,
+    locked,
+    locked_folder,
+    path_inside,
+    replacing,
+    write_atomically,
+)
+from speech_robust_bench.core.secrets import without_folders
 
 
 @pytest.mark.parametrize("data", ["naïve", "naïve".encode()])

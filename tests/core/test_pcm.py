@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 import soundfile
 
-from speech_robust_bench.core.audio import from_pcm16, to_pcm16
-from speech_robust_bench.core.pcm import clip_in_place
+from speech_robust_bench.core.audio import clip_in_place, from_pcm16, to_pcm16
 
 
 def by_libsndfile(samples: np.ndarray) -> np.ndarray:

@@ -3,7 +3,7 @@
 import pytest
 
 from speech_robust_bench.core.errors import UserError
-from speech_robust_bench.core.row_columns import LONGEST_NAME, MOST_COLUMNS, column_names, column_values
+from speech_robust_bench.core.rows import LONGEST_NAME, MOST_COLUMNS, column_names, column_values
 
 
 @pytest.mark.parametrize(

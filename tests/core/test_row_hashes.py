@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from speech_robust_bench.core.row_hashes import content_digest, row_digest, transcripts_digest
+from speech_robust_bench.core.rows import content_digest, row_digest, transcripts_digest
 
 PCM = np.array([0, 1, -2, 32767], np.int16)
 # printf 'clip-1\037na\303\257ve words\037\000\000\001\000\376\377\377\177' | sha256sum

@@ -2,9 +2,8 @@
 
 import pytest
 
-from speech_robust_bench.core.language_codes import is_language_code
-from speech_robust_bench.core.row_columns import column_problem
-from speech_robust_bench.core.row_text import LONGEST, forbidden_character
+from speech_robust_bench.core.names import is_language_code
+from speech_robust_bench.core.rows import LONGEST, column_problem, forbidden_character
 
 
 @pytest.mark.parametrize("text", ["", "plain", "naïve\t“quoted”\nline\r\n", "שלום\u200f", "\u200e", "日本語", "👍"])

@@ -9,8 +9,7 @@ import soundfile
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from speech_robust_bench.core.audio import RATE, read
-from speech_robust_bench.core.container_length import is_truncated
+from speech_robust_bench.core.audio import RATE, is_truncated, read
 from speech_robust_bench.core.errors import UserError
 
 TONE = (0.3 * np.sin(np.arange(2 * RATE) / 9)).astype(np.float32)

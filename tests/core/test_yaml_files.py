@@ -6,9 +6,8 @@ import time
 import pytest
 
 from speech_robust_bench.builders.custom import load_table
-from speech_robust_bench.core.csv_tables import read_text
 from speech_robust_bench.core.errors import UserError
-from speech_robust_bench.core.yaml_files import MOST_BYTES, read_yaml
+from speech_robust_bench.core.table_files import MOST_YAML_BYTES, read_text, read_yaml
 from speech_robust_bench.models.model_file import parse_models
 
 
@@ -32,7 +31,7 @@ BOMBS = {
     "a list in itself": "a: &a [1, *a]\n",
     "a number of many parts": "a: 1" + ":1" * 90_000 + "\n",
     "deep nesting": "[" * 90_000,
-    "a large file": "a: b\n" + "#" * MOST_BYTES,
+    "a large file": "a: b\n" + "#" * MOST_YAML_BYTES,
 }
 
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import simulated_recogniser as simulate
 
-from speech_robust_bench.diagnosis import simulated_recogniser as simulate
-from speech_robust_bench.diagnosis.clip_sets import ClipSet, TranscribedSet
-from speech_robust_bench.diagnosis.word_ids import Vocabulary
+from speech_robust_bench.extensions.fairness.clip_sets import ClipSet, TranscribedSet
+from speech_robust_bench.scoring.word_errors import Vocabulary
 
 WORDS = 500
 

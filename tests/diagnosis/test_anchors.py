@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 import speech_robust_bench as srb
+from speech_robust_bench.builders.suites import load as load_suite
 from speech_robust_bench.cli.main import main
 from speech_robust_bench.core.errors import UserError
-from speech_robust_bench.diagnosis import anchors
-from speech_robust_bench.diagnosis.suites import load as load_suite
+from speech_robust_bench.extensions.sampling import anchors
 from speech_robust_bench.scoring import aggregate
 from speech_robust_bench.scoring.runs import open_run
 

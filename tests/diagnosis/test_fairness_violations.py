@@ -8,8 +8,13 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from speech_robust_bench.diagnosis.clip_sets import ClipSet, ErrorMatrix, with_transcripts, without_transcripts
-from speech_robust_bench.diagnosis.fairness_violations import (
+from speech_robust_bench.extensions.fairness.clip_sets import (
+    ClipSet,
+    ErrorMatrix,
+    with_transcripts,
+    without_transcripts,
+)
+from speech_robust_bench.extensions.fairness.violations import (
     TAUS,
     GroupComparison,
     compare_groups,
@@ -112,7 +117,7 @@ def test_many_clips_are_drawn_in_blocks_with_the_same_interval(simulated, monkey
         models=("one",),
     )
     each = both_forms(heard, replicates=1000)
-    monkeypatch.setattr("speech_robust_bench.diagnosis.fairness_violations.BLOCKS", 300)
+    monkeypatch.setattr("speech_robust_bench.extensions.fairness.violations.BLOCKS", 300)
     blocks = both_forms(heard, replicates=1000)
     widths = [[c.interval[1] - c.interval[0] for c in found] for found in (each, blocks)]
     assert np.mean(widths[1]) == pytest.approx(np.mean(widths[0]), rel=0.1)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from speech_robust_bench.diagnosis.clip_sets import ClipSet, TranscribedSet
-from speech_robust_bench.diagnosis.fault_localisation import fault_localiser, localise, table9
-from speech_robust_bench.diagnosis.word_ids import Vocabulary
+from speech_robust_bench.extensions.fairness.clip_sets import ClipSet, TranscribedSet
+from speech_robust_bench.extensions.fairness.fault_localisation import fault_localiser, localise, table9
+from speech_robust_bench.scoring.word_errors import Vocabulary
 
 LEVELS = ("en_aeq_noise_sev1", "en_aeq_noise_sev5", "en_aeq_drop_sev1")
 SAID = ["my brother is nice", "his brother is here", "nice brother", "is he nice"]

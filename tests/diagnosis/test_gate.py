@@ -14,12 +14,12 @@ import numpy as np
 import pytest
 
 import speech_robust_bench as srb
+from speech_robust_bench.builders.suites import load as load_suite
 from speech_robust_bench.cli.main import main
 from speech_robust_bench.core.names import parse
-from speech_robust_bench.diagnosis.gate import choose_configs, decide, plan
-from speech_robust_bench.diagnosis.gate_result import GateOptions
-from speech_robust_bench.diagnosis.gate_run import baseline_counts
-from speech_robust_bench.diagnosis.suites import load as load_suite
+from speech_robust_bench.extensions.gate.result import GateOptions
+from speech_robust_bench.extensions.gate.run import baseline_counts
+from speech_robust_bench.extensions.gate.units import choose_configs, decide, plan
 from speech_robust_bench.scoring.runs import open_run
 
 CATEGORY = {"clean": "clean", "noise": "noise_env", "rir": "spatial", "silence": "reject", "pgd": "adv_us"}

@@ -11,10 +11,17 @@ import pytest
 from scipy import stats
 
 from speech_robust_bench.builders.scenarios import find
+from speech_robust_bench.builders.suites import load
 from speech_robust_bench.cli.main import main
 from speech_robust_bench.core.names import parse
-from speech_robust_bench.diagnosis.rank_stability import Stability, enough, of_parts, sizes_of, spearman, subsets
-from speech_robust_bench.diagnosis.suites import load
+from speech_robust_bench.extensions.sampling.rank_stability import (
+    Stability,
+    enough,
+    of_parts,
+    sizes_of,
+    spearman,
+    subsets,
+)
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -131,7 +138,7 @@ def test_by_nwerd_the_clean_errors_and_the_difficulty_count(write_run, capsys):
     for model, (clean, noise, rir) in wrong.items():
         texts = {"en_clean": clean, "en_noise_sev3": noise, "en_rir_sev2": rir}
         runs.append(write_run(model, {name: [said_with(count)] * 6 for name, count in texts.items()}, said))
-    from speech_robust_bench.diagnosis.rank_stability import ranked_scores
+    from speech_robust_bench.extensions.sampling.rank_stability import ranked_scores
     from speech_robust_bench.scoring.difficulty import load as load_table
     from speech_robust_bench.scoring.runs import open_run
 

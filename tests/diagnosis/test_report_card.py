@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from speech_robust_bench.cli.main import main
-from speech_robust_bench.diagnosis import clip_conditions, hallucination, word_kinds
-from speech_robust_bench.diagnosis.clip_sets import ClipSet, ErrorMatrix
-from speech_robust_bench.diagnosis.disparity import group_disparity, languages, lwerr_table
-from speech_robust_bench.diagnosis.report_card import aligned, card
-from speech_robust_bench.diagnosis.word_ids import Vocabulary, align
+from speech_robust_bench.extensions.fairness.clip_sets import ClipSet, ErrorMatrix
+from speech_robust_bench.scoring import report_card, word_errors
+from speech_robust_bench.scoring.disparity import group_disparity, languages, lwerr_table
+from speech_robust_bench.scoring.report_card import aligned, card
 from speech_robust_bench.scoring.runs import open_run
 from speech_robust_bench.scoring.scoring import Counts
+from speech_robust_bench.scoring.word_errors import Vocabulary, align
 
 SAID = ["Then Mary saw seven dogs.", "the dogs ran to the sea", "the sea is cold", "go to Rome now"]
 NOISY = [
@@ -62,26 +62,26 @@ def test_figure_1_of_the_population_weighted_framework(wers, gap):
 def test_bands_hold_the_shares_they_say():
     frequency = {f"w{n}": round(10_000 / n) for n in range(1, 2001)}
     total = sum(frequency.values())
-    band = word_kinds.bands(frequency)
-    shares = [sum(frequency[w] for w in band if band[w] == name) / total for name in word_kinds.BANDS]
+    band = word_errors.bands(frequency)
+    shares = [sum(frequency[w] for w in band if band[w] == name) / total for name in word_errors.BANDS]
     assert shares == pytest.approx([0.5, 0.3, 0.15, 0.05], abs=0.03)
     assert band["w1"].startswith("common")
     assert band["w2000"].startswith("rare")
 
 
 def test_names_and_numbers():
-    assert word_kinds.names(SAID, "en") == {"mary", "rome"}
-    assert word_kinds.names([text.upper() for text in SAID], "en") is None
-    assert word_kinds.names(SAID, "de") is None
-    assert word_kinds.names(["I think I'm late, said I."], "en") == set()
-    assert word_kinds.is_number("treinta", "es")
-    assert not word_kinds.is_number("treinta", "en")
+    assert word_errors.names(SAID, "en") == {"mary", "rome"}
+    assert word_errors.names([text.upper() for text in SAID], "en") is None
+    assert word_errors.names(SAID, "de") is None
+    assert word_errors.names(["I think I'm late, said I."], "en") == set()
+    assert word_errors.is_number("treinta", "es")
+    assert not word_errors.is_number("treinta", "en")
 
 
 def test_missed_words_by_kind():
     found, vocabulary = pair(SAID, NOISY)
-    kinds = word_kinds.kinds(vocabulary, SAID, "en", {"the": 4, "sea": 2, "dogs": 2, "to": 2, "rome": 1})
-    rates = word_kinds.missed(found, kinds)
+    kinds = word_errors.kinds(vocabulary, SAID, "en", {"the": 4, "sea": 2, "dogs": 2, "to": 2, "rome": 1})
+    rates = word_errors.missed(found, kinds)
     assert rates["numbers"] == (1, 1)  # seven became eleven
     assert rates["names"] == (2, 1)  # Mary was heard, Rome was not
     assert rates["said once"] == (1, 1)
@@ -90,9 +90,9 @@ def test_missed_words_by_kind():
 def test_lists_of_ones_own(tmp_path):
     table = tmp_path / "f.csv"
     table.write_text("word,count\nThe,5\nsea,2\n")
-    assert word_kinds.read_frequencies(table) == {"the": 5, "sea": 2}
+    assert word_errors.read_frequencies(table) == {"the": 5, "sea": 2}
     (tmp_path / "n.txt").write_text("New York\nO'Hara\n")
-    assert word_kinds.read_names(tmp_path / "n.txt") == {"new", "york", "ohara"}
+    assert word_errors.read_names(tmp_path / "n.txt") == {"new", "york", "ohara"}
 
 
 # --- hallucination ---------------------------------------------------------------------------------------------------
@@ -100,22 +100,22 @@ def test_lists_of_ones_own(tmp_path):
 
 def test_a_repetition_loop_is_found_once_with_its_period():
     found, _ = pair(SAID, NOISY)
-    loops = hallucination.invented_loops(found)
+    loops = report_card.invented_loops(found)
     assert [(span.clip, span.period, span.length) for span in loops] == [(1, 1, 5), (3, 2, 6)]
 
 
 def test_what_the_speaker_repeats_is_no_loop():
     said = ["no no no no no", "five five", "row row row your boat"]
     found, _ = pair(said, said)
-    assert hallucination.invented_loops(found) == []
+    assert report_card.invented_loops(found) == []
     found, _ = pair(["hm", "hm"], ["a b", "a b"])  # the same words in two clips are not one loop
-    assert hallucination.loops(found.hypothesis) == []
+    assert report_card.loops(found.hypothesis) == []
 
 
 def test_bursts_are_runs_of_inserted_words():
     found, _ = pair(["a b", "c"], ["a v w x y b", "c d e f"])
-    assert [(s.clip, s.start, s.length) for s in hallucination.bursts(found)] == [(0, 1, 4)]
-    assert len(hallucination.bursts(found, least=3)) == 2
+    assert [(s.clip, s.start, s.length) for s in report_card.bursts(found)] == [(0, 1, 4)]
+    assert len(report_card.bursts(found, least=3)) == 2
 
 
 # --- conditions ------------------------------------------------------------------------------------------------------
@@ -123,17 +123,17 @@ def test_bursts_are_runs_of_inserted_words():
 
 def test_bins_spread_and_speakers():
     counts = zeros([10, 10, 10, 10], [0, 1, 2, 9])
-    rows = clip_conditions.by_bins(counts, np.array([1.0, 3.0, 4.0, math.nan]), (2, 5))
+    rows = report_card.by_bins(counts, np.array([1.0, 3.0, 4.0, math.nan]), (2, 5))
     assert [(r["bin"], r["clips"], r["wer"]) for r in rows] == [("< 2", 1, 0.0), ("2 to 5", 2, 15.0)]
-    assert clip_conditions.spread(counts)["p50"] == 15
-    assert clip_conditions.spread(counts)["without_error"] == 0.25
-    found = clip_conditions.speakers(counts, ["x", "x", "y", None], minimum_clips=1)
+    assert report_card.spread(counts)["p50"] == 15
+    assert report_card.spread(counts)["without_error"] == 0.25
+    found = report_card.speakers(counts, ["x", "x", "y", None], minimum_clips=1)
     assert [(r["speaker"], r["wer"]) for r in found["worst"]] == [("y", 20), ("x", 5)]
-    assert clip_conditions.speakers(counts, ["x", "x", "y", None], minimum_clips=3)["worst"] == []
+    assert report_card.speakers(counts, ["x", "x", "y", None], minimum_clips=3)["worst"] == []
 
 
 def test_speech_rate_is_reference_words_by_seconds():
-    found = clip_conditions.bins_of(zeros([10, 10], [1, 3]), [5.0, 2.0], [None, None])
+    found = report_card.bins_of(zeros([10, 10], [1, 3]), [5.0, 2.0], [None, None])
     assert [row["bin"] for row in found["words_per_s"]] == ["2 to 2.5", ">= 3.5"]
     assert "loudness_dbfs" not in found
 

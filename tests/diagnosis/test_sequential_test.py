@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from speech_robust_bench.diagnosis.sequential_test import boundaries, ratio, score, spending, units_needed
+from speech_robust_bench.extensions.gate.units import boundaries, ratio, score, spending, units_needed
 
 FIFTHS = (0.2, 0.4, 0.6, 0.8, 1.0)
 

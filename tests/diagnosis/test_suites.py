@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
+from speech_robust_bench.builders import suites
 from speech_robust_bench.builders.scenarios import SCENARIOS, find
+from speech_robust_bench.builders.suites import SUITES, Suite, load
 from speech_robust_bench.cli.main import main
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.names import parse
-from speech_robust_bench.diagnosis import suites
-from speech_robust_bench.diagnosis.suites import SUITES, Suite, load
 from speech_robust_bench.push import expected_rows, submission
 from speech_robust_bench.push.leaderboard import board
 from speech_robust_bench.push.verify_process import check

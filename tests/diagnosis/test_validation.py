@@ -7,11 +7,10 @@ import shutil
 import numpy as np
 import pytest
 
-from speech_robust_bench.builders.perturb.noise import snr_db
+from speech_robust_bench.builders.perturb.environment import snr_db
 from speech_robust_bench.core.errors import UserError
-from speech_robust_bench.diagnosis.clip_sets import ClipSet, TranscribedSet
-from speech_robust_bench.diagnosis.word_ids import Vocabulary
-from speech_robust_bench.diagnosis.word_validation import (
+from speech_robust_bench.extensions.fairness.clip_sets import ClipSet, TranscribedSet
+from speech_robust_bench.extensions.fairness.word_validation import (
     Sentence,
     grammar_validity,
     sentences,
@@ -21,6 +20,7 @@ from speech_robust_bench.diagnosis.word_validation import (
     words_to_test,
 )
 from speech_robust_bench.scoring.scoring import normalise
+from speech_robust_bench.scoring.word_errors import Vocabulary
 
 
 def test_every_sentence_holds_its_word_in_its_slot_and_words_take_turns():

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rapidfuzz.distance import Levenshtein
 
-from speech_robust_bench.diagnosis.word_ids import Vocabulary, align
 from speech_robust_bench.scoring import scoring
+from speech_robust_bench.scoring.word_errors import Vocabulary, align
 
 texts = st.lists(st.sampled_from(["a", "b", "c", "d"]), max_size=9).map(" ".join)
 

@@ -17,7 +17,7 @@ from speech_robust_bench.builders.config_sources import open_data
 from speech_robust_bench.builders.configs import ClipRow
 from speech_robust_bench.core.audio import encode_flac, to_pcm16
 from speech_robust_bench.core.errors import UserError
-from speech_robust_bench.models.batches import plan
+from speech_robust_bench.models.transcriber import plan
 
 HEARD = [f"clip {i} in en" for i in range(23)]
 

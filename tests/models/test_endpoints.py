@@ -20,11 +20,10 @@ from small_configs import tone
 from test_running import lines, run_json, srb_run
 
 from speech_robust_bench.core.errors import UserError
-from speech_robust_bench.models import http_client
-from speech_robust_bench.models.adapters import api
+from speech_robust_bench.extensions.vendors import api, http_client
+from speech_robust_bench.extensions.vendors.api import VENDORS, Upload
 from speech_robust_bench.models.costs import cost_per_minute
 from speech_robust_bench.models.interface import SomeFailed, open_model, parse_spec
-from speech_robust_bench.models.vendors import VENDORS, Upload
 
 KEY = "the-key"
 CLIPS = [tone(i) for i in range(4)]

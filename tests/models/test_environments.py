@@ -16,7 +16,7 @@ import pytest
 from small_configs import tone
 from test_running import lines, run_json, srb_run
 
-from speech_robust_bench.core import version
+from speech_robust_bench.core import about
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.models import environments
 from speech_robust_bench.models.environments import environment_key, make_environment, open_in_environment
@@ -77,14 +77,14 @@ def test_the_same_predictions_as_in_this_process(requirements) -> None:
 
 
 def test_our_own_code_works_where_nothing_else_is_installed(tmp_path, monkeypatch) -> None:
-    """It asks for its own version, which no package of that environment tells."""
+    """It asks for its own about, which no package of that environment tells."""
     monkeypatch.setenv("SRB_ENVIRONMENTS", str(tmp_path))
     monkeypatch.setattr(environments, "BASE", ())
     python = make_environment(())
     code = "import speech_robust_bench as srb; from speech_robust_bench.core import version; print(srb.__version__)"
     path = {"PYTHONPATH": str(python.parents[1] / "package")}
     told = subprocess.run([str(python), "-P", "-c", code], env=path, capture_output=True, text=True, check=True).stdout
-    assert told.strip() == version.__version__
+    assert told.strip() == about.__version__
 
 
 ONLY_BASE = """

@@ -5,10 +5,10 @@ import importlib.util
 import numpy as np
 import pytest
 
-from speech_robust_bench.builders.perturb.noise import gaussian
+from speech_robust_bench.builders.perturb.environment import gaussian
 from speech_robust_bench.core.audio import RATE
 from speech_robust_bench.core.errors import UserError
-from speech_robust_bench.models.adapters.front import open_chain, open_front_end
+from speech_robust_bench.extensions.front_ends.adapter import open_chain, open_front_end
 from speech_robust_bench.models.interface import SomeFailed, open_model, parse_spec
 
 # what each needs; where it is missing its tests are skipped

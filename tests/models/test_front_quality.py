@@ -9,9 +9,9 @@ import pytest
 from small_configs import write_config
 
 from speech_robust_bench.builders.config_sources import open_data
-from speech_robust_bench.builders.perturb.noise import mix
+from speech_robust_bench.builders.perturb.environment import mix
 from speech_robust_bench.cli.main import main as srb
-from speech_robust_bench.models.front_quality import assigned, si_sdr, si_sdri, stoi
+from speech_robust_bench.extensions.front_ends.quality import assigned, si_sdr, si_sdri, stoi
 
 RATE = 16_000
 
@@ -70,7 +70,7 @@ def test_the_command_measures_before_and_after_and_resumes(speech, tmp_path, cap
     assert before["rtf"] == 0 < after["rtf"]
     assert 1 <= before["pesq"] <= 4.65
     stamp = out.read_text()
-    monkeypatch.setattr("speech_robust_bench.models.front_quality.measured", lambda *args: 1 / 0)
+    monkeypatch.setattr("speech_robust_bench.extensions.front_ends.quality.measured", lambda *args: 1 / 0)
     assert srb([*command, "--limit", "1"]) == 0
     assert out.read_text() == stamp
     assert "asnr" in capsys.readouterr().out

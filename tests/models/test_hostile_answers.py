@@ -14,9 +14,9 @@ from small_configs import tone, write_config
 from test_running import lines, run_json, srb_run
 
 from speech_robust_bench.core.errors import UserError
-from speech_robust_bench.core.language_codes import is_language_code
+from speech_robust_bench.core.names import is_language_code
 from speech_robust_bench.core.secrets import mask_secrets
-from speech_robust_bench.models import http_client
+from speech_robust_bench.extensions.vendors import http_client
 from speech_robust_bench.models.adapters import cmd
 from speech_robust_bench.models.interface import SomeFailed, open_model, parse_spec
 from speech_robust_bench.models.transcriber import transcription_of

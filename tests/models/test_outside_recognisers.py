@@ -181,7 +181,7 @@ class Answer(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def endpoint(monkeypatch):
-    from speech_robust_bench.models import http_client
+    from speech_robust_bench.extensions.vendors import http_client
 
     monkeypatch.setattr(http_client, "FIRST_WAIT_S", 0.01)
     for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):

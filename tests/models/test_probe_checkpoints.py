@@ -13,11 +13,11 @@ import pytest
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")  # whose version a probe notes
-import soundfile  # noqa: E402
-from fuzzing import change_bytes, change_inside, run_command, tries  # noqa: E402
+import soundfile
+from fuzzing import change_bytes, change_inside, run_command, tries
 
-from speech_robust_bench.cli.main import main  # noqa: E402
-from speech_robust_bench.models.probe.training import Training  # noqa: E402
+from speech_robust_bench.cli.main import main
+from speech_robust_bench.extensions.probe.training import Training
 
 COMMAND = (
     "probe train --upstream fbank --corpus en-mine={place}/mine --out {here} --head linear --units 4 --steps 4 "

@@ -13,26 +13,29 @@ import pytest
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
-import soundfile  # noqa: E402
-from rapidfuzz.distance import Levenshtein  # noqa: E402
-from safetensors.torch import load_file  # noqa: E402
-from small_models import moonshine_folder  # noqa: E402
+import soundfile
+from rapidfuzz.distance import Levenshtein
+from safetensors.torch import load_file
+from small_models import moonshine_folder
 
-import speech_robust_bench as api  # noqa: E402
-from speech_robust_bench.cli.main import main as srb  # noqa: E402
-from speech_robust_bench.models.interface import open_model  # noqa: E402
-from speech_robust_bench.models.probe.head import Head, spec_augment  # noqa: E402
-from speech_robust_bench.models.probe.letters import Letters  # noqa: E402
-from speech_robust_bench.models.probe.probe_file import WEIGHTS, read_probe, read_weights  # noqa: E402
-from speech_robust_bench.models.probe.training_clips import batch_of_step  # noqa: E402
-from speech_robust_bench.models.probe.upstream import open_upstream  # noqa: E402
+import speech_robust_bench as api
+from speech_robust_bench.cli.main import main as srb
+from speech_robust_bench.extensions.probe.head import (
+    Head,
+    Letters,
+    spec_augment,
+)
+from speech_robust_bench.extensions.probe.probe_file import WEIGHTS, read_probe, read_weights
+from speech_robust_bench.extensions.probe.training_clips import batch_of_step
+from speech_robust_bench.extensions.probe.upstream import open_upstream
+from speech_robust_bench.models.interface import open_model
 
 RATE = 16_000
 # after the first test on the dev set, and between two
 KILLED_AT_STEP_25 = """
 import os, signal, sys, torch
 from speech_robust_bench.cli.main import main
-from speech_robust_bench.models.probe.training import Training
+from speech_robust_bench.extensions.probe.training import Training
 torch.set_num_threads(1)
 save = Training._save
 def save_and_die(self):
@@ -262,7 +265,7 @@ def test_features_are_kept_on_the_disk_only_if_asked(wav2vec2, corpus, tmp_path)
 def test_training_draws_what_random_perturb_draws_and_records_what_is_held_out(corpus, tmp_path):
     import speech_robust_bench as api
     from speech_robust_bench.builders.random_scenarios import RandomScenarios
-    from speech_robust_bench.models.probe.training_clips import Augmentation, read_clips
+    from speech_robust_bench.extensions.probe.training_clips import Augmentation, read_clips
 
     _, clips = read_clips({("en", "tones"): str(corpus)}, 30, lambda what, total: lambda n: None)
     augmentation = Augmentation(RandomScenarios.named(["sfx", "gaussian"], without=["pitch_up"]), p=0.7, seed=5)
@@ -289,7 +292,7 @@ def test_training_draws_what_random_perturb_draws_and_records_what_is_held_out(c
 
 
 def test_smaller_sets_are_parts_of_larger_ones(corpus):
-    from speech_robust_bench.models.probe.training_clips import first_hours, read_clips, split_dev
+    from speech_robust_bench.extensions.probe.training_clips import first_hours, read_clips, split_dev
 
     _, clips = read_clips({("en", "tones"): str(corpus)}, 30, lambda what, total: lambda n: None)
     train, dev = split_dev(clips)

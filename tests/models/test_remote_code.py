@@ -68,7 +68,7 @@ def test_every_call_that_loads_by_transformers_says_so():
 
 
 def test_stdin_is_back_afterwards():
-    from speech_robust_bench.core.remote_code import closed_stdin
+    from speech_robust_bench.core.secrets import closed_stdin
 
     before = sys.stdin
     with pytest.raises(EOFError), closed_stdin():

@@ -11,13 +11,13 @@ import pytest
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers", minversion="5.20")
 
-import tiny_recognisers  # noqa: E402
+import tiny_recognisers
 
-from speech_robust_bench.core.errors import UserError  # noqa: E402
-from speech_robust_bench.models.hf import live  # noqa: E402
-from speech_robust_bench.models.interface import open_model  # noqa: E402
-from speech_robust_bench.models.streaming.replay import StreamOptions, replay  # noqa: E402
-from speech_robust_bench.models.streaming.streamed import streamed  # noqa: E402
+from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.models.hf import live
+from speech_robust_bench.models.interface import open_model
+from speech_robust_bench.models.streaming.replay import StreamOptions, replay
+from speech_robust_bench.models.streaming.streamed import streamed
 
 RATE = 16_000
 STREAMING = ("nemotron_asr_streaming", "nemotron3_5_asr", "voxtral_realtime")

@@ -15,14 +15,14 @@ import pytest
 server_module = pytest.importorskip("websockets.sync.server")
 exceptions = pytest.importorskip("websockets.exceptions")
 
-from speech_robust_bench.cli.main import main  # noqa: E402
-from speech_robust_bench.core.errors import UserError  # noqa: E402
-from speech_robust_bench.models.interface import open_model  # noqa: E402
-from speech_robust_bench.models.streaming.replay import StreamOptions, replay  # noqa: E402
-from speech_robust_bench.models.streaming.streamed import stream_of  # noqa: E402
-from speech_robust_bench.models.streaming.websocket import WebSocketSession  # noqa: E402
-from speech_robust_bench.models.streaming.wires import VoskWire  # noqa: E402
-from speech_robust_bench.scoring.stream_record import check_stream  # noqa: E402
+from speech_robust_bench.cli.main import main
+from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.models.interface import open_model
+from speech_robust_bench.models.streaming.protocols import VoskWire
+from speech_robust_bench.models.streaming.replay import StreamOptions, replay
+from speech_robust_bench.models.streaming.streamed import stream_of
+from speech_robust_bench.models.streaming.websocket import WebSocketSession
+from speech_robust_bench.scoring.stream_record import check_stream
 
 RATE = 16_000
 CLIP = np.full(3200, 0.1, np.float32)  # 0.2 s, two chunks

@@ -14,12 +14,12 @@ import pytest
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
-from small_models import moonshine_folder, speecht5_folder  # noqa: E402
-from whisper_weights import byte_letters, default_folder, halves  # noqa: E402
+from small_models import moonshine_folder, speecht5_folder
+from whisper_weights import byte_letters, default_folder, halves
 
-from speech_robust_bench.core.errors import UserError  # noqa: E402
-from speech_robust_bench.models.hf.base import TransformersRecogniser  # noqa: E402
-from speech_robust_bench.models.interface import open_model  # noqa: E402
+from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.models.hf.base import TransformersRecogniser
+from speech_robust_bench.models.interface import open_model
 
 RATE = 16_000
 

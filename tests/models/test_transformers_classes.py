@@ -15,14 +15,14 @@ import pytest
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers", minversion="5.20")
 
-import tiny_recognisers  # noqa: E402
+import tiny_recognisers
 
-from speech_robust_bench.core.errors import UserError  # noqa: E402
-from speech_robust_bench.models.adapters import hf  # noqa: E402
-from speech_robust_bench.models.chunks import split_at_pauses  # noqa: E402
-from speech_robust_bench.models.interface import open_model  # noqa: E402
-from speech_robust_bench.models.transcriber import transcription_of  # noqa: E402
-from speech_robust_bench.models.unwrap import raw_text, unwrap, with_raw  # noqa: E402
+from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.models.adapters import hf
+from speech_robust_bench.models.chunks import split_at_pauses
+from speech_robust_bench.models.interface import open_model
+from speech_robust_bench.models.llm_answer import raw_text, unwrap, with_raw
+from speech_robust_bench.models.transcriber import transcription_of
 
 RATE = 16_000
 TOKENS_PER_S = 10.0

@@ -14,7 +14,7 @@ from speech_robust_bench.builders.scenarios import SCENARIOS
 from speech_robust_bench.core.categories import AVERAGED
 from speech_robust_bench.core.names import parse
 from speech_robust_bench.push.leaderboard.verified_files import SCHEMA
-from speech_robust_bench.scoring.integrity import digest
+from speech_robust_bench.scoring.runs import digest
 
 REPLICATES = 1000
 

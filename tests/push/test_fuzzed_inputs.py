@@ -24,11 +24,11 @@ from support.fake_runs import make_run
 
 from speech_robust_bench.builders.quality import COLUMNS
 from speech_robust_bench.cli.main import main
-from speech_robust_bench.models.front_quality import MEASURES
+from speech_robust_bench.extensions.front_ends.quality import MEASURES
 from speech_robust_bench.push import expected_rows, submission
 from speech_robust_bench.push.leaderboard import board
 from speech_robust_bench.scoring.difficulty import load
-from speech_robust_bench.scoring.integrity import digest
+from speech_robust_bench.scoring.runs import digest
 
 CONFIGS = ["en_clean", "en_noise_sev3", "en_gaussian_sev1"]
 MODEL = "python:test_fuzzed_inputs:says_yes"
@@ -131,7 +131,9 @@ def _no_networks(monkeypatch):
     scores = dict.fromkeys(COLUMNS, 3.0)
     monkeypatch.setattr("speech_robust_bench.builders.quality_columns.dnsmos", lambda samples: scores)
     monkeypatch.setattr("speech_robust_bench.builders.quality_columns.pesq", lambda samples, clean: 3.0)
-    monkeypatch.setattr("speech_robust_bench.models.front_quality.measured", lambda *_: dict.fromkeys(MEASURES, 1.0))
+    monkeypatch.setattr(
+        "speech_robust_bench.extensions.front_ends.quality.measured", lambda *_: dict.fromkeys(MEASURES, 1.0)
+    )
 
 
 @pytest.fixture(scope="module")
@@ -207,10 +209,10 @@ def write_records(here: Path, contents: dict[str, str]) -> None:
 
 
 def write_torch_records(here: Path) -> None:
-    from speech_robust_bench.models.probe.letters import Letters
-    from speech_robust_bench.models.probe.probe_file import write_weights
-    from speech_robust_bench.models.probe.training import HeadSettings, new_head
-    from speech_robust_bench.models.probe.upstream import open_upstream
+    from speech_robust_bench.extensions.probe.head import Letters
+    from speech_robust_bench.extensions.probe.probe_file import write_weights
+    from speech_robust_bench.extensions.probe.training import HeadSettings, new_head
+    from speech_robust_bench.extensions.probe.upstream import open_upstream
 
     head = new_head(HeadSettings("linear", 8, False), open_upstream("fbank", "cpu"), Letters("abc"))
     write_weights(here / "probes" / "x", head.state_dict())

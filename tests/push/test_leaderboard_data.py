@@ -15,8 +15,7 @@ from support.fake_runs import make_run
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.push.leaderboard import board, pages, site
 from speech_robust_bench.scoring import compare as pairs
-from speech_robust_bench.scoring.integrity import digest
-from speech_robust_bench.scoring.runs import open_run
+from speech_robust_bench.scoring.runs import digest, open_run
 
 CONFIGS = ["en_clean", "en_noise_sev1", "en_noise_sev3", "en_gaussian_sev2", "en_rir_sev2", "en_silence"]
 

@@ -9,8 +9,16 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from speech_robust_bench.push.evidence import Evidence, Fingerprints, copies
-from speech_robust_bench.push.shared_errors import FEWEST, SKETCH, near_copy, sketch, wrong_words
+from speech_robust_bench.push.evidence import (
+    FEWEST,
+    SKETCH,
+    Evidence,
+    Fingerprints,
+    copies,
+    near_copy,
+    sketch,
+    wrong_words,
+)
 
 MATRIX = Path(__file__).parents[2] / "results" / "matrix-2.parquet"
 

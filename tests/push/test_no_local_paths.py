@@ -10,7 +10,7 @@ import soundfile as sf
 from support.built_data import make_built
 from support.fake_runs import make_run
 
-from speech_robust_bench.core.redact_paths import without_folders
+from speech_robust_bench.core.secrets import without_folders
 
 
 @pytest.fixture

@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import pytest
 
+from speech_robust_bench.core.about import __version__
 from speech_robust_bench.core.records import FileFacts, RunConfig, RunRecord, SubmittedPrediction, convert
-from speech_robust_bench.core.row_hashes import transcripts_digest
-from speech_robust_bench.core.version import __version__
+from speech_robust_bench.core.rows import transcripts_digest
 from speech_robust_bench.push import submission
 from speech_robust_bench.push.evidence import Evidence
 from speech_robust_bench.push.expected_rows import Expected, people_digest

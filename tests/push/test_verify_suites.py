@@ -10,9 +10,9 @@ from support.built_data import make_built
 from support.fake_runs import make_run
 from test_verify_hostile import edit, seal
 
+from speech_robust_bench.builders import suites
+from speech_robust_bench.builders.suites import Suite
 from speech_robust_bench.cli.main import main
-from speech_robust_bench.diagnosis import suites
-from speech_robust_bench.diagnosis.suites import Suite
 from speech_robust_bench.push import expected_rows, submission
 from speech_robust_bench.push.leaderboard import board, pages
 from speech_robust_bench.push.verify import verify

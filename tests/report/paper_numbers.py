@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from speech_robust_bench.core.categories import ADVERSARIAL, AVERAGED
-from speech_robust_bench.report.metadata import read
-from speech_robust_bench.report.report_data import Report, ReportedModel
+from speech_robust_bench.report.report_data import Report, ReportedModel, read
 
 HERE = Path(__file__).parent
 TABLE_1 = HERE.parent / "metrics" / "data" / "paper_table1.csv"

@@ -25,11 +25,10 @@ from speech_robust_bench.report.charts import (
 from speech_robust_bench.report.page import page
 from speech_robust_bench.report.report_data import Report, ReportedModel
 from speech_robust_bench.report.sections import severities
-from speech_robust_bench.report.sections.correlates import correlates, theil_sen_log
-from speech_robust_bench.report.sections.languages import languages
+from speech_robust_bench.report.sections.overview import languages, pareto_front, trade_off
 from speech_robust_bench.report.sections.parts import HALVES, scored
+from speech_robust_bench.report.sections.severities import correlates, theil_sen_log
 from speech_robust_bench.report.sections.speakers import speakers
-from speech_robust_bench.report.sections.trade_off import pareto_front, trade_off
 
 
 @pytest.fixture(scope="module")

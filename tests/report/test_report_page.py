@@ -19,8 +19,8 @@ from scipy.stats import siegelslopes
 from speech_robust_bench.cli.main import main
 from speech_robust_bench.core.audio import encode_flac
 from speech_robust_bench.report import charts, html, word_study
-from speech_robust_bench.report.metadata import read as read_metadata
-from speech_robust_bench.report.sections import correlates, trade_off
+from speech_robust_bench.report.report_data import read as read_metadata
+from speech_robust_bench.report.sections import overview, severities
 
 GOOD = ["the quick brown fox", "jumps over the lazy dog", "and runs away", "from all of it at once"]
 POOR = ["the box", "jumps over", "", "at once"]
@@ -132,14 +132,14 @@ def test_bad_metadata_is_one_line(runs, tmp_path, capsys, text, said):
 def test_the_regression_line_shrugs_off_an_outlier():
     x = [1e6, 1e7, 1e8, 1e9, 1e10]
     y = [50.0, 40.0, 30.0, 20.0, 500.0]
-    (start, low), (end, high) = correlates.theil_sen_log(list(zip(x, y, strict=True)))
+    (start, low), (end, high) = severities.theil_sen_log(list(zip(x, y, strict=True)))
     assert (start, end) == (1e6, 1e10)
     slope = (high - low) / 4
     assert slope == pytest.approx(siegelslopes(y[:4], np.log10(x[:4])).slope, abs=5)  # without the outlier: -10
-    assert correlates.theil_sen_log([(1.0, 2.0), (2.0, 3.0)]) == []
+    assert severities.theil_sen_log([(1.0, 2.0), (2.0, 3.0)]) == []
 
 
-@pytest.mark.parametrize("module", [html, charts, word_study, correlates, trade_off])
+@pytest.mark.parametrize("module", [html, charts, word_study, severities, overview])
 def test_examples_in_the_documentation(module):
     assert doctest.testmod(module).failed == 0
 

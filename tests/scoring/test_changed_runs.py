@@ -9,7 +9,7 @@ import pytest
 from run_folders import TEXTS, write_run
 
 from speech_robust_bench.cli.main import main
-from speech_robust_bench.core.row_hashes import transcripts_digest
+from speech_robust_bench.core.rows import transcripts_digest
 
 PREDICTIONS = {"clean": list(TEXTS.values()), "noise_sev1": ["the quick brown box", *list(TEXTS.values())[1:]]}
 NOISE = "en-tiny_noise_sev1.jsonl"

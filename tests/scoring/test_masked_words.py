@@ -8,8 +8,8 @@ from run_folders import write_run
 
 from speech_robust_bench.cli.main import main
 from speech_robust_bench.core.records import Prediction, SubmittedPrediction, convert
-from speech_robust_bench.diagnosis.remembered_words import HEADS, guess
 from speech_robust_bench.scoring.masked_words import of_lines, written
+from speech_robust_bench.scoring.remembered_words import HEADS, guess
 
 
 def line(clip: str, text: str, transcript: str, masked: str) -> Prediction:

@@ -3,7 +3,7 @@
 import pytest
 
 from speech_robust_bench.core.records import Prediction
-from speech_robust_bench.scoring.conventions import lenient_wer
+from speech_robust_bench.scoring.lenient_wer import lenient_wer
 from speech_robust_bench.scoring.scoring import align, normalise
 from speech_robust_bench.scoring.two_talkers import of_lines
 

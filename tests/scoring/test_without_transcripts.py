@@ -12,7 +12,7 @@ from speech_robust_bench.builders.build import build
 from speech_robust_bench.builders.plan import plan
 from speech_robust_bench.cli.main import main
 from speech_robust_bench.core.engines import Inline
-from speech_robust_bench.core.row_hashes import row_digest, transcripts_digest
+from speech_robust_bench.core.rows import row_digest, transcripts_digest
 
 SAID = ("one two three four", "five six seven eight", "nine ten eleven twelve", "a b c d")
 CONFIGS = ["en-mine_clean", "en-mine_aeq_amplitude_sev1", "en-mine_silence"]

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.scoring.term_spotting import term_scores
-from speech_robust_bench.scoring.written_form import (
+from speech_robust_bench.scoring.text_formatting import (
     entities,
     formatting_scores,
     number_of_words,

@@ -17,7 +17,7 @@ from speech_robust_bench.builders.scenarios import SCENARIOS
 from speech_robust_bench.builders.shards import shard_name
 from speech_robust_bench.core.audio import encode_flac
 from speech_robust_bench.core.names import parse
-from speech_robust_bench.core.row_hashes import content_digest, row_digest
+from speech_robust_bench.core.rows import content_digest, row_digest
 
 WORDS = [
     "the",

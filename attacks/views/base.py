@@ -1,0 +1,187 @@
+"""A recogniser as an attacker sees it: waveforms in, one loss per clip out, and gradients back to the waveforms.
+
+The way to the loss repeats, in torch, the preprocessing that the recogniser uses when it transcribes; `check` proves on
+the clips at hand that both give the model the same input. Samples behind a clip's end are never seen, so they have no
+gradient, and nothing is averaged across clips.
+
+A `python:` recogniser joins with one more method, `losses(waves, lengths, texts)`: a tensor (clip, sample), the true
+lengths, the transcripts; it returns one loss per clip.
+
+The training losses of recognisers, one value per clip, so that no clip's gradient depends on the clips beside it.
+
+Each is the mean over the clip's own tokens: CTC (Graves et al. 2006), cross-entropy of a decoder that is told the
+right tokens before, and the transducer's (Graves 2012).
+
+How a model writes a transcript: with capitals or without, with punctuation or without, as its tokens allow.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import unicodedata
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional
+from torch.nn.utils.rnn import pad_sequence
+
+from speech_robust_bench.attacks.clips import AttackBatch, AttackClip, mask_of
+from speech_robust_bench.core.audio import RATE
+from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.models.interface import Recogniser
+from speech_robust_bench.scoring.scoring import normalise
+
+
+@dataclass
+class View:
+    """What every attack needs of a recogniser."""
+
+    recogniser: Recogniser
+    precision: torch.dtype | None = None  # of autocast, for mixed precision
+    pads_safely: bool = field(default=True, init=False)
+    longest_s: float = field(default=float("inf"), init=False)
+
+    @property
+    def device(self) -> str:
+        return "cpu"
+
+    def losses(self, waves: Tensor, batch: AttackBatch) -> Tensor:
+        """One loss per clip."""
+        raise NotImplementedError
+
+    @property
+    def has_margins(self) -> bool:
+        """Whether the scores of single tokens are known, so that their margins can be attacked."""
+        return False
+
+    def right_tokens(self, waves: Tensor, batch: AttackBatch) -> list[Tensor]:
+        """Per clip, the right token at each position of `token_scores`."""
+        raise NotImplementedError
+
+    def token_scores(self, waves: Tensor, batch: AttackBatch, right: list[Tensor]) -> Tensor:
+        """(clip, position, token): the logits from which the model chooses its tokens."""
+        raise NotImplementedError
+
+    def gradient(self, waves: Tensor, batch: AttackBatch) -> tuple[Tensor, Tensor]:
+        """The losses, and the gradient of each clip's own loss."""
+        waves = waves.detach().requires_grad_()
+        with self._mixed():
+            clip_losses = self.losses(waves, batch)
+        for clip, loss in enumerate(clip_losses.tolist()):
+            if not math.isfinite(loss):
+                where = f"{batch.ids[clip]}: " if batch.ids else ""
+                seconds = float(batch.lengths[clip]) / RATE
+                told = f"'{batch.texts[clip]}' is too much text for a clip of {seconds:.2f} s: its loss is {loss}"
+                raise UserError(where + told)
+        (slope,) = torch.autograd.grad(clip_losses.sum(), waves)
+        return clip_losses.detach(), slope * mask_of(batch.lengths, waves.shape[1])
+
+    def values(self, waves: Tensor, batch: AttackBatch) -> Tensor:
+        """The loss of each clip, without gradients."""
+        with torch.no_grad(), self._mixed():
+            return self.losses(waves, batch)
+
+    def transcribe(self, signals: Sequence[np.ndarray], language: str | None) -> list[str]:
+        """The transcripts of the recogniser itself."""
+        return [text.strip() for text in self.recogniser.transcribe(list(signals), RATE, language)]
+
+    def spell(self, text: str) -> str:
+        """A transcript as the model would write it; an error where it cannot."""
+        if not normalise(text):
+            raise UserError("its transcript is empty: there is no loss to raise or lower")
+        return text
+
+    def check(self, clips: Sequence[AttackClip]) -> None:
+        """Refuse to go on where the way to the loss does not give the model what transcribing gives it."""
+
+    def compile(self) -> None:
+        """Compile the model with torch.compile, where there is one to compile."""
+
+    def _mixed(self, enabled: bool = True) -> Any:
+        if self.precision is None:
+            return contextlib.nullcontext()
+        return torch.autocast(torch.device(self.device).type, self.precision, enabled=enabled)
+
+
+@dataclass
+class WrappedView(View):
+    """Another view with something around it: a defence, other losses, dropout. It transcribes by its own recogniser."""
+
+    inner: View = None  # type: ignore[assignment]
+
+    def __post_init__(self) -> None:
+        self.pads_safely, self.longest_s = self.inner.pads_safely, self.inner.longest_s
+
+    @property
+    def device(self) -> str:
+        return self.inner.device
+
+    def spell(self, text: str) -> str:
+        return self.inner.spell(text)
+
+    def check(self, clips: Sequence[AttackClip]) -> None:
+        self.inner.check(clips)
+
+    def compile(self) -> None:
+        self.inner.compile()
+
+
+def ctc(logits: Tensor, frames: Tensor, tokens: list[Tensor], blank: int) -> Tensor:
+    """`logits` (clip, frame, token), of which a clip has `frames`. Infinite where there are more tokens than frames."""
+    log_probs = logits.log_softmax(-1).transpose(0, 1)
+    counts = torch.tensor([len(label) for label in tokens], device=logits.device)
+    labels = torch.cat(tokens).to(logits.device)
+    summed = functional.ctc_loss(log_probs, labels, frames.to(logits.device), counts, blank, reduction="none")
+    return summed / counts
+
+
+def cross_entropy(logits: Tensor, tokens: list[Tensor], first_weight: float = 0.0) -> Tensor:
+    """`logits` (clip, position, token), padded as `tokens` are.
+
+    `first_weight` is the lambda of Olivier's Eq. 5.2: the first token counts 1 + lambda times, because it is the one
+    that a targeted attack on Whisper finds hardest to turn.
+    """
+    labels = pad_sequence(tokens, batch_first=True, padding_value=-100).to(logits.device)
+    each = functional.cross_entropy(logits.transpose(1, 2), labels, ignore_index=-100, reduction="none")
+    weights = (labels != -100).to(each.dtype)
+    weights[:, 0] += first_weight
+    return (each * weights).sum(1) / weights.sum(1)
+
+
+def transducer(logits: Tensor, frames: Tensor, tokens: list[Tensor], blank: int = 0) -> Tensor:
+    """RNN-T: `logits` (clip, frame, tokens said so far, token).
+
+    Along one frame the recursion a[u] = logaddexp(stay[u], a[u-1] + say[u-1]) is a running sum once what was said so
+    far is divided out, so only frames are looped over.
+    """
+    log_probs = logits.log_softmax(-1)
+    labels = pad_sequence(tokens, batch_first=True).to(logits.device)
+    counts = torch.tensor([len(label) for label in tokens], device=logits.device)
+    stay = log_probs[..., blank]
+    say = log_probs[:, :, :-1].gather(3, labels[:, None, :, None].expand(-1, log_probs.shape[1], -1, 1))[..., 0]
+    said = functional.pad(say.cumsum(2), (1, 0))
+    alpha = said[:, 0]
+    reached = [alpha]
+    for frame in range(1, log_probs.shape[1]):
+        alpha = (alpha + stay[:, frame - 1] - said[:, frame]).logcumsumexp(1) + said[:, frame]
+        reached.append(alpha)
+    rows = torch.arange(len(tokens), device=logits.device)
+    last = frames.to(logits.device) - 1
+    total = torch.stack(reached, 1)[rows, last, counts] + stay[rows, last, counts]
+    return -total / counts
+
+
+def writable_spelling(text: str, writable: Callable[[str], bool], name: str) -> str:
+    """The spelling nearest to the text that a model has tokens for; an error that names what it cannot write."""
+    plain = "".join(char for char in text if unicodedata.category(char)[0] != "P")
+    ways = [way(spelling) for spelling in (text, plain) for way in (str, str.lower, str.upper)]
+    written = next((spelling for spelling in ways if writable(spelling)), None)
+    if written is None:
+        odd = [c for c in dict.fromkeys(plain) if not (writable(c.lower()) or writable(c.upper()))]
+        raise UserError(f"its transcript has characters that {name} cannot write: {' '.join(odd)}")
+    return written

@@ -1,0 +1,1 @@
+"""Defences: randomised smoothing, its certificate, and gradients through it."""

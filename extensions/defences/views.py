@@ -1,0 +1,82 @@
+"""Attacking a defended recogniser for what it is (Athalye et al. 2018): expectation over transformation for what is
+random, straight-through gradients for what has none.
+
+The draws of a clip come from its own random stream, so an adaptive attack does not depend on the batch either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from speech_robust_bench.attacks.clips import AttackBatch
+from speech_robust_bench.attacks.pgd import EOT_DRAWS
+from speech_robust_bench.attacks.views.base import View, WrappedView
+from speech_robust_bench.extensions.defences.smooth import ENHANCERS, noise
+
+DRAWS = EOT_DRAWS
+Transform = Callable[[Tensor, AttackBatch], Tensor]
+
+
+def straight_through(function: Callable[[np.ndarray], np.ndarray]) -> Transform:
+    """A step without derivatives, clip by clip: its own output forwards, the gradient unchanged backwards."""
+
+    def apply(waves: Tensor, batch: AttackBatch) -> Tensor:
+        done = waves.detach().clone()
+        for row, length in zip(done, batch.lengths.tolist(), strict=True):
+            output = np.asarray(function(row[:length].cpu().numpy()))
+            row[:length] = torch.from_numpy(np.ascontiguousarray(output)).to(row)
+        return waves + (done - waves).detach()
+
+    return apply
+
+
+def random_noise(sigma: float, kind: str = "white") -> Transform:
+    """The noise of a defence, drawn from each clip's own stream."""
+
+    def apply(waves: Tensor, batch: AttackBatch) -> Tensor:
+        added = np.zeros(waves.shape, np.float32)
+        for row, length, rng in zip(added, batch.lengths.tolist(), batch.rngs, strict=True):
+            row[:length] = noise(kind, sigma, length, rng)
+        return waves + torch.from_numpy(added).to(waves)
+
+    return apply
+
+
+@dataclass
+class Defended(WrappedView):
+    """A recogniser behind random or non-differentiable steps: losses and gradients are means over `draws` of them."""
+
+    transforms: list[Transform] = field(default_factory=list)
+    draws: int = DRAWS
+
+    @classmethod
+    def around(cls, smooth: Any, inner: View, eot: int | None) -> View:
+        """The view of a smoothed recogniser; `eot=0` is the naive attacker's, who knows nothing of the defence."""
+        steps = [random_noise(smooth.sigma, smooth.noise)] if smooth.sigma else []
+        if smooth.enhance != "none":
+            steps.append(straight_through(lambda samples: ENHANCERS[smooth.enhance](samples, smooth.sigma)))
+        draws = DRAWS if eot is None else eot
+        if not smooth.sigma:  # nothing random to average over
+            draws = min(draws, 1)
+        return cls(smooth, inner=inner, transforms=steps if draws else [], draws=max(1, draws))
+
+    def losses(self, waves: Tensor, batch: AttackBatch) -> Tensor:
+        """The losses under one draw of the random steps; `gradient` and `values` average over several."""
+        for transform in self.transforms:
+            waves = transform(waves, batch)
+        return self.inner.losses(waves, batch)
+
+    def gradient(self, waves: Tensor, batch: AttackBatch) -> tuple[Tensor, Tensor]:
+        # One draw after the other: the memory of one, whatever their number.
+        parts = [super(Defended, self).gradient(waves, batch) for _ in range(self.draws)]
+        draw_losses, slopes = zip(*parts, strict=True)
+        return torch.stack(draw_losses).mean(0), torch.stack(slopes).mean(0)
+
+    def values(self, waves: Tensor, batch: AttackBatch) -> Tensor:
+        return torch.stack([super(Defended, self).values(waves, batch) for _ in range(self.draws)]).mean(0)

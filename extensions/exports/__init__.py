@@ -1,0 +1,1 @@
+"""Results and metadata in the formats of others: Every Eval Ever and Croissant."""

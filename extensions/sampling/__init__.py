@@ -1,0 +1,1 @@
+"""Fewer clips: anchors that predict the score of all, and how stable a ranking is."""

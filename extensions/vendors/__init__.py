@@ -1,0 +1,1 @@
+"""Recognisers behind an HTTP interface: vendors, OpenAI-compatible servers and chat models."""

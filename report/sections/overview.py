@@ -1,0 +1,259 @@
+"""The first part of the page: the ranking, categories, languages, and accuracy against robustness."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from speech_robust_bench.core.categories import ADVERSARIAL, AVERAGED, column_title, meaning
+from speech_robust_bench.report.charts import Axes, Curve, Point, Series, fixed, legend_mark, scatter, spanning, track
+from speech_robust_bench.report.html import Html, table, tag
+from speech_robust_bench.report.report_data import Report, ReportedModel
+from speech_robust_bench.report.sections.parts import (
+    HALVES,
+    LESS,
+    Half,
+    all_bounds,
+    axis,
+    clip_count,
+    legend,
+    name,
+    number,
+    score,
+    scored,
+    section,
+)
+from speech_robust_bench.scoring.bank_provenance import stand_in_notes
+from speech_robust_bench.scoring.ranking import RULE, Standing
+from speech_robust_bench.scoring.results import all_entries
+from speech_robust_bench.scoring.table1 import clean_wer
+
+
+def ranking(report: Report, language: str) -> Html | None:
+    """The models by average NWERD, with intervals, beside what else decides about a recogniser."""
+    standings = report.standings(language)
+    models = [model for model, _ in standings]
+    scale = spanning(all_bounds([model.average(language) for model in models]))
+    level = 100 * report.models[0].results["options"]["level"]
+    rows = []
+    for last, (model, standing) in enumerate(standings, 1):
+        average = model.average(language)
+        mark = track(scale, average["value"], average["interval"], model.index, dot=True) if average else ""
+        numbers = model.rows(language) or {}
+        invented = numbers["hallucination"]["reject"]
+        rows.append(
+            [
+                (str(standing.place or "–"), standing.place or last),
+                name(model),
+                score(average),
+                mark,
+                score(clean_wer(numbers)),
+                number(_percent(numbers["hallucination"]["insertions_per_word"]), 1, " %"),
+                number(invented["words_per_minute"] if invented else None),
+                number(model.results["speed"]["rtf"], 3),
+                number(_failed(model, language), 0),
+            ]
+        )
+    heads = [
+        "",
+        "model",
+        "NWERD",
+        axis(scale),
+        "clean WER",
+        "inserted words",
+        "words/min, no speech",
+        "real-time factor",
+    ]
+    return section(
+        "ranking",
+        "Ranking",
+        "NWERD: points of word error rate lost to hard conditions, each scenario divided by how hard it is, averaged "
+        f"over the paper's categories that were run. {LESS} Lines and small figures are {level:.0f} % intervals, over "
+        f"{clip_count(models, language)}.",
+        table([*heads, "failed clips"], rows, class_="ranking"),
+        _not_averaged(standings, language),
+    )
+
+
+def _percent(share: float | None) -> float | None:
+    return None if share is None else 100 * share
+
+
+def _failed(model: ReportedModel, language: str) -> float:
+    entries = all_entries(model.results).values()
+    return float(sum(entry["failed"] for entry in entries if entry["language"] == language))
+
+
+def _not_averaged(standings: Sequence[tuple[ReportedModel, Standing]], language: str) -> Html | None:
+    """Which of the paper's categories nobody ran, who has fewer configs than the others, and who is not ranked."""
+    models = [model for model, _ in standings]
+    missing = set(AVERAGED)
+    for model in models:
+        missing -= set((model.rows(language) or {})["overall"]["members"])
+    notes = []
+    if missing:
+        notes.append(
+            "Not in the average, because not scored: " + ", ".join(column_title(c) for c in AVERAGED if c in missing)
+        )
+    most = {c for model in models for c, e in model.results["configs"].items() if e["language"] == language}
+    for model in models:
+        lost = sorted(c for c in most - set(model.results["configs"]) if most_category(models, c) not in ADVERSARIAL)
+        if lost:
+            notes.append(f"{model.name} lacks {', '.join(lost[:4])}{', ...' if len(lost) > 4 else ''}")
+    if any("lacks" in note for note in notes):
+        shared = standings[0][1].configs
+        notes.append(f"The order is by the {shared} configs with an NWERD that all models share ({RULE}).")
+    notes += [f"{model.name} is not ranked: {standing.why}" for model, standing in standings if standing.why]
+    notes += stand_in_notes([c for model in models for c in model.results["configs"].values()], language)
+    return tag("ul", [tag("li", note) for note in notes], class_="notes") if notes else None
+
+
+def most_category(models: Sequence[ReportedModel], config: str) -> str:
+    """The category that some model's results give a config."""
+    return next(m.results["configs"][config]["category"] for m in models if config in m.results["configs"])
+
+
+def categories(report: Report, language: str) -> Html | None:
+    """Bars per category, NWERD for the paper's, WERD for those that have no difficulty."""
+    models = report.ranked(language)
+    present = dict.fromkeys(c for m in models for c in (m.rows(language) or {})["categories"])
+    paper = [c for c in AVERAGED if c in present]
+    others = [c for c in present if c not in AVERAGED]
+    parts = [_bars(models, language, paper, "nwerd", "NWERD")] if paper else []
+    parts += (
+        [_bars(models, language, others, "werd", "WERD, points: attacks, and what has no known difficulty")]
+        if others
+        else []
+    )
+    if not parts:
+        return None
+    lead = f"What each kind of condition costs. {LESS} Thin lines are intervals."
+    return section("categories", "Categories", lead, legend(models), tag("div", parts, class_="columns"))
+
+
+def _bars(models: Sequence[ReportedModel], language: str, names: Sequence[str], measure: str, title: str) -> Html:
+    cells = {
+        (m.index, c): (m.rows(language) or {})["categories"].get(c, {}).get(measure) for m in models for c in names
+    }
+    scale = spanning(all_bounds(list(cells.values())))
+    groups = []
+    for category in names:
+        bars = []
+        for model in models:
+            cell = cells[model.index, category]
+            bar = track(scale, cell["value"], cell["interval"], model.index) if cell else track(scale, None, None, 0)
+            bars.append(tag("div", bar, tag("span", fixed(cell["value"] if cell else None)), class_="row"))
+        label = tag("div", column_title(category), title=meaning(category), class_="what")
+        groups.append(tag("div", label, tag("div", bars), class_="group"))
+    return tag("figure", tag("figcaption", title), groups, class_="bars")
+
+
+def languages(report: Report) -> Html | None:
+    """The same models in several languages."""
+    if len(report.languages) < 2:
+        return None
+    rows = []
+    for model in report.models:
+        for language in report.languages:
+            if numbers := model.rows(language):
+                rows.append([name(model), language, score(clean_wer(numbers)), score(model.average(language))])
+    lead = "A model that is good in one language need not be in another: clean error rate and robustness, side by side."
+    heads = ["model", "language", "clean WER", "NWERD"]
+    gaps = [line for model in report.models if (line := _gap(model, report.languages))]
+    notes = tag("ul", [tag("li", line) for line in gaps], class_="notes") if gaps else None
+    figures = [figure for model in report.models if (figure := _by_category(model, report.languages))]
+    key = tag("p", [_mark(i, language) for i, language in enumerate(report.languages)], class_="legend")
+    bars = [key, tag("div", figures, class_="columns")] if figures else []
+    return section("languages", "Languages", lead, table(heads, rows), notes, *bars)
+
+
+def _mark(index: int, language: str) -> Html:
+    return tag("span", legend_mark(index), tag("span", language), class_="model")
+
+
+def _by_category(model: ReportedModel, names: Sequence[str]) -> Html | None:
+    """NWERD of one model in each category, a bar for each language; attacks in WERD."""
+    rows = {n: rows["categories"] for n in names if (rows := model.rows(n))}
+    measures = {**dict.fromkeys(AVERAGED, "nwerd"), **dict.fromkeys(ADVERSARIAL, "werd")}
+    cells = {
+        category: {n: cell for n, categories in rows.items() if (cell := categories.get(category, {}).get(measure))}
+        for category, measure in measures.items()
+    }
+    cells = {category: by_language for category, by_language in cells.items() if len(by_language) > 1}
+    if not cells:
+        return None
+    scale = spanning(all_bounds([cell for by_language in cells.values() for cell in by_language.values()]))
+    groups = []
+    for category, by_language in cells.items():
+        bars = [
+            tag(
+                "div",
+                track(scale, cell["value"], cell["interval"], names.index(n)),
+                tag("span", fixed(cell["value"])),
+                class_="row",
+            )
+            for n, cell in by_language.items()
+        ]
+        groups.append(tag("div", tag("div", column_title(category), class_="what"), tag("div", bars), class_="group"))
+    caption = tag("figcaption", name(model), " NWERD; WERD under attack")
+    return tag("figure", caption, groups, class_="bars")
+
+
+def _gap(model: ReportedModel, names: Sequence[str]) -> str | None:
+    cells = {n: a["value"] for n in names if (a := model.average(n))}
+    if len(cells) < 2:
+        return None
+    worst, best = max(cells, key=cells.__getitem__), min(cells, key=cells.__getitem__)
+    return f"{model.name}: {fixed(cells[worst] - cells[best])} points of NWERD between {worst} and {best}"
+
+
+def trade_off(report: Report, language: str) -> Html | None:
+    """Utility against robustness in both halves, and speed against accuracy."""
+    models = report.ranked(language)
+    charts = [*(_against_clean(models, language, half) for half in HALVES), _speed(models, language)]
+    figures = [chart for chart in charts if chart]
+    if not figures:
+        return None
+    lead = "Down and to the left is better. The line is the Pareto front: no model beats those on it in both."
+    return section("trade-off", "Utility against robustness", lead, tag("div", figures, class_="columns"))
+
+
+def _against_clean(models: Sequence[ReportedModel], language: str, half: Half) -> Html | None:
+    series = []
+    for model, cell in scored(models, language, half):
+        if clean := clean_wer(model.rows(language) or {}):
+            title = f"{model.name}: clean WER {fixed(clean['value'])}, {half.axis} {fixed(cell['value'])}"
+            point = Point(clean["value"], cell["value"], title, cell["interval"])
+            series.append(Series(model.index, [point], model.name))
+    return _with_front(series, Axes("WER on clean speech", half.axis), half.name)
+
+
+def _speed(models: Sequence[ReportedModel], language: str) -> Html | None:
+    """The real-time factor against WER on clean speech: what a second of speech costs."""
+    series = []
+    for model in models:
+        clean, rtf = clean_wer(model.rows(language) or {}), model.results["speed"]["rtf"]
+        if clean and rtf:
+            title = f"{model.name}: {rtf:.3g} s for a second of speech, clean WER {fixed(clean['value'])}"
+            series.append(Series(model.index, [Point(rtf, clean["value"], title, clean["interval"])], model.name))
+    return _with_front(series, Axes("real-time factor", "WER on clean speech", log_x=True), "speed")
+
+
+def _with_front(series: Sequence[Series], axes: Axes, caption: str) -> Html | None:
+    if len(series) < 2:
+        return None
+    front = pareto_front([(point.x, point.y) for line in series for point in line.points])
+    chart = scatter(series, axes, f"{axes.x} against {axes.y}", [Curve(front, steps=True)])
+    return tag("figure", tag("figcaption", caption), chart)
+
+
+def pareto_front(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
+    """The points that no other is at least as good as in both and better in one; from left to right.
+
+    >>> pareto_front([(1, 5), (2, 3), (3, 4), (4, 1)])
+    [(1, 5), (2, 3), (4, 1)]
+    """
+    front: list[tuple[float, float]] = []
+    for point in sorted(set(points)):
+        if not front or point[1] < front[-1][1]:
+            front.append(point)
+    return front

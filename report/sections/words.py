@@ -1,0 +1,249 @@
+"""Words and clips that went wrong, and the report card of each model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from speech_robust_bench.report.charts import fixed, series_class
+from speech_robust_bench.report.html import Html, table, tag
+from speech_robust_bench.report.report_data import Report, ReportedModel
+from speech_robust_bench.report.sections.parts import name, number, score, section
+from speech_robust_bench.report.word_study import ComparedClip, Edit
+from speech_robust_bench.scoring.results import Json
+
+
+def worst_clips(report: Report, language: str) -> Html | None:
+    """The clips that lost most, one of each scenario, word by word, to listen to where audio is embedded."""
+    cards = []
+    for model in report.ranked(language):
+        study = model.studies.get(language)
+        cards += [_card(report, model, clip) for clip in study.clips] if study else []
+    if not cards:
+        return None
+    lead = tag(
+        "span",
+        "Against what was said: ",
+        tag("del", "missed"),
+        ", ",
+        tag("ins", "written instead"),
+        ". The worst clip of each scenario.",
+    )
+    body = tag("div", cards, class_="cards")
+    return tag("section", tag("h2", "Worst clips"), tag("p", lead, class_="lead"), body, id="clips")
+
+
+def _card(report: Report, model: ReportedModel, clip: ComparedClip) -> Html:
+    source = model.results["configs"][clip.config]["source"]
+    sides = [("perturbed", clip.config, clip.edits), ("clean", source, clip.clean_edits)]
+    parts = [
+        tag(
+            "div",
+            tag("h4", label),
+            _player(report, config, clip.id, f"{label}: {clip.id}"),
+            tag("p", "no transcript: the recogniser failed") if label == "perturbed" and clip.failed else _diff(edits),
+        )
+        for label, config, edits in sides
+        if config and edits is not None
+    ]
+    worse = f"{clip.errors} errors in {clip.words} words, clean {clip.clean_errors}"
+    head = tag("h3", name(model), tag("span", clip.config))
+    return tag("article", head, tag("p", f"{clip.id}: {worse}", class_="lead"), parts, class_=series_class(model.index))
+
+
+def _player(report: Report, config: str, clip: str, label: str) -> Html | None:
+    source = report.audio.get((config, clip))
+    return tag("audio", controls="", preload="none", src=source, aria_label=label) if source else None
+
+
+def _diff(edits: Sequence[Edit]) -> Html:
+    pieces: list[Any] = []
+    for edit in edits:
+        if edit.kind == "equal":
+            pieces.append(" ".join(edit.said))
+        else:
+            pieces += [tag("del", " ".join(edit.said))] if edit.said else []
+            pieces += [tag("ins", " ".join(edit.hypothesis))] if edit.hypothesis else []
+        pieces.append(" ")
+    return tag("p", pieces, class_="diff")
+
+
+def worst_words(report: Report, language: str) -> Html | None:
+    """The words that hard conditions cost most, and those that were never said."""
+    figures = []
+    for model in report.ranked(language):
+        study = model.studies.get(language)
+        if not study or not study.words:
+            continue
+        rows = [
+            [
+                word.word,
+                (f"{word.missed} of {word.said}", word.missed / word.said),
+                number(100 * word.clean_missed / word.clean_said if word.clean_said else None, 0, " %"),
+                ", ".join(text for text, _ in word.recognised_as.most_common(3)) or "nothing",
+            ]
+            for word in study.words
+        ]
+        inserted = ", ".join(f"{text} ({count})" for text, count in study.inserted) or "none"
+        figures.append(
+            tag(
+                "figure",
+                tag("figcaption", name(model)),
+                table(["word", "missed", "missed, clean", "recognised as"], rows),
+                tag("p", "Written but never said: ", inserted, class_="lead"),
+            )
+        )
+    if not figures:
+        return None
+    lead = "Words that were missed most often beyond what clean speech explains."
+    return section("words", "Worst words", lead, tag("div", figures, class_="columns"))
+
+
+PARTS = ("clean", "hard")
+TITLES = {"length_s": "length, s", "words_per_s": "words per second", "loudness_dbfs": "loudness, dBFS"}
+LEAD = (
+    "A system report card after Aksenova et al. (2021): errors by kind of word and of clip, words that nobody said, "
+    "and the speakers who fare worst. Clean speech beside all hard conditions together."
+)
+
+
+def report_cards(report: Report, language: str) -> Html | None:
+    """One card per recogniser, to unfold."""
+    unfolding = [
+        tag("details", tag("summary", model.name), card(model.cards[language]), class_="card")
+        for model in report.ranked(language)
+        if language in model.cards
+    ]
+    if not unfolding:
+        return None
+    return tag("section", tag("h2", "Report cards"), tag("p", LEAD, class_="lead"), unfolding, id="cards")
+
+
+def card(values: Json) -> Html:
+    """The card of one recogniser in one language."""
+    parts = [part for part in PARTS if part in values]
+    figures = [
+        _figure("Errors", ["", *parts], _headline(values, parts)),
+        _figure("Words missed", ["kind of word", *parts], _kinds(values, parts)),
+        *(_figure(f"WER by {TITLES[what]}", ["", *parts], rows) for what, rows in _conditions(values, parts)),
+        _figure("Worst speakers", ["speaker", "speech", "clips", "WER"], _speakers(values, parts)),
+        _figure(
+            "Groups of speakers", ["by", "speech", "best", "worst", "gap", "too few clips"], _groups(values, parts)
+        ),
+        _figure("LWERR, women over men", ["data", "category", "severity", "LWERR", "interval"], _lwerr(values)),
+        _figure("Words that nobody said", ["speech", "what", "config", "clip", "written"], _examples(values, parts)),
+    ]
+    notes = [f"{kind}: {why}" for kind, why in values["unknown"].items()]
+    if values["reject"]:
+        invented = values["reject"]
+        rate = fixed(invented["words_per_minute"])
+        notes.append(
+            f"Where nobody speaks: words in {invented['clips_with_words']} of {invented['clips']} clips, "
+            f"{rate} a minute, {invented['loops']} loops"
+            + "".join(f"; “{text}” {times} times" for text, times in invented["phrases"])
+        )
+    listed = tag("ul", [tag("li", note) for note in notes], class_="notes") if notes else None
+    return tag("div", tag("div", [f for f in figures if f is not None], class_="columns"), listed)
+
+
+def _figure(title: str, heads: list[str], rows: list[list[Any]]) -> Html | None:
+    return tag("figure", tag("figcaption", title), table(heads, rows)) if rows else None
+
+
+def _cell(value: float | None, note: str = "", digits: int = 1) -> tuple[Html, float | None]:
+    return tag("span", fixed(value, digits), tag("small", f" {note}") if note and value is not None else None), value
+
+
+def _headline(values: Json, parts: list[str]) -> list[list[Any]]:
+    rows: list[tuple[str, Callable[[Json], float | None], int]] = [
+        ("WER", lambda part: part["wer"], 1),
+        ("clips", lambda part: part["clips"], 0),
+        ("clips without an error, %", lambda part: 100 * part["spread"]["without_error"], 0),
+        *((f"{p}th percentile clip", lambda part, p=p: part["spread"][f"p{p}"], 0) for p in (50, 90, 99)),
+        ("standard deviation over clips", lambda part: part["spread"]["sd"], 1),
+        ("bursts of inserted words", lambda part: part["hallucination"]["bursts"], 0),
+        ("repetition loops", lambda part: part["hallucination"]["loops"], 0),
+    ]
+    return [[title, *(_cell(of(values[part]), digits=digits) for part in parts)] for title, of, digits in rows]
+
+
+def _kinds(values: Json, parts: list[str]) -> list[list[Any]]:
+    kinds = dict.fromkeys(kind for part in parts for kind in values[part]["kinds"])
+    cells = {kind: [values[part]["kinds"][kind] for part in parts] for kind in kinds}
+    return [
+        [kind, *(_cell(cell["rate"], f"% of {cell['said']}") for cell in row)]
+        for kind, row in cells.items()
+        if any(cell["said"] for cell in row)
+    ]
+
+
+def _conditions(values: Json, parts: list[str]) -> list[tuple[str, list[list[Any]]]]:
+    tables = []
+    for what in TITLES:
+        invented = {part: {row["bin"]: row for row in values[part]["conditions"].get(what, [])} for part in parts}
+        starts = {label: row["from"] for rows in invented.values() for label, row in rows.items()}
+        rows = []
+        for label in sorted(starts, key=lambda label: (starts[label] is not None, starts[label])):
+            cells = [invented[part].get(label) for part in parts]
+            rows.append([label, *(_cell(c and c["wer"], f"{c['clips']} clips" if c else "") for c in cells)])
+        tables.append((what, rows))
+    return tables
+
+
+def _speakers(values: Json, parts: list[str]) -> list[list[Any]]:
+    return [
+        [row["speaker"], part, _cell(row["clips"], digits=0), _cell(row["wer"])]
+        for part in parts
+        for row in values[part]["speakers"]["worst"]
+    ]
+
+
+def _groups(values: Json, parts: list[str]) -> list[list[Any]]:
+    return [
+        [column, part, row["best"], row["worst"], _cell(row["gap"]), ", ".join(row["too_small"])]
+        for part in parts
+        for column, row in values[part]["groups"].items()
+        if row["gap"] is not None
+    ]
+
+
+def _lwerr(values: Json) -> list[list[Any]]:
+    rows = []
+    for row in values["lwerr"]:
+        span = row["interval"]
+        severity = "all" if row["severity"] is None else row["severity"]
+        between = f"{fixed(span[0], 2)} to {fixed(span[1], 2)}" if span else ""
+        rows.append([row["corpus"], row["category"], str(severity), _cell(row["lwerr"], digits=2), between])
+    return rows
+
+
+def _examples(values: Json, parts: list[str]) -> list[list[Any]]:
+    return [
+        [part, example["kind"], example["config"], example["id"], example["text"]]
+        for part in parts
+        for example in values[part]["hallucination"]["examples"]
+    ]
+
+
+def untranscribed(report: Report) -> Html | None:
+    """One row a model and config; None where every clip has a reference."""
+    rows = [
+        [
+            name(model),
+            config,
+            number(entry["clips"], 0),
+            number(entry["words_per_minute"]),
+            number(entry["clips"] - entry["clips_with_words"], 0),
+            score(entry["difference"]),
+        ]
+        for model in report.models
+        for config, entry in model.results.get("untranscribed", {}).items()
+    ]
+    if not rows:
+        return None
+    lead = (
+        "Clips that nobody has transcribed have no error rate. The difference is that of the transcript under the "
+        "scenario from the one of the clean clip: words that differ, per cent of the longer of the two."
+    )
+    heads = ["model", "config", "clips", "words a minute", "clips without words", "difference"]
+    return section("untranscribed", "Without transcripts", lead, table(heads, rows))

@@ -1,0 +1,146 @@
+"""How unequal error rates are: between groups of speakers, by data set, category and severity, and between languages.
+
+LWERR is the paper's Eq. 5, laid out as in its Fig. 7: the WER of each gender is averaged over severities and
+perturbations of a category before the ratio is taken. Language against language follows its Fig. 6. The
+population-weighted rate and the gap between the worst and the best group follow Aksenova et al., "How Might We Create
+Better Benchmarks for Speech Recognition?", Section 4.1.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
+from itertools import compress
+from typing import Any
+
+import numpy as np
+
+from speech_robust_bench.core.names import parse
+from speech_robust_bench.extensions.fairness.clip_sets import ErrorMatrix
+from speech_robust_bench.scoring.aggregate import MEASURES
+from speech_robust_bench.scoring.bootstrap import interval, weights
+from speech_robust_bench.scoring.groups import disparity, log2_ratio
+from speech_robust_bench.scoring.runs import Predictions
+from speech_robust_bench.scoring.scoring import Counts
+
+Json = dict[str, Any]
+
+
+def group_disparity(
+    measured: ErrorMatrix,
+    labels: Sequence[str | None],
+    groups: Mapping[str, np.ndarray],
+    shares: Mapping[str, float] | None = None,
+) -> list[Json]:
+    """Rates of the groups, gap, log2 ratio and the population-weighted rate, for each config of a clip set."""
+    kept = [label if label in groups else None for label in labels]
+    rows = []
+    for place, config in enumerate((measured.clips.clean, *measured.clips.levels)):
+        errors, lengths = (values[place].astype(np.int64) for values in (measured.errors, measured.lengths))
+        # Only the sums matter here, so an error is an error whatever its kind.
+        zero = np.zeros_like(errors)
+        rates = disparity(Counts(lengths, zero, zero, errors), kept, shares)
+        rows.append({"recogniser": measured.name, "config": config, **_plain(rates)})
+    return rows
+
+
+def lwerr_table(
+    counted: Iterable[tuple[Predictions, Counts]],
+    *,
+    one: str = "female",
+    other: str = "male",
+    replicates: int = 1000,
+    seed: int = 0,
+) -> list[Json]:
+    """LWERR of configs with speech: by data set and category (Fig. 7), and by severity too, with intervals.
+
+    Rows without clips of both groups are not there. A positive value means that the first group has more errors.
+    """
+    cells: dict[tuple[str, str, int | None], list[tuple[Predictions, Counts]]] = {}
+    for predictions, counts in counted:
+        name = parse(predictions.config)
+        if not {one, other} <= set(predictions.column("gender")):
+            continue
+        corpus = f"{name.language} {predictions.entry.corpus or name.corpus}"
+        for severity in {None, name.severity or None}:
+            cells.setdefault((corpus, predictions.entry.category or name.scenario, severity), []).append(
+                (predictions, counts)
+            )
+    rows = []
+    for (corpus, category, severity), members in cells.items():
+        rates = [float(np.mean([_rate(c, h, group) for h, c in members])) for group in (one, other)]
+        draws = _lwerr_draws(members, (one, other), replicates, seed) if replicates else None
+        finite = None if draws is None else draws[np.isfinite(draws)]
+        rows.append(
+            {
+                "corpus": corpus,
+                "category": category,
+                "severity": severity,
+                "configs": len(members),
+                one: rates[0],
+                other: rates[1],
+                "lwerr": _finite(log2_ratio(*rates)),
+                "interval": None if finite is None or len(finite) < 2 else list(interval(finite)),
+            }
+        )
+    return rows
+
+
+def _rate(counts: Counts, predictions: Predictions, group: str) -> float:
+    return counts.take(np.array([label == group for label in predictions.column("gender")])).rate
+
+
+def _lwerr_draws(
+    members: Sequence[tuple[Predictions, Counts]], groups: Sequence[str], replicates: int, seed: int
+) -> np.ndarray:
+    """The ratio in each replicate: the same clips are drawn for every config that has them."""
+    totals = []
+    for group in groups:
+        rates = []
+        for predictions, counts in members:
+            mine = np.array([label == group for label in predictions.column("gender")])
+            drawn = _weights(tuple(compress(predictions.column("id"), mine)), replicates, seed)
+            part = counts.take(mine)
+            rates.append((drawn @ part.errors) / np.maximum(drawn @ part.lengths, 1))
+        totals.append(np.mean(rates, axis=0))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.log2(totals[0] / totals[1])
+
+
+@lru_cache(maxsize=16)  # the same clips come back with every config of a data set
+def _weights(ids: tuple[str, ...], replicates: int, seed: int) -> np.ndarray:
+    return weights(ids, replicates=replicates, seed=seed)
+
+
+def languages(results: Json) -> Json:
+    """Fig. 6: a multilingual recogniser's scores in each language side by side, from its results.json.
+
+    `ratio` is the score over that of the best language of the row; 1 where there is one language only.
+    """
+    tables = results["languages"]
+    rows: dict[str, dict[str, Json]] = {}
+    for language, table in tables.items():
+        clean = [row["wer"]["value"] for row in table["clean"].values() if row["wer"]]
+        if clean:
+            rows.setdefault("clean wer", {})[language] = {"value": float(np.mean(clean))}
+        for category, row in table["categories"].items():
+            for measure in MEASURES[1:]:
+                if row[measure]:
+                    rows.setdefault(f"{category} {measure}", {})[language] = dict(row[measure])
+        for name, measure in (("overall", "nwerd"), ("adversarial", "werd")):
+            if table[name][measure]:
+                rows.setdefault(f"{name} {measure}", {})[language] = dict(table[name][measure])
+    for cells in rows.values():
+        best = min(cell["value"] for cell in cells.values())
+        for cell in cells.values():
+            cell["ratio"] = cell["value"] / best if best > 0 else None
+    return {"languages": list(tables), "rows": rows}
+
+
+def _plain(values: Json) -> Json:
+    return {key: _finite(value) if isinstance(value, float) else value for key, value in values.items()}
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None

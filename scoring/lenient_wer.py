@@ -1,0 +1,164 @@
+"""WER lenient: what people write in more than one way is not counted as an error.
+
+Numbers however written (`srb-numbers-1`), and the equivalences of a file: disfluencies that may be left out,
+contractions, abbreviations, spellings (`data/conventions_en.csv`, made for this project; a user's own file is added to
+it). A compound may be written apart or together. The errors of an utterance are the fewer of the strict and the lenient
+ones, over the words of the strict reference, so WER lenient is never above WER strict.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+
+from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.core.rows import TALKER_CHANGE, talkers
+from speech_robust_bench.core.table_files import csv_cells, read_text
+from speech_robust_bench.scoring.scoring import Counts, align, error_rate, normalise
+
+NORMALISER = "srb-numbers-1"
+HEAD = ["kind", "written", "counted_as"]
+MOST_BYTES = 5_000_000
+_DATA = Path(__file__).parent / "data"
+
+
+@dataclass(frozen=True)
+class Conventions:
+    """Equivalences: phrases to what they are counted as, and beginnings of words to other beginnings."""
+
+    phrases: dict[tuple[str, ...], tuple[str, ...]]
+    beginnings: dict[str, str]
+    longest: int
+
+    def apply(self, text: str) -> list[str]:
+        """The words of a normalised text in the form in which they are counted; the longest phrase first."""
+        words, at = text.split(), 0
+        out: list[str] = []
+        while at < len(words):
+            for length in range(min(self.longest, len(words) - at), 0, -1):
+                known = self.phrases.get(tuple(words[at : at + length]))
+                if known is not None:
+                    out += known
+                    at += length
+                    break
+            else:
+                out.append(self._spelling(words[at]))
+                at += 1
+        return out
+
+    def _spelling(self, word: str) -> str:
+        for length in range(len(word), 2, -1):
+            if (form := self.beginnings.get(word[:length])) is not None:
+                return form + word[length:]
+        return word
+
+
+@lru_cache(maxsize=16)
+def load(language: str | None, own: str | None = None) -> Conventions:
+    """The conventions of a language, and those of a user's file, whose lines replace the same ones of ours."""
+    base = re.split("[-_]", (language or "en").lower())[0]
+    shipped = _DATA / f"conventions_{base}.csv"
+    texts = [path.read_text("utf-8") for path in (shipped,) if path.is_file()]
+    texts += [read_text(own, MOST_BYTES)] if own else []
+    phrases: dict[tuple[str, ...], tuple[str, ...]] = {}
+    beginnings: dict[str, str] = {}
+    for number, text in enumerate(texts):
+        for written, form in _rows(text, str(own) if number == len(texts) - 1 and own else shipped.name):
+            if written.endswith("*"):
+                beginnings[normalise(written[:-1], language=base)] = normalise(form.removesuffix("*"), language=base)
+            else:
+                key = tuple(normalise(written, NORMALISER, base).split())
+                phrases[key] = tuple(normalise(form, NORMALISER, base).split())
+    return Conventions(phrases, beginnings, max(map(len, phrases), default=0))
+
+
+def file_digest(path: str) -> str:
+    """What tells one user's file from another."""
+    return hashlib.sha256(read_text(path, MOST_BYTES).encode()).hexdigest()
+
+
+def _rows(text: str, where: str) -> list[tuple[str, str]]:
+    rows = csv_cells(text, where)
+    if not rows or [cell.strip() for cell in rows[0][1]] != HEAD:
+        raise UserError(f"{where}: its first line must be {','.join(HEAD)}")
+    pairs = []
+    for number, row in rows[1:]:
+        if not row:
+            continue
+        if len(row) != len(HEAD) or not row[1].strip():
+            raise UserError(f"{where}, line {number}: needs a kind, what is written, and what it is counted as")
+        written, form = row[1].strip(), row[2].strip()
+        if written.endswith("*") != form.endswith("*") or (written.endswith("*") and " " in written):
+            raise UserError(f"{where}, line {number}: a * stands at the end of both words, or of none")
+        pairs.append((written, form))
+    return pairs
+
+
+def lenient_errors(
+    strict: Counts,
+    references: Sequence[str],
+    predictions: Sequence[str],
+    language: str | None = None,
+    own: str | None = None,
+) -> np.ndarray:
+    """The errors of every utterance when what can be written in several ways is no error."""
+    known = load(language, own)
+    errors = strict.errors.copy()
+    wrong = np.flatnonzero(errors)
+    said, written = [], []
+    for index in map(int, wrong):
+        reference, prediction = (_counted_as(texts[index], known, language) for texts in (references, predictions))
+        said.append(" ".join(reference))
+        written.append(" ".join(_compounds_as_in(reference, prediction)))
+    lenient = align(said, written, normaliser="none", unit="word").errors
+    errors[wrong] = np.minimum(errors[wrong], lenient)
+    return errors
+
+
+def _counted_as(text: str, known: Conventions, language: str | None) -> list[str]:
+    """The words that a text counts as, with the mark between two talkers."""
+    first, second = (known.apply(normalise(part, NORMALISER, language)) for part in talkers(text))
+    return [*first, TALKER_CHANGE, *second] if second else first
+
+
+def _compounds_as_in(reference: list[str], prediction: list[str]) -> list[str]:
+    """The prediction with its compounds apart or together, as the reference has them."""
+    singles = set(reference)
+    apart = {a + b: (a, b) for a, b in pairwise(reference)}
+    out: list[str] = []
+    at = 0
+    while at < len(prediction):
+        word = prediction[at]
+        joined = word + prediction[at + 1] if at + 1 < len(prediction) else ""
+        if joined in singles and not {word, prediction[at + 1]} <= singles:
+            out.append(joined)
+            at += 2
+            continue
+        out += apart[word] if word in apart and word not in singles else [word]
+        at += 1
+    return out
+
+
+def lenient_wer(
+    references: Sequence[str],
+    predictions: Sequence[str],
+    *,
+    normaliser: str = "srb-paper-1",
+    language: str | None = "en",
+    conventions: str | None = None,
+) -> dict[str, float]:
+    """WER strict and WER lenient of some transcripts, in points; `conventions` is a file of one's own.
+
+    >>> lenient_wer(["i do not like the colour of room 847"], ["I don't like the color of room eight four seven, um"])
+    {'wer': 77.77777777777777, 'wer_lenient': 0.0}
+    """
+    strict = align(references, predictions, normaliser=normaliser, unit="word", language=language)
+    errors = lenient_errors(strict, references, predictions, language, conventions)
+    return {"wer": strict.rate, "wer_lenient": float(error_rate(errors.sum(), strict.lengths.sum()))}

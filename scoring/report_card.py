@@ -1,0 +1,384 @@
+"""Errors by what a clip is like: its length, its speech rate, its loudness; the spread over clips; the worst speakers.
+
+Aksenova et al., Section 3.1: percentiles and the standard deviation of the clips' own error rates say what an average
+does not.
+
+Words that nobody said: bursts of inserted words, phrases repeated over and over, words where nobody speaks.
+
+A burst is a run of at least four inserted words. A loop is a phrase of up to eight words written four times in a row (a
+single word) or three times (a longer phrase) where the reference does not repeat it: recognisers that write text from
+left to right fall into such loops on noise and silence.
+
+The system report card (Aksenova et al., Conclusion): one page on one recogniser in one language, as plain data.
+
+It reads each config of a run once: which kinds of words are missed, what is invented, for which clips and speakers it
+is worse, and how unequal the groups are. `clean` is clean speech, `hard` all other configs with speech together.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from speech_robust_bench.core.categories import OVERLAP, REJECT
+from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.core.names import parse
+from speech_robust_bench.core.records import Prediction
+from speech_robust_bench.scoring import word_errors
+from speech_robust_bench.scoring.disparity import lwerr_table
+from speech_robust_bench.scoring.groups import disparity, with_intersections
+from speech_robust_bench.scoring.runs import Predictions, Run, group_columns
+from speech_robust_bench.scoring.scoring import Counts
+from speech_robust_bench.scoring.word_errors import Alignment, Coded, Vocabulary, align
+
+Json = dict[str, Any]
+# what -> the edges between its bins; the unit is in the name
+EDGES: dict[str, tuple[float, ...]] = {
+    "length_s": (2, 5, 10, 20),
+    "words_per_s": (1.5, 2.0, 2.5, 3.0, 3.5),
+    "loudness_dbfs": (-40, -35, -30, -25, -20),
+}
+PERCENTILES = (50, 90, 95, 99)
+
+
+def by_bins(counts: Counts, values: np.ndarray, edges: Sequence[float]) -> list[Json]:
+    """WER of the clips in each bin; empty bins and clips without a value (NaN) are left out."""
+    place = np.digitize(values, edges)
+    labels = [
+        f"< {edges[0]:g}",
+        *(f"{a:g} to {b:g}" for a, b in pairwise(edges)),
+        f">= {edges[-1]:g}",
+    ]
+    rows = []
+    for number, title in enumerate(labels):
+        part = counts.take((place == number) & ~np.isnan(values))
+        if len(part):
+            start = edges[number - 1] if number else None
+            rows.append(
+                {"bin": title, "from": start, "clips": len(part), "words": int(part.lengths.sum()), "wer": part.rate}
+            )
+    return rows
+
+
+def spread(counts: Counts) -> Json:
+    """Percentiles and standard deviation of the clips' own error rates, and the share of clips without an error."""
+    rates = counts.rates
+    if not len(rates):
+        return {}
+    return {
+        **{f"p{p}": float(np.percentile(rates, p)) for p in PERCENTILES},
+        "sd": float(rates.std()),
+        "without_error": float((counts.errors == 0).mean()),
+    }
+
+
+def speakers(counts: Counts, names: Sequence[str | None], minimum_clips: int = 3, most: int = 5) -> Json:
+    """The speakers with the highest error rates, among those with enough clips, and the spread over speakers."""
+    known = np.array([name or "" for name in names], dtype=object)
+    rows: list[Json] = []
+    for name in sorted(set(known) - {""}):
+        part = counts.take(known == name)
+        if len(part) >= minimum_clips:
+            rows.append({"speaker": str(name), "clips": len(part), "wer": part.rate})
+    rows.sort(key=lambda row: -row["wer"])
+    rates = [row["wer"] for row in rows]
+    return {
+        "speakers": len(rows),
+        "median": float(np.median(rates)) if rates else None,
+        "p90": float(np.percentile(rates, 90)) if rates else None,
+        "worst": rows[:most],
+    }
+
+
+def bins_of(
+    counts: Counts, durations: Sequence[float | None], loudness: Sequence[float | None]
+) -> Mapping[str, list[Json]]:
+    """All the tables there is something for."""
+    seconds, level = (np.array([np.nan if v is None else v for v in values]) for values in (durations, loudness))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        rate = np.where(seconds > 0, counts.lengths / seconds, np.nan)
+    values = {"length_s": seconds, "words_per_s": rate, "loudness_dbfs": level}
+    return {what: rows for what, measured in values.items() if (rows := by_bins(counts, measured, EDGES[what]))}
+
+
+BURST = 4
+LONGEST_PHRASE = 8
+REPEATS = 3
+REPEATS_OF_A_WORD = 4
+
+
+@dataclass(frozen=True)
+class Span:
+    """A stretch of one transcript: which one, from which of its words, how many words; the period of a loop."""
+
+    clip: int
+    start: int
+    length: int
+    period: int = 0
+
+
+def bursts(alignment: Alignment, least: int = BURST) -> list[Span]:
+    """Runs of inserted words."""
+    hypothesis = alignment.hypothesis
+    return [
+        Span(clip, start - int(hypothesis.starts[clip]), length)
+        for clip, start, length in _runs(alignment.inserted, hypothesis.owner)
+        if length >= least
+    ]
+
+
+def loops(hypothesis: Coded) -> list[Span]:
+    """Repeated phrases, the shortest period first; what lies within a loop that was found is not found again."""
+    words, owner = hypothesis.words, hypothesis.owner
+    taken = np.zeros(len(words), dtype=bool)
+    spans = []
+    for period in range(1, min(LONGEST_PHRASE, max(len(words) - 1, 0)) + 1):
+        same = np.zeros(len(words), dtype=bool)
+        same[period:] = (words[period:] == words[:-period]) & (owner[period:] == owner[:-period])
+        repeats = REPEATS_OF_A_WORD if period == 1 else REPEATS
+        if np.count_nonzero(same) < (repeats - 1) * period:
+            continue
+        for clip, start, length in _runs(same, owner):
+            first, total = start - period, length + period
+            if total >= repeats * period and not taken[first : first + total].all():
+                taken[first : first + total] = True
+                spans.append(Span(clip, first - int(hypothesis.starts[clip]), total, period))
+    return sorted(spans, key=lambda span: (span.clip, span.start))
+
+
+def invented_loops(alignment: Alignment) -> list[Span]:
+    """The loops of transcripts whose reference has none of the same period."""
+    hypothesis = loops(alignment.hypothesis)
+    said = {(span.clip, span.period) for span in loops(alignment.reference)} if hypothesis else set()
+    return [span for span in hypothesis if (span.clip, span.period) not in said]
+
+
+def _runs(mask: np.ndarray, owner: np.ndarray) -> list[tuple[int, int, int]]:
+    """Stretches of True within one transcript: (transcript, first place, length)."""
+    if not mask.any():
+        return []
+    change = np.flatnonzero((mask[1:] != mask[:-1]) | (owner[1:] != owner[:-1])) + 1
+    starts = np.concatenate([[0], change])
+    lengths = np.diff(np.concatenate([starts, [len(mask)]]))
+    kept = mask[starts]
+    return list(zip(owner[starts[kept]].tolist(), starts[kept].tolist(), lengths[kept].tolist(), strict=True))
+
+
+def phrases(hypothesis: Coded, words: Sequence[str], most: int = 5) -> list[tuple[str, int]]:
+    """Whole transcripts that were written for several clips, the most frequent first."""
+    texts = Counter(
+        " ".join(words[number] for number in hypothesis.words[a:b])
+        for a, b in zip(hypothesis.starts[:-1], hypothesis.starts[1:], strict=True)
+        if b > a
+    )
+    return [(text, count) for text, count in texts.most_common(most) if count > 1]
+
+
+SCHEMA = 1
+MINIMUM = 10  # clips that a group must have to be compared
+EXAMPLES = 5
+
+
+@dataclass
+class _Part:
+    """What is known of clean speech, or of hard speech."""
+
+    counts: list[Counts] = field(default_factory=list)
+    lines: list[Prediction] = field(default_factory=list)
+    kinds: Counter[tuple[str, str]] = field(default_factory=Counter)
+    bursts: int = 0
+    burst_words: int = 0
+    loops: int = 0
+    examples: list[Json] = field(default_factory=list)
+
+    def together(self) -> Counts:
+        names = ("hits", "substitutions", "deletions", "insertions")
+        none = np.zeros(0, dtype=np.int64)
+        return Counts(*(np.concatenate([none, *(getattr(c, name) for c in self.counts)]) for name in names))
+
+
+@dataclass(frozen=True)
+class AlignedRun:
+    """All that a run wrote in one language, in one vocabulary; what has speech is aligned with what was said."""
+
+    run: Run
+    language: str
+    vocabulary: Vocabulary
+    speech: list[tuple[Predictions, Alignment]]
+    reject: list[tuple[Predictions, Coded]]
+    untranscribed: list[tuple[Predictions, Coded]] = field(default_factory=list)  # nobody has said what was said
+
+
+def aligned(run: Run, language: str, normaliser: str = "srb-paper-1") -> AlignedRun:
+    """Read the configs of a language, each once."""
+    run.refuse_anchors()
+    aligned_run = AlignedRun(run, language, Vocabulary.of(language, normaliser), [], [])
+    encode = aligned_run.vocabulary.encode
+    texts: list[str] = []
+    said = encode(texts)
+    for config in (c for c in run.configs if parse(c).language == language):
+        whole = run.read(config)
+        if whole.entry.category == REJECT:
+            aligned_run.reject.append((whole, encode(whole.transcripts)))
+            continue
+        if whole.entry.category == OVERLAP:  # which talker a word belongs to is not told
+            continue
+        if (unknown := whole.untranscribed).lines:
+            aligned_run.untranscribed.append((unknown, encode(unknown.transcripts)))
+        read = whole.transcribed
+        hypothesis = encode(read.transcripts)
+        if read.lines:
+            if read.references != texts:  # mostly those of the config before
+                texts = read.references
+                said = encode(texts)
+            aligned_run.speech.append((read, align(said, hypothesis)))
+    if not aligned_run.speech and not aligned_run.untranscribed:
+        raise UserError(f"{run.folder} has no config with speech in '{language}'")
+    return aligned_run
+
+
+def card(
+    aligned_run: AlignedRun,
+    *,
+    minimum: int = MINIMUM,
+    frequency: Mapping[str, int] | None = None,
+    names: set[str] | None = None,
+    replicates: int = 200,
+) -> Json:
+    """The card of a run in one language."""
+    said = {
+        (predictions.config.split("_")[0], line.id): line.text or ""
+        for predictions, _ in aligned_run.speech
+        for line in predictions.lines
+    }
+    texts = list(said.values())
+    coded = aligned_run.vocabulary.encode(texts)
+    spelled = aligned_run.vocabulary.words
+    if frequency is None:
+        counted = np.bincount(coded.words, minlength=len(spelled))
+        frequency = {word: int(n) for word, n in zip(spelled, counted, strict=True) if n}
+    kinds = word_errors.kinds(spelled, texts, aligned_run.language, frequency, names)
+    parts = {"clean": _Part(), "hard": _Part()}
+    for predictions, alignment in aligned_run.speech:
+        _add(parts["clean" if predictions.clean else "hard"], predictions, alignment, kinds, spelled)
+    return {
+        "schema": SCHEMA,
+        "model": aligned_run.run.model,
+        "language": aligned_run.language,
+        "unit": aligned_run.vocabulary.unit,
+        "normaliser": aligned_run.vocabulary.normaliser,
+        "configs": {"clean": len(parts["clean"].counts), "speech": len(aligned_run.speech)},
+        **{name: _part(part, minimum) for name, part in parts.items() if part.counts},
+        "unknown": dict(kinds.unknown),
+        "reject": _reject(aligned_run.reject, spelled),
+        **({"untranscribed": _reject(aligned_run.untranscribed, spelled)} if aligned_run.untranscribed else {}),
+        "lwerr": lwerr_table(
+            ((predictions, alignment.counts) for predictions, alignment in aligned_run.speech), replicates=replicates
+        ),
+    }
+
+
+def _add(
+    part: _Part,
+    read: Predictions,
+    alignment: Alignment,
+    kinds: word_errors.Kinds,
+    spelled: Sequence[str],
+) -> None:
+    part.counts.append(alignment.counts)
+    part.lines += read.lines
+    for kind, (said, missed) in word_errors.missed(alignment, kinds).items():
+        part.kinds[kind, "said"] += said
+        part.kinds[kind, "missed"] += missed
+    invented, loops = bursts(alignment), invented_loops(alignment)
+    part.bursts += len(invented)
+    part.burst_words += sum(span.length for span in invented)
+    part.loops += len(loops)
+    for name, spans in (("loop", loops), ("burst", invented)):
+        for span in sorted(spans, key=lambda s: -s.length)[:EXAMPLES]:
+            first = int(alignment.hypothesis.starts[span.clip]) + span.start
+            text = " ".join(spelled[number] for number in alignment.hypothesis.words[first : first + span.length])
+            entry = {"kind": name, "config": read.config, "id": read.lines[span.clip].id, "words": span.length}
+            part.examples.append({**entry, "period": span.period or None, "text": text})
+
+
+def _part(part: _Part, minimum: int) -> Json:
+    counts = part.together()
+    minutes = sum(line.seconds for line in part.lines) / 60
+
+    def column(name: str) -> list[str | None]:
+        return [line.label(name) or None for line in part.lines]
+
+    columns = {name: column(name) for name in group_columns(part.lines)}
+    groups = with_intersections(columns, [("gender", "accent"), ("gender", "age")])
+    return {
+        "clips": len(counts),
+        "words": int(counts.lengths.sum()),
+        "wer": counts.rate,
+        **{key: value for key, value in counts.totals().items() if key != "hits"},
+        "spread": spread(counts),
+        "kinds": {
+            kind: {
+                "said": part.kinds[kind, "said"],
+                "missed": part.kinds[kind, "missed"],
+                "rate": 100 * part.kinds[kind, "missed"] / part.kinds[kind, "said"]
+                if part.kinds[kind, "said"]
+                else None,
+            }
+            for kind in dict.fromkeys(kind for kind, _ in part.kinds)
+        },
+        "hallucination": {
+            "bursts": part.bursts,
+            "burst_words": part.burst_words,
+            "loops": part.loops,
+            "bursts_per_hour": 60 * part.bursts / minutes if minutes else None,
+            "loops_per_hour": 60 * part.loops / minutes if minutes else None,
+            "examples": sorted(part.examples, key=lambda e: -e["words"])[:EXAMPLES],
+        },
+        "conditions": dict(
+            bins_of(counts, [line.duration or None for line in part.lines], [line.loudness_dbfs for line in part.lines])
+        ),
+        "speakers": speakers(counts, column("speaker")),
+        "groups": {
+            name: _disparity(counts, labels, [line.id for line in part.lines], minimum)
+            for name, labels in groups.items()
+            if len({*labels} - {None}) > 1
+        },
+    }
+
+
+def _disparity(counts: Counts, labels: Sequence[str | None], ids: Sequence[str], minimum: int) -> Json:
+    """Groups with enough clips, each clip counted once however many configs it is in; the others are named."""
+    clips = {
+        group: len({i for i, group_of_clip in zip(ids, labels, strict=True) if group_of_clip == group})
+        for group in {*labels}
+    }
+    small = sorted(group for group, size in clips.items() if group is not None and size < minimum)
+    rates = disparity(counts, [None if group in small else group for group in labels])
+    if len(rates["groups"]) < 2:
+        rates |= {"gap": None, "log2_ratio": None, "best": None, "worst": None}
+    finite = {key: None for key, value in rates.items() if isinstance(value, float) and not np.isfinite(value)}
+    return {**rates, **finite, "too_small": small}
+
+
+def _reject(rejected: Sequence[tuple[Predictions, Coded]], spelled: Sequence[str]) -> Json | None:
+    """What was written where nobody speaks, so that any word is invented; or where nobody knows what was said."""
+    if not rejected:
+        return None
+    invented: Json = {"clips": 0, "clips_with_words": 0, "words": 0, "loops": 0, "minutes": 0.0, "phrases": []}
+    said: Counter[str] = Counter()
+    for predictions, coded in rejected:
+        invented["clips"] += len(coded)
+        invented["clips_with_words"] += int((coded.lengths > 0).sum())
+        invented["words"] += len(coded.words)
+        invented["loops"] += len(loops(coded))
+        invented["minutes"] += sum(line.seconds for line in predictions.lines) / 60
+        said.update(dict(phrases(coded, spelled)))
+    invented["words_per_minute"] = invented["words"] / invented["minutes"] if invented["minutes"] else None
+    invented["phrases"] = [list(pair) for pair in said.most_common(EXAMPLES)]
+    return invented
