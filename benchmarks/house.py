@@ -18,7 +18,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = "speech_robust_bench"
-ROOMS = ("core", "builders", "scoring", "metrics", "models", "attacks", "diagnosis", "report", "push", "cli", PACKAGE)
+ROOMS = ("core", "builders", "scoring", "metrics", "models", "attacks", "extensions", "report", "push", "cli", PACKAGE)
 LONG_FUNCTION = 50  # lines
 
 

@@ -1,26 +1,56 @@
-"""Extensions: packages that add something to SRB, found by the entry-point group `speech_robust_bench.extensions`.
+"""Extensions: what plugs into the benchmark, ours in `extensions/` and anybody's by an entry point.
 
-An entry point names a module. Each registry looks for its own attribute there, as `COMMANDS` for commands.
+An extension is a module. Ours are the folders of `extensions/`; others are named by entry points of the group
+`speech_robust_bench.extensions`. Each registry looks for its own attribute there, a dict from names to where the thing
+is, so that importing an extension costs nothing: `ADAPTERS = {"mine": "my_package.recogniser"}`.
 """
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Iterator
 from functools import cache
+from importlib import import_module
 from types import ModuleType
+from typing import Any
 
 GROUP = "speech_robust_bench.extensions"
 
 
 @cache
 def extensions() -> list[ModuleType]:
-    """The modules of all installed extensions, by name; one that cannot be imported is named on stderr and left out."""
-    from importlib.metadata import entry_points
-
+    """The modules of all extensions, ours first; one that cannot be imported is named on stderr and left out."""
     loaded = []
-    for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name):
+    for name, load in _sources():
         try:
-            loaded.append(entry.load())
+            loaded.append(load())
         except Exception as error:
-            print(f"srb: extension '{entry.name}' cannot be imported and is left out: {error}", file=sys.stderr)
+            print(f"srb: extension '{name}' cannot be imported and is left out: {error}", file=sys.stderr)
     return loaded
+
+
+def registered(attribute: str) -> dict[str, Any]:
+    """What all extensions have in a dict of that name; the first to take a name keeps it."""
+    found: dict[str, Any] = {}
+    for extension in extensions():
+        found = {**getattr(extension, attribute, {}), **found}
+    return found
+
+
+def load_object(reference: str) -> Any:
+    """The object that `package.module:name` names."""
+    module, _, name = reference.partition(":")
+    return getattr(import_module(module), name)
+
+
+def _sources() -> Iterator[tuple[str, Callable[[], ModuleType]]]:
+    """The name of each extension, and how to load it."""
+    from importlib.metadata import entry_points
+    from importlib.util import find_spec
+    from pkgutil import iter_modules
+
+    ours = find_spec(GROUP)  # this room may have been deleted
+    for module in iter_modules(ours.submodule_search_locations if ours else ()):
+        yield module.name, lambda name=module.name: import_module(f"{GROUP}.{name}")  # type: ignore[misc]
+    for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name):
+        yield entry.name, entry.load

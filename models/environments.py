@@ -35,7 +35,7 @@ from speech_robust_bench.models.streaming.session import Event, Word
 # What the adapters themselves use, in the versions that are used here
 BASE = ("numpy", "soundfile", "soxr", "httpx", "filelock")
 PACKAGE = "speech_robust_bench"
-ROOMS = ("core", "scoring", "models")  # what adapters import
+ROOMS = ("core", "scoring", "models", "extensions")  # what adapters import
 LAST_LINES = 20  # of what the process writes to stderr are kept for the error message
 
 

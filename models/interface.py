@@ -22,6 +22,7 @@ from urllib.parse import quote, unquote
 import numpy as np
 
 from speech_robust_bench.core.errors import UserError, did_you_mean
+from speech_robust_bench.core.extensions import registered
 from speech_robust_bench.core.secrets import MASK, mask_secrets, names_secret
 
 Clip = np.ndarray  # mono float32 in [-1, 1]
@@ -188,10 +189,11 @@ def parse_spec(text: str) -> Spec:
 
 
 def adapters() -> dict[str, str]:
-    """Every adapter's name and module."""
+    """Every adapter's name and module: ours, and those of extensions."""
     package = importlib.import_module("speech_robust_bench.models.adapters")
-    names = sorted(module.name for module in pkgutil.iter_modules(package.__path__) if not module.name.startswith("_"))
-    return {name.replace("_", "-"): f"{package.__name__}.{name}" for name in names}
+    names = (module.name for module in pkgutil.iter_modules(package.__path__) if not module.name.startswith("_"))
+    ours = {name.replace("_", "-"): f"{package.__name__}.{name}" for name in names}
+    return dict(sorted({**registered("ADAPTERS"), **ours}.items()))
 
 
 def open_model(spec: str | Spec, **defaults: Any) -> Recogniser:

@@ -17,14 +17,13 @@ ROOMS = (
     "metrics",
     "models",
     "attacks",
-    "diagnosis",
     "report",
     "push",
-    "cli",
     "speech_robust_bench",
+    "cli",
 )
-# Copied to a Space or into the modules cache, and run there: they are no modules of ours.
-DEPLOYED = {path for name in ("app.py",) for path in ROOT.glob(f"metrics/*/{name}")}
+# Programs: pages that run in a Space, and `python -m speech_robust_bench`.
+DEPLOYED = {*ROOT.glob("metrics/*/app.py"), ROOT / "speech_robust_bench" / "__main__.py"}
 
 
 @cache

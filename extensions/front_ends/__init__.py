@@ -1,3 +1,7 @@
-"""Front ends: what is put between a microphone and a recogniser. One file each, with `load(target)`, which gives a
-function `(clip, rate) -> clip` of the same length, in step with the clip that it was given. A separator gives an array
-(talkers, samples)."""
+"""Front ends that clean a clip before a recogniser hears it: `front:rnnoise|moonshine`; and what they do to quality."""
+
+ADAPTERS = {"front": f"{__name__}.adapter"}
+FRONT_ENDS = {
+    name: f"{__name__}.{name}"
+    for name in ("asnr", "deepfilternet", "noisereduce", "python", "rnnoise", "speechbrain", "webrtc", "wpe")
+}

@@ -9,14 +9,13 @@ is it you`; where two talk at once they are scored permutation-invariantly, else
 from __future__ import annotations
 
 import importlib
-import pkgutil
 from dataclasses import dataclass
 
 import numpy as np
 
 from speech_robust_bench.core.errors import UserError, did_you_mean
+from speech_robust_bench.core.extensions import registered
 from speech_robust_bench.core.rows import join_talkers
-from speech_robust_bench.models import front_ends
 from speech_robust_bench.models.interface import Clip, Described, FrontEnd, Recogniser, SomeFailed, open_model
 
 EXAMPLE = "front:rnnoise|moonshine"
@@ -88,7 +87,7 @@ def streams(clip: Clip) -> Clip:
 def open_front_end(name: str) -> FrontEnd:
     """The front end of that name, `kind` or `kind:target`."""
     kind, _, target = name.partition(":")
-    known = [module.name for module in pkgutil.iter_modules(front_ends.__path__)]
+    known = registered("FRONT_ENDS")
     if kind not in known:
         raise UserError(f"no front end '{kind}'; {did_you_mean(kind, known)}")
-    return importlib.import_module(f"{front_ends.__name__}.{kind}").load(target)
+    return importlib.import_module(known[kind]).load(target)

@@ -2,3 +2,5 @@
 
 It asks what a representation is worth for recognition, in domain and out of it, without fine-tuning the encoder.
 """
+
+ADAPTERS = {"probe": f"{__name__}.adapter"}

@@ -8,7 +8,7 @@ import pytest
 
 from speech_robust_bench.core.categories import ADVERSARIAL, AVERAGED, CATEGORIES, column_title, label, meaning
 
-PAPER_TABLE_1 = Path(__file__).parents[1] / "metrics" / "data" / "paper_table1.csv"
+PAPER_TABLE_1 = Path(__file__).parents[1] / "scoring" / "data" / "paper_table1.csv"
 
 
 def test_the_average_is_over_the_papers_nine_and_the_adversarial_are_two():

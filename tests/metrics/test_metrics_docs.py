@@ -14,7 +14,7 @@ DOCS = Path(modules.__file__).resolve().parent.parent / "docs" / "metrics.md"
 
 @pytest.mark.parametrize(
     "name",
-    ["scoring", "bootstrap", "degradation", "difficulty", "groups", "aggregate", "written_form", "term_spotting"],
+    ["scoring", "bootstrap", "degradation", "difficulty", "groups", "aggregate", "text_formatting", "term_spotting"],
 )
 def test_examples_of_the_modules(name):
     run = doctest.testmod(importlib.import_module(f"speech_robust_bench.scoring.{name}"))

@@ -81,7 +81,7 @@ def test_our_own_code_works_where_nothing_else_is_installed(tmp_path, monkeypatc
     monkeypatch.setenv("SRB_ENVIRONMENTS", str(tmp_path))
     monkeypatch.setattr(environments, "BASE", ())
     python = make_environment(())
-    code = "import speech_robust_bench as srb; from speech_robust_bench.core import version; print(srb.__version__)"
+    code = "import speech_robust_bench as srb; from speech_robust_bench.core import about; print(srb.__version__)"
     path = {"PYTHONPATH": str(python.parents[1] / "package")}
     told = subprocess.run([str(python), "-P", "-c", code], env=path, capture_output=True, text=True, check=True).stdout
     assert told.strip() == about.__version__

@@ -16,7 +16,7 @@ ROOMS = (
     "builders",
     "cli",
     "core",
-    "diagnosis",
+    "extensions",
     "metrics",
     "models",
     "push",

@@ -13,7 +13,7 @@ from speech_robust_bench.core.categories import ADVERSARIAL, AVERAGED
 from speech_robust_bench.report.report_data import Report, ReportedModel, read
 
 HERE = Path(__file__).parent
-TABLE_1 = HERE.parent / "metrics" / "data" / "paper_table1.csv"
+TABLE_1 = HERE.parent / "scoring" / "data" / "paper_table1.csv"
 TABLE_5 = HERE / "data" / "paper_table5.csv"
 Json = dict[str, Any]
 
