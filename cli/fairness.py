@@ -20,7 +20,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--base", help="the base group (default: every group in turn)")
     parser.add_argument("--tau", nargs="+", type=float, default=[0.01, 0.05, 0.1, 0.15], help="violation thresholds")
     parser.add_argument(
-        "--comprehensible", type=float, default=7.0, metavar="N", help="only levels that people rated N of 10 or more"
+        "--comprehensible",
+        type=float,
+        metavar="N",
+        help="only levels that people rated N of 10 or more (default: the levels of the paper's Table 4)",
     )
     parser.add_argument(
         "--ratings", metavar="CSV", help="ratings by your own listeners: scenario,sev1,sev2,... (default: AequeVox')"
@@ -130,7 +133,7 @@ def _show_sets(result: Json, console) -> None:
         for count, what in (
             (clip_set["unlabelled"], "clips belong to no group"),
             (clip_set["left_out"], "clips are not in every config and were left out"),
-            (len(clip_set["below_comprehensibility"]), "levels left out, rated less comprehensible than asked for"),
+            (len(clip_set["below_comprehensibility"]), "levels left out, not comprehensible enough"),
             (len(clip_set["not_rated"]), "levels were never rated by people and are kept"),
         ):
             if count:

@@ -18,7 +18,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--author", metavar="NAME", help="who sent it (the pull request's author): must own the model")
     parser.add_argument("--rerun", metavar="MODEL", help="transcribe a sample again with this model, and compare")
-    parser.add_argument("--sample", type=int, default=50, metavar="N", help="clips of a rerun (default: 50)")
+    parser.add_argument(
+        "--sample", type=int, default=200, metavar="N", help="clips of a rerun, half of them clean (default: 200)"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -57,7 +59,7 @@ def run(args: argparse.Namespace) -> int:
 def _rerun(args: argparse.Namespace, folder: str, written: str | None) -> bool:
     from pathlib import Path
 
-    from speech_robust_bench.push.rerun import rerun
+    from speech_robust_bench.push.rerun import power, rerun
     from speech_robust_bench.push.verified import add_rerun
 
     again = rerun(folder, args.data, args.rerun, args.sample)
@@ -66,6 +68,13 @@ def _rerun(args: argparse.Namespace, folder: str, written: str | None) -> bool:
         f"rerun {verdict}: {again.same} of {again.clips} clips give the same words, {again.difference:.1f} points of "
         f"WER apart (seed {again.seed})"
     )
+    for gain in again.paid:
+        print(f"  {gain}")
+    for gain in {gain.kind: gain for gain in again.gains}.values():
+        print(
+            f"  {gain.clips} {gain.kind} clips: had every tenth been changed, the rerun would have told with a "
+            f"probability of {power(gain.clips, 0.1):.2f}"
+        )
     if again.shown is not None:
         print(f"  {again.shown} of these showed them after the same audio; the calls took {again.slower} times as long")
     if written:

@@ -21,12 +21,13 @@ def _averaged(name: str, title: str, label: str, meaning: str) -> Category:
     return Category(name, meaning, title, label, averaged=True)
 
 
+CLEAN = "clean"
 REJECT = "reject"
 MASKED = "masked"
 OVERLAP = "overlap"
 
 _ROWS = (
-    Category("clean", "clean speech, the baseline"),
+    Category(CLEAN, "clean speech, the baseline"),
     _averaged("accent", "accent", "Accent", "accented speech"),
     _averaged("audio_proc", "audio proc", "Audio proc.", "audio processing"),
     _averaged("noise_env", "noise (env)", "Env. noise", "environmental noise"),

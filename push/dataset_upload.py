@@ -29,6 +29,7 @@ from speech_robust_bench.core.secrets import has_secret, texts, without_folders
 from speech_robust_bench.push import expected_rows
 from speech_robust_bench.push.hub import Hub, Remote
 from speech_robust_bench.push.licences import LicenceTerms, bank_names, hub_licence, row_licences, terms
+from speech_robust_bench.push.model_results import MEANS
 
 if TYPE_CHECKING:
     from huggingface_hub import CommitOperationAdd, CommitOperationDelete
@@ -77,20 +78,21 @@ def _attribution(manifests: Sequence[Manifest], terms: Mapping[str, LicenceTerms
 
 
 def eval_yaml(manifests: Sequence[Manifest]) -> str:
-    """The benchmark's tasks: WER on each config, and the mean NWERD of each language."""
+    """The benchmark's tasks: WER on each config, and the mean NWER and NWERD of each language."""
     import yaml
 
     configs = [manifest["config"] for manifest in manifests]
     first: dict[str, str] = {}  # a mean is over all configs of a language; a task names one, so its clean one
     for manifest in sorted(manifests, key=lambda manifest: manifest["scenario"] != "clean"):
-        first.setdefault(f"{manifest['language']}_nwerd", manifest["config"])
+        for measure in MEANS:
+            first.setdefault(f"{manifest['language']}_{measure}", manifest["config"])
     named = [*sorted(first.items()), *((config, config) for config in configs)]
     tasks = [{"id": task, "config": config, "split": "test"} for task, config in named]
     about = {
         "name": TITLE,
         "description": "Word error rate of speech recognisers under noise, rooms, effects, accents and attacks. A task "
-        "named after a config is its WER in per cent; <language>_nwerd is the mean normalised WER degradation. Lower "
-        "is better. Scored with `srb score`.",
+        "named after a config is its WER in per cent; <language>_nwer is the mean WER over difficulty, which ranks, "
+        "and <language>_nwerd the mean normalised WER degradation. Lower is better. Scored with `srb score`.",
         "evaluation_framework": FRAMEWORK,
         "tasks": tasks,
     }

@@ -19,15 +19,17 @@ from speech_robust_bench.scoring import results
 PATH = ".eval_results/srb.yaml"
 CARD = "README.md"
 NAME = "Speech Robust Bench"
+MEANS = ("nwer", "nwerd")  # of a language: what ranks, and the paper's metric
 Json = dict[str, Any]
 
 
 def scores(result: Json) -> dict[str, float]:
-    """Task of the benchmark -> value: the mean NWERD of each language, and the WER of each config."""
+    """Task of the benchmark -> value: the mean NWER and NWERD of each language, and the WER of each config."""
     means = {
-        f"{language}_nwerd": rows["overall"]["nwerd"]["value"]
+        f"{language}_{measure}": rows["overall"][measure]["value"]
         for language, rows in result["languages"].items()
-        if rows["overall"]["nwerd"]
+        for measure in MEANS
+        if rows["overall"][measure]
     }
     return means | {config: entry["wer"]["value"] for config, entry in result["configs"].items() if entry["wer"]}
 
@@ -73,9 +75,9 @@ def model_card(card: str, result: Json, model_id: str, dataset: str) -> str:
             task_type="automatic-speech-recognition",
             dataset_type=dataset,
             dataset_name=f"{NAME} ({task})",
-            dataset_config=None if task.endswith("_nwerd") else task,
+            dataset_config=task if _metric(task) == "wer" else None,
             dataset_split="test",
-            metric_type="nwerd" if task.endswith("_nwerd") else "wer",
+            metric_type=_metric(task),
             metric_value=value,
         )
         for task, value in scores(result).items()
@@ -83,6 +85,10 @@ def model_card(card: str, result: Json, model_id: str, dataset: str) -> str:
     data.eval_results = [*others, *ours]
     data.model_name = data.model_name or model_id.split("/")[1]
     return str(document)
+
+
+def _metric(task: str) -> str:
+    return next((measure for measure in MEANS if task.endswith(f"_{measure}")), "wer")
 
 
 def files(hub: Hub, run: str | Path, model_id: str, dataset: str) -> dict[str, str]:

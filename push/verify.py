@@ -296,7 +296,7 @@ def _check_scores(verdict: Verdict, folder: Path, files: SubmittedFiles, entries
     verdict.results, verdict.run = recomputed, run
 
 
-LATER_KEYS = ("wer_lenient", "confidence")  # of a config; results of before do not have them
+LATER_KEYS = ("wer_lenient", "confidence", "nwer")  # results of before do not have them
 
 
 def differences(claimed: Any, recomputed: Any, where: str = "", skip: tuple[str, ...] = ()) -> list[str]:

@@ -96,15 +96,15 @@ class ReportedModel:
         """Its tables of one language."""
         return self.results["languages"].get(language)
 
-    def average(self, language: str) -> Json | None:
-        """Its average NWERD."""
+    def average(self, language: str, measure: str = "nwerd") -> Json | None:
+        """Its average NWERD, or the NWER that ranks."""
         rows = self.rows(language)
-        return rows["overall"]["nwerd"] if rows else None
+        return rows["overall"][measure] if rows else None
 
 
 @dataclass(frozen=True)
 class Report:
-    """What a page is made from; models are in the order of their average NWERD."""
+    """What a page is made from; models are in the order of their average NWER."""
 
     models: Sequence[ReportedModel]
     audio: Mapping[Key, str] = field(default_factory=dict)
@@ -190,7 +190,7 @@ def _names(results: Sequence[Json], folders: Sequence[str | Path]) -> list[str]:
 
 
 def _mean_average(results: Json) -> float:
-    values = [_value(rows["overall"]["nwerd"]) for rows in results["languages"].values()]
+    values = [_value(rows["overall"]["nwer"]) for rows in results["languages"].values()]
     return sum(values) / len(values) if values else float("inf")
 
 

@@ -22,7 +22,7 @@ from speech_robust_bench.scoring.difficulty import DifficultyTable, load
 from speech_robust_bench.scoring.scenario_facts import RECORDINGS
 from speech_robust_bench.scoring.scoring import Counts
 
-MEASURES = ("wer", "werd", "nwerd")
+MEASURES = ("wer", "nwer", "werd", "nwerd")
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ def score(
     replicates: int = 1000,
     seed: int = 0,
 ) -> list[ConfigScore]:
-    """WER, WERD and NWERD of each config (in the order given), with `replicates` bootstrap replicates (0 for none).
+    """WER, NWER, WERD and NWERD of each config (in the order given), with that many bootstrap replicates (0 for none).
 
     A config that was made from clean clips is compared with just those clips, and resampled together with them.
     """
@@ -150,25 +150,33 @@ def _spread(counts: Counts, place: np.ndarray, size: int) -> Counts:
 def _score(
     config: ConfigCounts, baseline: _Baseline | None, table: DifficultyTable, floor: bool, draws: Sequence[np.ndarray]
 ) -> ConfigScore:
-    values, why = {"wer": config.counts.rate}, {}
-    replicates = {"wer": draws[0]}
+    values: dict[str, float] = {"wer": config.counts.rate}
+    replicates, why = {"wer": draws[0]}, {}
+    if config.source is None:
+        return ConfigScore(config.config, config.category, values, replicates)
     if baseline is None:
-        if config.source is not None:
-            why = dict.fromkeys(("werd", "nwerd"), f"{config.source} was not scored")
-        return ConfigScore(config.config, config.category, values, replicates, why=why)
-    values["werd"] = float(degradation(values["wer"], baseline.counts.rate, floor))
-    replicates["werd"] = degradation(draws[0], draws[1], floor)
-    level: float | None = None
+        why = dict.fromkeys(("werd", "nwerd"), f"{config.source} was not scored")
+    else:
+        values["werd"] = float(degradation(values["wer"], baseline.counts.rate, floor))
+        replicates["werd"] = degradation(draws[0], draws[1], floor)
+    level, unknown = _difficulty(config.config, table)
+    for measure, normalised in (("wer", "nwer"), ("werd", "nwerd")):
+        if level is None or not level > 0:
+            why.setdefault(normalised, unknown)
+        elif measure in values:
+            values[normalised] = 100 * values[measure] / level
+            replicates[normalised] = 100 * replicates[measure] / level
+    clean_wer = baseline.counts.rate if baseline else None
+    return ConfigScore(config.config, config.category, values, replicates, clean_wer, level, why)
+
+
+def _difficulty(config: str, table: DifficultyTable) -> tuple[float | None, str]:
+    """The difficulty of a config, and why nothing can be divided by it where it is unknown or not positive."""
     try:
-        level = table.of(config.config)
+        level = table.of(config)
     except UserError as reason:
-        why["nwerd"] = str(reason)
-    if level is not None and level > 0:
-        values["nwerd"] = 100 * values["werd"] / level
-        replicates["nwerd"] = 100 * replicates["werd"] / level
-    elif level is not None:
-        why["nwerd"] = f"its difficulty in {table.name} is {level:g}, not positive"
-    return ConfigScore(config.config, config.category, values, replicates, baseline.counts.rate, level, why)
+        return None, str(reason)
+    return level, f"its difficulty in {table.name} is {level:g}, not positive"
 
 
 # --- means -----------------------------------------------------------------------------------------------------------
@@ -192,7 +200,7 @@ class Mean:
 
 @dataclass(frozen=True)
 class Summary:
-    """The tables of one language. `measure` of the overall row is NWERD, of the adversarial one WERD.
+    """The tables of one language. The overall row has NWERD and NWER, the adversarial one WERD.
 
     `median` is the robust view beside `overall`: the median NWERD of the configs of the nine categories. A recogniser
     that loops on one clip moves one config, and with it the mean, but not the median.
@@ -266,7 +274,7 @@ def _summarise(language: str, scores: Sequence[ConfigScore], absent: Mapping[str
         scenarios=rows(lambda config, category: _scenario(config), graded),
         severities=rows(lambda config, category: _key(config), others),
         corpora=rows(lambda config, category: f"{parse(config).corpus} {category}", graded),
-        overall=overall(categories, AVERAGED, "nwerd"),
+        overall=overall(categories, AVERAGED, "nwerd", also=("nwer",)),
         median=median([s for s in others if s.category in AVERAGED]),
         adversarial=overall(categories, ADVERSARIAL, "werd", "adversarial"),
     )
@@ -293,13 +301,17 @@ def overall(
     wanted: Sequence[str] = AVERAGED,
     measure: str = "nwerd",
     name: str = "overall",
+    also: Sequence[str] = (),
 ) -> Mean:
-    """The unweighted mean of the wanted categories, which names those that are not there or not whole."""
+    """The unweighted mean of the wanted categories, which names those that are not there or not whole.
+
+    `also` are further measures to average over the same categories.
+    """
     present = [categories[c] for c in wanted if c in categories and measure in categories[c].values]
     missing = {c: "no config of it was scored" for c in wanted if categories.get(c) not in present}
     for category in wanted:
         missing.update(categories[category].missing if category in categories else {})
-    return mean(name, present, missing, measures=(measure,))
+    return mean(name, present, missing, measures=(measure, *also))
 
 
 def median(scores: Sequence[ConfigScore], measure: str = "nwerd") -> Mean:

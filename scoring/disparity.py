@@ -18,7 +18,6 @@ import numpy as np
 
 from speech_robust_bench.core.names import parse
 from speech_robust_bench.extensions.fairness.clip_sets import ErrorMatrix
-from speech_robust_bench.scoring.aggregate import MEASURES
 from speech_robust_bench.scoring.bootstrap import interval, weights
 from speech_robust_bench.scoring.groups import disparity, log2_ratio
 from speech_robust_bench.scoring.runs import Predictions
@@ -125,7 +124,7 @@ def languages(results: Json) -> Json:
         if clean:
             rows.setdefault("clean wer", {})[language] = {"value": float(np.mean(clean))}
         for category, row in table["categories"].items():
-            for measure in MEASURES[1:]:
+            for measure in ("werd", "nwerd"):
                 if row[measure]:
                     rows.setdefault(f"{category} {measure}", {})[language] = dict(row[measure])
         for name, measure in (("overall", "nwerd"), ("adversarial", "werd")):

@@ -1,35 +1,43 @@
-"""Who stands where: a ranking of recognisers by robustness that cannot be won by being worse.
+"""The ranking of recognisers: by NWER, so that no system gains a place by being worse.
 
-NWERD is a difference, so errors on clean speech lower it: a recogniser that fails on clean speech alone "gains" by
-every scenario. Hendrycks and Dietterich met the same with the relative corruption error (ICLR 2019, Section 4.2: it is
-given beside the absolute one, never instead of it), and Taori et al. ("Measuring Robustness to Natural Distribution
-Shifts", NeurIPS 2020) with the plain accuracy drop. So (`srb-rank-1`):
+The rule (`srb-rank-2`): systems are ranked by NWER, the WER of every config divided by the config's difficulty,
+averaged within each of the paper's nine categories and then over the categories; lower is better, and a tie goes to the
+lower WER on clean speech.
 
-1. Averages are over the configs that all recognisers that can be ranked share.
-2. Ranked is who has an average and recognises clean speech: WER at most `CLEAN_CEILING`, and at most `EMPTY_CEILING` of
-   the clean clips failed or without a word. All others are unranked, and stand last with the reason.
-3. The score of a config is 100 x max(WER - min(clean WER, CLEAN_ALLOWANCE), 0) / difficulty: NWERD with the degradation
-   floored at 0, in which clean errors beyond the allowance excuse nothing. Every error in a scenario counts against
-   the recogniser. For clean WERs within the allowance it orders as NWERD does, and the paper's rows stand as in it.
-4. Nobody stands above a recogniser that has no higher WER in clean speech and in any shared config, and a lower one
-   somewhere. So a spoilt copy of a recogniser never passes the recogniser itself, whatever was spoilt.
+NWER is a sum of WERs with positive weights, so raising any single WER, clean or not, never lowers the score. NWERD, the
+paper's metric, takes the clean WER off first, so errors on clean speech lower it; it is reported beside the score and
+ranks nobody. Hendrycks and Dietterich (ICLR 2019, Section 4.2) give the relative corruption error beside the absolute
+one for the same reason, and Taori et al. ("Measuring Robustness to Natural Distribution Shifts", NeurIPS 2020) show how
+little a drop in accuracy says without the accuracy. Among all scores NWERD + k x clean WER, NWER is the one with the
+smallest k that cannot be won by being worse, hence the closest to the paper's.
+
+Ranked is a system that recognises clean speech (WER at most `CLEAN_CEILING`, at most `EMPTY_CEILING` of the clean clips
+without a word) and that has every config that another such system has: who leaves a config out loses the place. A clip
+that failed counts as one without a word. All others stand last, with the reason. Configs that the systems have in
+different versions of their scenario count for nobody.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from speech_robust_bench.core.categories import ADVERSARIAL, AVERAGED
+from speech_robust_bench.core.categories import AVERAGED, CLEAN
+from speech_robust_bench.core.names import parse
 from speech_robust_bench.core.seeding import FIRST_VERSION
 
-RULE = "srb-rank-1"
+RULE = "srb-rank-2"
+SENTENCE = (
+    "Ranked by NWER: the WER of every config divided by its difficulty, averaged within each of the paper's categories "
+    "and then over the categories; lower is better."
+)
 CLEAN_CEILING = 50.0  # points of WER on clean speech; the worst recogniser of the paper's Table 1 has 25.7
 EMPTY_CEILING = 0.05  # of the clean clips
-CLEAN_ALLOWANCE = 10.0  # points of clean WER that are taken off a scenario's WER; the paper's English models have < 10
+MOST_NAMED = 3  # configs that a reason lists by name
 
 
 @dataclass(frozen=True)
@@ -41,15 +49,14 @@ class ConfigRow:
     wer: float
     clean_wer: float | None = None
     difficulty: float | None = None
+    version: str = FIRST_VERSION
 
-    @property
-    def score(self) -> float | None:
-        """The config's part of the ranking score, None where there is no NWERD."""
-        if self.clean_wer is None or self.difficulty is None or not self.difficulty > 0:
-            return None
-        return 100 * max(self.wer - min(self.clean_wer, CLEAN_ALLOWANCE), 0.0) / self.difficulty
+    @cached_property
+    def nwer(self) -> float | None:
+        """100 x WER / difficulty, None where there is no difficulty."""
+        return 100 * self.wer / self.difficulty if self.difficulty and self.difficulty > 0 else None
 
-    @property
+    @cached_property
     def nwerd(self) -> float | None:
         """100 x WERD / difficulty, None where there is none."""
         if self.clean_wer is None or self.difficulty is None or not self.difficulty > 0:
@@ -57,9 +64,9 @@ class ConfigRow:
         return 100 * (self.wer - self.clean_wer) / self.difficulty
 
     @property
-    def nwer(self) -> float | None:
-        """100 x WER / difficulty, None where there is no difficulty."""
-        return 100 * self.wer / self.difficulty if self.difficulty and self.difficulty > 0 else None
+    def counts(self) -> bool:
+        """Whether a system without this config cannot be ranked beside one that has it."""
+        return self.category == CLEAN or (self.category in AVERAGED and self.nwer is not None)
 
 
 @dataclass(frozen=True)
@@ -71,16 +78,23 @@ class Candidate:
     clean_wer: float | None
     clean_empty: float = 0.0
 
+    @cached_property
+    def counted(self) -> dict[str, ConfigRow]:
+        """The configs without which it could not be ranked beside a system that has them."""
+        return {row.config: row for row in self.configs if row.counts}
+
 
 @dataclass(frozen=True)
 class Standing:
-    """Where a recogniser stands. `place` is None for one that is not ranked, and `why` then says why."""
+    """Where a recogniser stands. `nwer` is the score; `place` is None for one that is not ranked, and `why` says why.
+
+    `configs` is the number of configs that the averages are over, `categories` the NWER of each category.
+    """
 
     name: str
     place: int | None
-    score: float | None = None
-    nwerd: float | None = None
     nwer: float | None = None
+    nwerd: float | None = None
     median_nwerd: float | None = None
     configs: int = 0
     why: str = ""
@@ -89,56 +103,70 @@ class Standing:
 
 def rank(candidates: Sequence[Candidate]) -> list[Standing]:
     """The standings of some recognisers in one language, best first, those that are not ranked at the end."""
-    # One that cannot be ranked anyway does not decide over what the others are compared.
-    shared = shared_configs([c for c in candidates if not _standing(c, shared_configs([c])).why] or candidates)
-    standings = [_standing(candidate, shared) for candidate in candidates]
-    ranked = [i for i, standing in enumerate(standings) if not standing.why]
-    dominates = _dominance(np.array([_rates(candidates[i], shared) for i in ranked]))
-    above = dominates.sum(axis=0)  # how many of those that are still to be placed must stand above each
-    waiting = set(range(len(ranked)))
-    ordered: list[Standing] = []
-    while waiting:
-        free = [standings[ranked[i]] for i in waiting if not above[i]]
-        best = min(free, key=lambda standing: (standing.score, standing.nwer, standing.name))
-        index = next(i for i in waiting if standings[ranked[i]] is best)
-        ordered.append(replace(best, place=len(ordered) + 1))
-        waiting.remove(index)
-        above = above - dominates[index]
-    return [*ordered, *sorted((s for s in standings if s.why), key=lambda standing: standing.name)]
+    mixed = _mixed_versions(candidates)
+    # A system that cannot be ranked anyway does not decide which configs the others must have.
+    required = set().union(*(c.counted for c in candidates if not _refusal(c))) - mixed
+    standings = {c.name: _standing(c, required, mixed) for c in candidates}
+    keys = {c.name: _key(standings[c.name], c) for c in candidates if not standings[c.name].why}
+    places: dict[tuple[float, float], int] = {}
+    ranked = []
+    for position, name in enumerate(sorted(keys, key=lambda name: (keys[name], name)), 1):
+        ranked.append(replace(standings[name], place=places.setdefault(keys[name], position)))  # equals share a place
+    return [*ranked, *sorted((s for s in standings.values() if s.why), key=lambda standing: standing.name)]
 
 
-def shared_configs(candidates: Sequence[Candidate]) -> set[str]:
-    """The configs that all of them have; attacks are made for one model each and are never shared."""
-    owned = [{row.config for row in c.configs if row.category not in ADVERSARIAL} for c in candidates]
-    return set.intersection(*owned) if owned else set()
+def _key(standing: Standing, candidate: Candidate) -> tuple[float, float]:
+    """What sorts: the score, then WER on clean speech."""
+    assert standing.nwer is not None
+    assert candidate.clean_wer is not None
+    return standing.nwer, candidate.clean_wer
 
 
-def _standing(candidate: Candidate, shared: set[str]) -> Standing:
+def _mixed_versions(candidates: Sequence[Candidate]) -> set[str]:
+    """The configs that the systems have in different versions of their scenario."""
+    versions: dict[str, set[str]] = {}
+    for row in (row for candidate in candidates for row in candidate.counted.values()):
+        versions.setdefault(row.config, set()).add(row.version)
+    return {config for config, found in versions.items() if len(found) > 1}
+
+
+def _standing(candidate: Candidate, required: set[str], mixed: set[str]) -> Standing:
     """Without a place yet; `why` says whether it can have one."""
-    rows = [row for row in candidate.configs if row.config in shared and row.category in AVERAGED]
-    scores = _averages(rows, "score")
-    nwerds = _averages(rows, "nwerd")
-    standing = Standing(
+    rows = [row for c, row in candidate.counted.items() if c not in mixed and row.category != CLEAN]
+    categories = _averages(rows, "nwer")
+    return Standing(
         candidate.name,
         place=None,
-        score=_mean(scores.values()),
-        nwerd=_mean(nwerds.values()),
-        nwer=_mean(_averages(rows, "nwer").values()),
+        nwer=_mean(categories.values()),
+        nwerd=_mean(_averages(rows, "nwerd").values()),
         median_nwerd=_median([row.nwerd for row in rows if row.nwerd is not None]),
-        configs=len([row for row in rows if row.score is not None]),
-        categories=nwerds,
+        configs=len(rows),
+        categories=categories,
+        why=_refusal(candidate) or _lack(candidate, required),
     )
-    return replace(standing, why=_refusal(candidate, standing.score))
 
 
-def _refusal(candidate: Candidate, score: float | None) -> str:
+def _refusal(candidate: Candidate) -> str:
+    """Why a system cannot be ranked, whoever else there is; empty if it can."""
     if candidate.clean_wer is None:
         return "clean speech was not scored"
     if candidate.clean_wer > CLEAN_CEILING:
         return f"WER on clean speech is {candidate.clean_wer:.1f}, above {CLEAN_CEILING:g}"
     if candidate.clean_empty > EMPTY_CEILING:
         return f"{candidate.clean_empty:.0%} of the clean clips have no word, more than {EMPTY_CEILING:.0%}"
-    return "" if score is not None else "no config that all share has an NWERD"
+    return ""
+
+
+def _lack(candidate: Candidate, required: set[str]) -> str:
+    """Which of the configs that it is to be ranked over a system does not have; empty if it has all."""
+    lost = sorted(required - set(candidate.counted))
+    if lost:
+        named = ", ".join(lost[:MOST_NAMED]) + (", ..." if len(lost) > MOST_NAMED else "")
+        return f"lacks {len(lost)} of the {len(required)} configs that the others have ({named})"
+    ranked_over = (row for config, row in candidate.counted.items() if config in required)
+    return (
+        "" if any(row.category != CLEAN for row in ranked_over) else "no config of the paper's categories has an NWER"
+    )
 
 
 def _averages(rows: Iterable[ConfigRow], measure: str) -> dict[str, float]:
@@ -149,20 +177,6 @@ def _averages(rows: Iterable[ConfigRow], measure: str) -> dict[str, float]:
         if value is not None:
             values.setdefault(row.category, []).append(value)
     return {category: sum(values[category]) / len(values[category]) for category in AVERAGED if category in values}
-
-
-def _rates(candidate: Candidate, shared: set[str]) -> list[float]:
-    """WER on clean speech and on every shared config, in one order for all."""
-    rates = {row.config: row.wer for row in candidate.configs}
-    return [candidate.clean_wer or 0.0, *(rates[config] for config in sorted(shared))]
-
-
-def _dominance(rates: np.ndarray) -> np.ndarray:
-    """Whether recogniser i has no higher rate than j anywhere, and a lower one somewhere: a matrix of truth values."""
-    if not len(rates):
-        return np.zeros((0, 0), dtype=bool)
-    no_higher = np.array([(row <= rates).all(axis=1) for row in rates])
-    return no_higher & ~no_higher.T
 
 
 def _mean(values: Iterable[float]) -> float | None:
@@ -179,25 +193,35 @@ def belongs(entry: Mapping[str, Any], language: str) -> bool:
     return language in (entry["language"], f"{entry['language']} {entry['corpus']}")
 
 
-def versioned(config: str, entry: Mapping[str, Any]) -> str:
-    """What a config is shared under: its name, and the version of its scenario where that is not the first."""
-    version = entry.get("scenario_version", FIRST_VERSION)
-    return config if version == FIRST_VERSION else f"{config} (version {version})"
-
-
 def candidate_of(result: Mapping[str, Any], language: str) -> Candidate:
     """A recogniser's entry in the ranking, from its `results.json`."""
     entries = {c: e for c, e in result["configs"].items() if belongs(e, language)}
-    clean = [entry for entry in entries.values() if entry["scenario"] == "clean"]
-    known = [entry["wer"]["value"] for entry in clean if entry["wer"]]
-    clips = sum(entry["utterances"] for entry in clean)
+    return make_candidate(result["model"], entries, lambda entry: entry["wer"]["value"] if entry["wer"] else None)
+
+
+def make_candidate(
+    name: str, entries: Mapping[str, Mapping[str, Any]], wer: Callable[[Mapping[str, Any]], float | None]
+) -> Candidate:
+    """A recogniser's entry in the ranking, from the entries of its configs; `wer` reads the WER of one.
+
+    A scenario at a value of the user's own is in no average, so it does not count.
+    """
+    rates = {config: rate for config, e in entries.items() if (rate := wer(e)) is not None}
+    clean = [config for config, entry in entries.items() if entry["scenario"] == CLEAN]
+    clips = sum(entries[config]["utterances"] for config in clean)
     rows = [
-        ConfigRow(versioned(c, e), e["category"], e["wer"]["value"], e["clean_wer"], e["difficulty"])
-        for c, e in entries.items()
-        if e["wer"]
+        ConfigRow(config, e["category"], rates[config], e.get("clean_wer"), e.get("difficulty"), _version(e))
+        for config, e in entries.items()
+        if config in rates and parse(config).value is None
     ]
-    empty = sum(entry["empty"] for entry in clean)
-    return Candidate(result["model"], rows, _mean(known), empty / clips if clips else 0.0)
+    empty = sum(entries[config]["empty"] for config in clean)
+    clean_wer = _mean(rates[config] for config in clean if config in rates)
+    return Candidate(name, rows, clean_wer, empty / clips if clips else 0.0)
+
+
+def _version(entry: Mapping[str, Any]) -> str:
+    """The version of a config's scenario, which is not written where it is the first."""
+    return str(entry.get("scenario_version") or FIRST_VERSION)
 
 
 def order(results: Sequence[Mapping[str, Any]], language: str) -> list[tuple[int, Standing]]:

@@ -16,7 +16,7 @@ from speech_robust_bench.core.json_shapes import (
     truth,
 )
 
-MEASURES = ("wer", "werd", "nwerd")
+MEASURES = ("wer", "nwer", "werd", "nwerd")
 SCORE = object_of(value=nullable(number), interval=nullable(fixed_list(nullable(number), nullable(number))))
 SCORES = dict.fromkeys(MEASURES, nullable(SCORE))
 ROW = object_of(**SCORES, members=list_of(text), missing=dict_of(text))

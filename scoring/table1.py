@@ -1,11 +1,10 @@
 """The paper's Table 1 for any number of models: clean WER, NWERD by category, their average, and WERD under attack.
 
-Lines stand in the order of `ranking`, which averages over the configs that all models share; where they differ, AVG is
-that average, a note says so, and models that cannot be ranked stand last.
+Lines stand in the order of `ranking`; its score, the average NWER, is the first column. Models that cannot be ranked
+stand last, and a note says why.
 
-Below it, what the paper does not have: MED, the median NWERD over configs (the robust view), NWER, the mean WER over
-difficulty, the categories beyond the paper in WERD, and for clips without speech the words that were recognised in a
-minute. Less is better in every column.
+Below it, what the paper does not have: MED, the median NWERD over configs (the robust view), the categories beyond the
+paper in WERD, and for clips without speech the words that were recognised in a minute. Less is better in every column.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ NAMES = ("Lang", "Model")  # the two columns that say what a row is
 class Column:
     """A column: its title, its measure, and how to find its score in the results of one language.
 
-    `shared` gives the same over the configs that all models share, for a model that has others beside them.
+    `shared` gives the same over the configs that are ranked over, for a model that has others beside them.
     """
 
     title: str
@@ -47,6 +46,7 @@ class Line:
     language: str
     model: str
     cells: tuple[Json | None, ...]
+    ranked: bool = True
 
     def value(self, index: int) -> float | None:
         """The number in a column."""
@@ -56,23 +56,22 @@ class Line:
 
 @dataclass(frozen=True)
 class Table:
-    """Columns, lines sorted by average within a language, and what a reader must know of them."""
+    """Columns, lines in the order of the ranking within a language, and what a reader must know of them."""
 
     columns: tuple[Column, ...]
     lines: tuple[Line, ...]
     notes: tuple[str, ...] = field(default=())
 
     def best(self, line: Line, index: int) -> bool:
-        """Whether the line has the lowest score of its language in a column, among at least two."""
-        rivals = [
-            v for other in self.lines if other.language == line.language and (v := other.value(index)) is not None
-        ]
-        return len(rivals) > 1 and line.value(index) == min(rivals)
+        """Whether the line has the lowest score of its language in a column, among at least two that are ranked."""
+        ranked = [other for other in self.lines if other.language == line.language and other.ranked]
+        rivals = [value for other in ranked if (value := other.value(index)) is not None]
+        return line.ranked and len(rivals) > 1 and line.value(index) == min(rivals)
 
     def keep(self, wanted: Iterable[int]) -> Table:
         """The same table with only some of its columns."""
         chosen = tuple(wanted)
-        lines = (Line(line.language, line.model, tuple(line.cells[i] for i in chosen)) for line in self.lines)
+        lines = (replace(line, cells=tuple(line.cells[i] for i in chosen)) for line in self.lines)
         return Table(tuple(self.columns[i] for i in chosen), tuple(lines), self.notes)
 
     def filled(self) -> Table:
@@ -85,8 +84,9 @@ class Table:
 
 
 def paper_table(results: Sequence[Json]) -> Table:
-    """Table 1, with every column that the paper has."""
+    """Table 1: the score that ranks, then every column that the paper has."""
     columns = (
+        Column("AVG", "NWER", lambda rows: rows["overall"].get("nwer"), lambda standing: standing.nwer),
         Column("clean", "WER", clean_wer),
         *(Column(column_title(name), "NWERD", _category(name, "nwerd")) for name in AVERAGED),
         Column("AVG", "NWERD", lambda rows: rows["overall"]["nwerd"], lambda standing: standing.nwerd),
@@ -159,7 +159,6 @@ def beyond_table(results: Sequence[Json]) -> Table:
     )
     columns = [
         Column("MED", "NWERD", lambda rows: rows["median"]["nwerd"], lambda standing: standing.median_nwerd),
-        Column("mean", "NWER", lambda rows: None, lambda standing: standing.nwer),
         *(Column(name.replace("_", " "), "WERD", _category(name, "werd")) for name in names),
     ]
     if any(result["reject"] for result in results):
@@ -212,7 +211,7 @@ def _lines(results: Sequence[Json], columns: Sequence[Column]) -> tuple[Line, ..
         for place, (result, standing) in enumerate(standings):
             whole = _averaged(result, language) == standing.configs
             cells = [_cell(column, result["languages"][language], standing, whole) for column in columns]
-            lines.append((language, place, Line(language, result["model"], tuple(cells))))
+            lines.append((language, place, Line(language, result["model"], tuple(cells), not standing.why)))
     return tuple(line for _, _, line in sorted(lines, key=lambda entry: entry[:2]))
 
 
@@ -224,27 +223,27 @@ def _standings(results: Sequence[Json]) -> dict[str, list[tuple[Json, Standing]]
 
 def _averaged(result: Json, language: str) -> int:
     """How many configs a result's average is over."""
-    entries = result["configs"].values()
-    return sum(ranking.belongs(e, language) and e["category"] in AVERAGED and bool(e["nwerd"]) for e in entries)
+    rows = ranking.candidate_of(result, language).configs
+    return sum(row.counts and row.category in AVERAGED for row in rows)
 
 
 def _cell(column: Column, rows: Json, standing: Standing, whole: bool) -> Json | None:
-    """A score, over the configs that all share where the model has more of them."""
+    """A score, over the configs that are ranked over where the model has more of them."""
     cell = column.of(rows)
-    if column.shared is None or (whole and cell is not None):
+    if column.shared is None or (cell is None and standing.why) or (whole and cell is not None):
         return cell
     value = column.shared(standing)
     return None if value is None else {"value": value, "interval": None}
 
 
 def _notes(results: Sequence[Json]) -> list[str]:
-    """Over what the models are ranked, who lacks what, and who is not ranked and why."""
-    notes = []
+    """By what the models are ranked, who lacks what, and who is not ranked and why."""
+    notes = [ranking.SENTENCE] if len(results) > 1 else []
     for language, standings in _standings(results).items():
         notes += _uneven([result for result, _ in standings], language)
         if any(_averaged(result, language) != standing.configs for result, standing in standings):
-            shared = standings[0][1].configs
-            notes.append(f"{language}: averages are over the {shared} configs with an NWERD that all models share")
+            ranked_over = max(standing.configs for _, standing in standings)
+            notes.append(f"{language}: averages are over the {ranked_over} configs of one scenario version")
         notes += stand_in_notes([c for result, _ in standings for c in result["configs"].values()], language)
         notes += [f"{result['model']} is not ranked: {standing.why}" for result, standing in standings if standing.why]
     return notes

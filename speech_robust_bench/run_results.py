@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
     from speech_robust_bench.scoring.compare import Comparison
 
-MEASURES = ("wer", "werd", "nwerd")
+MEASURES = ("wer", "nwer", "werd", "nwerd")
+DEFAULT_MEASURES = ("nwerd", "werd", "wer")  # of a row, the first that it has
 
 
 @dataclass(frozen=True)
@@ -273,7 +274,7 @@ class Results:
 def _score(name: str, row: Json, measure: str | None) -> Score:
     if measure is not None and measure not in MEASURES:
         raise UserError(f"no measure '{measure}'; there are {', '.join(MEASURES)}")
-    chosen = measure or next((each for each in reversed(MEASURES) if row.get(each)), None)
+    chosen = measure or next((each for each in DEFAULT_MEASURES if row.get(each)), None)
     score = row.get(chosen) if chosen else None
     if not score:
         why = row.get("why", {}).get(chosen or "nwerd") or "it was not scored"

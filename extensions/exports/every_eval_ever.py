@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from speech_robust_bench.push.model_results import part_of_benchmark
+from speech_robust_bench.push.model_results import MEANS, part_of_benchmark
 from speech_robust_bench.scoring.aggregate import MEASURES, measure_of
 
 SCHEMA_VERSION = "0.2.1"
@@ -20,10 +20,11 @@ BENCHMARK = "speech-robust-bench"
 HIGHEST = 10_000.0
 MEANING = {
     "wer": "Word error rate in per cent: edit operations over reference words, or characters in unspaced scripts.",
+    "nwer": "WER divided by the difficulty of the scenario, in per cent.",
     "werd": "WER minus the WER of the same recogniser on the clean clips, in points.",
     "nwerd": "WERD divided by the difficulty of the scenario, in per cent.",
 }
-LOWEST = {"wer": 0.0, "werd": -HIGHEST, "nwerd": -HIGHEST}
+LOWEST = {"wer": 0.0, "nwer": 0.0, "werd": -HIGHEST, "nwerd": -HIGHEST}
 Relationship = Literal["first_party", "third_party", "collaborative", "other"]
 Json = dict[str, Any]
 
@@ -82,9 +83,9 @@ def file_name(record: Json) -> Path:
 def _means(result: Json, source: Source) -> Iterator[Json]:
     """The average and the categories of each language."""
     for language, rows in result["languages"].items():
-        named = {"overall": ("nwerd", rows["overall"])}
-        named |= {name: (measure_of(name), row) for name, row in rows["categories"].items()}
-        for name, (measure, row) in named.items():
+        named = [("overall", measure, rows["overall"]) for measure in MEANS]
+        named += [(name, measure_of(name), row) for name, row in rows["categories"].items()]
+        for name, measure, row in named:
             if row[measure]:
                 details = {"language": language, "members": ", ".join(row["members"]), **_part(result)}
                 yield _entry(f"{language} {name}", measure, row[measure], result, source, details)

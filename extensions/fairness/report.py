@@ -109,7 +109,9 @@ class FairnessOptions:
     groups: str = "gender"
     base: str | None = None
     taus: tuple[float, ...] = violations.TAUS
-    comprehensible: float = violations.COMPREHENSIBLE
+    comprehensible: float | None = (
+        None  # only levels that people rated so or better; None: those of the paper's Table 4
+    )
     minimum: int = 1
     omega: int = OMEGA
     by_speaker: bool = False
@@ -232,17 +234,17 @@ def _proxy(runs: Sequence[Run], options: FairnessOptions) -> dict[str, dict[str,
 
 
 def _levels(
-    transcribed: TranscribedSet, threshold: float, ratings: violations.Ratings | None
+    transcribed: TranscribedSet, threshold: float | None, ratings: violations.Ratings | None
 ) -> tuple[TranscribedSet, list[str]]:
     """Only the levels that people understand well enough, and the names of the others."""
     levels = transcribed.clips.levels
     kept = tuple(level for level in levels if violations.comprehensible(level, threshold, ratings))
     hidden = [level for level in transcribed.clips.levels if level not in kept]
     if not kept:
-        raise UserError(
-            f"no level of {transcribed.clips.clean} has a comprehensibility of {threshold:g} or more; "
-            "lower --comprehensible"
+        asked = (
+            "is in the paper's Table 4" if threshold is None else f"has a comprehensibility of {threshold:g} or more"
         )
+        raise UserError(f"no level of {transcribed.clips.clean} {asked}; --comprehensible N lowers the threshold")
     return replace(transcribed, clips=replace(transcribed.clips, levels=kept)), hidden
 
 

@@ -25,7 +25,8 @@ from speech_robust_bench.extensions.fairness.clip_sets import ErrorMatrix
 from speech_robust_bench.scoring.bootstrap import interval, weights
 
 TAUS = (0.01, 0.05, 0.1, 0.15)  # the paper's
-COMPREHENSIBLE = 7.0  # of 10: leaves out six levels, among them the two of Scale that the paper leaves out of Table 4
+LEFT_OUT = frozenset({("aeq_scale", 4), ("aeq_scale", 5)})  # of Table 4: "the two most destructive Scale" levels (RQ1)
+COMPREHENSIBLE = 7.0  # of 10: the threshold for ratings of one's own, where none is given
 BLOCKS = 2000  # of clips; above that many, a bootstrap draws blocks of clips
 
 
@@ -112,14 +113,19 @@ def read_ratings(path: str | Path) -> Ratings:
     return ratings
 
 
-def comprehensible(config: str, threshold: float = COMPREHENSIBLE, ratings: Ratings | None = None) -> bool:
-    """Whether people rated a level at least this; what was never rated is kept.
+def comprehensible(config: str, threshold: float | None = None, ratings: Ratings | None = None) -> bool:
+    """Whether a level is tested: without a threshold the levels of the paper's Table 4, else those rated at least this.
 
-    >>> comprehensible("en_aeq_scale_sev5", 7), comprehensible("en_aeq_scale_sev3", 7.2), comprehensible("en_echo_sev1")
-    (False, True, True)
+    What was never rated is kept. Ratings of one's own have a threshold in any case.
+
+    >>> comprehensible("en_aeq_scale_sev5"), comprehensible("en_aeq_noise_sev5"), comprehensible("en_aeq_noise_sev5", 7)
+    (False, True, False)
     """
     name = parse(config)
-    return (ratings or comprehensibility()).get((name.scenario, name.severity), math.inf) >= threshold
+    level = (name.scenario, name.severity)
+    if threshold is None and ratings is None:
+        return level not in LEFT_OUT
+    return (ratings or comprehensibility()).get(level, math.inf) >= (COMPREHENSIBLE if threshold is None else threshold)
 
 
 def rated(config: str, ratings: Ratings | None = None) -> bool:

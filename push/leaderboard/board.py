@@ -21,13 +21,15 @@ import numpy as np
 from speech_robust_bench.core.categories import ADVERSARIAL, AVERAGED
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.push.leaderboard import verified_files
+from speech_robust_bench.scoring.aggregate import MEASURES
 from speech_robust_bench.scoring.attack_success import AttackRow, attack_rows
 from speech_robust_bench.scoring.bootstrap import holm, interval, p_value
-from speech_robust_bench.scoring.ranking import Candidate, ConfigRow, Standing, rank, versioned
+from speech_robust_bench.scoring.ranking import Candidate, Standing, make_candidate, rank
 from speech_robust_bench.scoring.stream_conditions import Condition, conditions
 
 Json = dict[str, Any]
 Score = list[float]
+HUNDREDTH = 0.011  # what rounding in a verified file may do to an average
 DATA = Path(__file__).parent / "data"
 SIZES = {
     "all": (0.0, float("inf")),
@@ -78,8 +80,22 @@ class Entry:
         row = self.content["languages"][language]["categories"].get(name, {})
         return row.get("nwerd") or row.get("werd")
 
-    def overall(self, language: str) -> Score | None:
-        return self.content["languages"][language]["overall"].get("nwerd")
+    def overall(self, language: str, measure: str = "nwerd") -> Score | None:
+        """The average over the paper's categories: NWERD, or the NWER that ranks."""
+        return self.content["languages"][language]["overall"].get(measure)
+
+    def score(self, language: str, standing: Standing) -> Score | None:
+        """The NWER that ranks it; with its interval where that is of the same configs."""
+        own = self.overall(language, "nwer")
+        if standing.nwer is None or (own and abs(own[0] - standing.nwer) <= HUNDREDTH):
+            return own
+        return [round(standing.nwer, 2)]
+
+    def ranks_by(self, language: str, standing: Standing) -> dict[str, float | None]:
+        """What each category counts with when a visitor chooses some: NWER, or WER where there is no difficulty."""
+        rows = self.content["languages"][language]["categories"]
+        wer = {name: row["wer"][0] if "wer" in row else None for name, row in rows.items() if name not in AVERAGED}
+        return wer | {name: round(value, 2) for name, value in standing.categories.items()}
 
     def median(self, language: str) -> Score | None:
         """The robust view: the median NWERD over configs."""
@@ -105,28 +121,24 @@ class Entry:
     def candidate(self, language: str) -> Candidate:
         """Its entry in the ranking."""
         configs = {c: e for c, e in self.content["configs"].items() if e["language"] == language}
-        clean = [entry for entry in configs.values() if entry["scenario"] == "clean"]
-        clips = sum(entry["utterances"] for entry in clean)
-        rows = [
-            ConfigRow(versioned(c, e), e["category"], e["wer"][0], e.get("clean_wer"), e.get("difficulty"))
-            for c, e in configs.items()
-            if "wer" in e
-        ]
-        empty = sum(entry["empty"] for entry in clean) / clips if clips else 0.0
-        return Candidate(self.name, rows, self.clean(language), empty)
+        return make_candidate(self.name, configs, lambda entry: entry["wer"][0] if "wer" in entry else None)
 
 
 @dataclass(frozen=True)
 class Row:
-    """A line of the ranking; without a place where the model is not ranked, and `why` says why."""
+    """A line of the ranking; without a place where the model is not ranked, and `why` says why.
+
+    `score` is the NWER that sorts, `ranks_by` the part of each category in it, `cells` its NWERD as shown.
+    """
 
     entry: Entry
     place: int | None
     clean: float | None
     score: Score | None
+    average: Score | None
     median: Score | None
-    nwer: float | None
     cells: dict[str, Score | None]
+    ranks_by: dict[str, float | None]
     why: str = ""
 
 
@@ -172,37 +184,43 @@ class Board:
         return ordered
 
     def rows(self, language: str, categories: Sequence[str] = (), size: str = "all", text: str = "") -> list[Row]:
-        """The ranking. With chosen categories the score is their mean, and the places are by it."""
+        """The ranking. With chosen categories the score is the mean of their NWER, and the places are by it."""
         low, high = SIZES[size]
         by_name = {entry.name: entry for entry in self.entries}
-        rows = []
+        rows, shown = [], self.categories(language)
         for standing in self._standings.get(language, []):
             entry = by_name[standing.name]
             if text.lower() not in entry.name.lower():
                 continue
             if size != "all" and (entry.params_m is None or not low <= entry.params_m < high):
                 continue
-            shown = categories or self.categories(language)
-            cells = {category: entry.category(language, category) for category in shown}
-            score = mean_score([cells[c] for c in categories]) if categories else entry.overall(language)
             rows.append(
                 Row(
                     entry,
                     standing.place,
                     entry.clean(language),
-                    score,
+                    entry.score(language, standing),
+                    entry.overall(language),
                     entry.median(language),
-                    standing.nwer,
-                    cells,
+                    {category: entry.category(language, category) for category in categories or shown},
+                    entry.ranks_by(language, standing),
                     standing.why,
                 )
             )
-        if not categories:
-            return rows
-        ranked = [row for row in rows if row.place and row.score]
-        ranked.sort(key=lambda row: (row.score[0] if row.score else 0.0, row.entry.name))
-        others = [replace(row, place=None) for row in rows if row not in ranked]
-        return [*(replace(row, place=place) for place, row in enumerate(ranked, 1)), *others]
+        return _by_categories(rows, categories) if categories else rows
+
+
+def _by_categories(rows: Sequence[Row], categories: Sequence[str]) -> list[Row]:
+    """The rows by the mean of some categories."""
+    parts = [[row.ranks_by.get(category) for category in categories] for row in rows]
+    scored = [
+        replace(row, score=mean_score([None if value is None else [value] for value in part]))
+        for row, part in zip(rows, parts, strict=True)
+    ]
+    ranked = [row for row in scored if row.place and row.score]
+    ranked.sort(key=lambda row: (row.score[0] if row.score else 0.0, row.entry.name))
+    others = [replace(row, place=None) for row in scored if not (row.place and row.score)]
+    return [*(replace(row, place=place) for place, row in enumerate(ranked, 1)), *others]
 
 
 def _unranked(entry: Entry, suite: str | None) -> str:
@@ -289,7 +307,7 @@ def _merged(rows: Sequence[Json]) -> Json:
     if len(rows) == 1:
         return rows[0]
     merged: Json = {}
-    for measure in ("wer", "werd", "nwerd"):
+    for measure in MEASURES:
         score = mean_score([row.get(measure) for row in rows])
         if score:
             merged[measure] = score

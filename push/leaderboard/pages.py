@@ -62,13 +62,14 @@ def ranking(rows: Sequence[Row], chosen: Sequence[str] = ()) -> Html:
     categories = list(rows[0].cells)
     ranked = [row for row in rows if row.place]
     best = _best([[row.score for row in ranked], *([row.cells[c] for row in ranked] for c in categories)])
-    average = "mean of the chosen categories" if chosen else "mean NWERD of the paper's nine categories"
+    over = "the chosen categories" if chosen else "the paper's nine categories"
+    best_of = f"what ranks: WER over difficulty, mean of {over}"
     heads = [
         _head("#"),
         _head("Model", number=False),
-        tag("th", "Average NWERD", scope="col", tabindex=0, title=average, class_="n", aria_sort="ascending"),
+        tag("th", "NWER", scope="col", tabindex=0, title=best_of, class_="n", aria_sort="ascending"),
+        _head("Average NWERD", "what is lost against the model's own clean speech; ranks nobody"),
         _head("Median NWERD", "the median over configs, which one bad config does not move"),
-        _head("NWER", "mean WER over difficulty, clean errors included"),
         _head("Clean WER", "word error rate on clean speech, %"),
         *(_head(f"{label(c)} {_measure(c)}", "at a cell, its 95 % interval") for c in categories),
         _head("Size", "millions of parameters"),
@@ -88,8 +89,8 @@ def ranking(rows: Sequence[Row], chosen: Sequence[str] = ()) -> Html:
                 scope="row",
             ),
             _cell(row.score, _is(row.score, best[0]), spread=True),
+            _cell(row.average),
             _cell(row.median),
-            _cell([row.nwer] if row.nwer is not None else None),
             _cell([row.clean] if row.clean is not None else None),
             [_cell(row.cells[c], _is(row.cells[c], best[i])) for i, c in enumerate(categories, 1)],
             tag("td", _size(row.entry.params_m), data_sort=row.entry.params_m or ""),
@@ -97,7 +98,7 @@ def ranking(rows: Sequence[Row], chosen: Sequence[str] = ()) -> Html:
             tag("td", _links(row.entry), class_="links"),
             data_name=row.entry.name.lower(),
             data_size=row.entry.params_m if row.entry.params_m is not None else "",
-            data_categories=" ".join(_plain(row.cells[c]) for c in categories),
+            data_categories=" ".join(_plain(row.ranks_by.get(c)) for c in categories),
             class_=None if row.place else "unranked",
         )
         for row in rows
@@ -105,9 +106,9 @@ def ranking(rows: Sequence[Row], chosen: Sequence[str] = ()) -> Html:
     return _table(heads, body, "ranking", data_categories=" ".join(categories))
 
 
-def _plain(score: Score | None) -> str:
-    """A score for the script, which averages the categories that a visitor chooses."""
-    return str(score[0]) if score else "-"
+def _plain(value: float | None) -> str:
+    """A number for the script, which averages the categories that a visitor chooses."""
+    return "-" if value is None else str(value)
 
 
 def _measure(category: str) -> str:
@@ -157,6 +158,7 @@ def model(entry: Entry, language: str) -> Html:
     scores = grid(entry, language)
     overall, clean = entry.overall(language), entry.clean(language)
     facts = [
+        ("NWER, which ranks", _interval(entry.overall(language, "nwer"))),
         ("Average NWERD", _interval(overall)),
         ("Median NWERD", _interval(entry.median(language))),
         ("Checked", checked(entry)),

@@ -19,7 +19,7 @@ from speech_robust_bench.push.leaderboard import board as boards
 from speech_robust_bench.push.leaderboard import pages
 from speech_robust_bench.push.leaderboard.board import Board, Entry
 from speech_robust_bench.report.html import Html, join, tag
-from speech_robust_bench.scoring.ranking import CLEAN_ALLOWANCE, CLEAN_CEILING, EMPTY_CEILING, RULE
+from speech_robust_bench.scoring.ranking import CLEAN_CEILING, EMPTY_CEILING, RULE, SENTENCE
 
 FOLDER = Path(__file__).parent
 TITLE = "Speech Robust Bench"
@@ -36,9 +36,9 @@ pinned: false
 The leaderboard of Speech Robust Bench. Built from verified results alone.
 """
 LEAD = (
-    "How much accuracy does a speech recogniser lose when the world is not clean? <b>NWERD</b> is the word error rate "
-    "lost against clean speech over how hard the scenario is; lower is more robust. Every verified score was computed "
-    "again from the submitted predictions."
+    "How well does a speech recogniser work when the world is not clean? <b>NWER</b>, which ranks, is the word error "
+    "rate over how hard the scenario is; <b>NWERD</b> is the part of it that clean speech does not have. Lower is "
+    "better. Every verified score was computed again from the submitted predictions."
 )
 ABOUT = f"""
 <h2>Submit a model</h2>
@@ -56,10 +56,10 @@ divides that by the scenario's difficulty, which comes from two models of how pe
 divides the WER itself. The average is over the paper's nine categories, the median over their configs. Intervals are
 95 % bootstrap intervals over clips. Attacks are shown as WERD and are in no average.</p>
 <h2>Who is ranked</h2>
-<p>Models are ordered by the average NWERD, in which a scenario never counts below 0 and at most {CLEAN_ALLOWANCE:g}
-points of clean WER are taken off ({RULE}). Not ranked, and listed last with the reason, is a model whose WER on clean
-speech is above {CLEAN_CEILING:g}, that leaves more than {EMPTY_CEILING:.0%} of the clean clips empty, or whose
-predictions were flagged. Nobody stands above a model that is at least as good in clean speech and in every config.</p>
+<p>{SENTENCE} A tie goes to the lower WER on clean speech ({RULE}). So no error anywhere improves a place. NWERD is the
+paper's metric; errors on clean speech lower it, so it is shown and ranks nobody. Not ranked, and listed last with the
+reason, is a model whose WER on clean speech is above {CLEAN_CEILING:g}, that leaves more than {EMPTY_CEILING:.0%} of
+the clean clips empty, that lacks a config that the others have, or whose predictions were flagged.</p>
 <h2>What was checked</h2>
 <p><b>reproduces</b>: every score follows from the predictions that were sent. <b>rerun</b>: the maintainers loaded the
 model at its revision, transcribed clips that were drawn afterwards, and got the same words.</p>
@@ -140,7 +140,7 @@ def _filters(board: Board, language: str) -> Html:
         "form",
         tag("label", "Find a model ", Html('<input type="search" name="find" autocomplete="off">')),
         tag("label", "Size ", tag("select", sizes, name_="size")),
-        tag("details", tag("summary", "Average of chosen categories"), tag("div", boxes, class_="boxes")),
+        tag("details", tag("summary", "Rank by chosen categories"), tag("div", boxes, class_="boxes")),
         class_="filters",
         hidden="",
     )

@@ -17,6 +17,7 @@ from speech_robust_bench.core.json_shapes import (
     truth,
 )
 from speech_robust_bench.core.names import is_language_code
+from speech_robust_bench.scoring.aggregate import MEASURES
 
 
 def score(value: Any) -> str | None:
@@ -44,7 +45,7 @@ def _languages(value: Any) -> str | None:
 _CONFIG = object_of(
     **dict.fromkeys(("language", "corpus", "scenario", "category"), text),
     **dict.fromkeys(("severity", "empty", "utterances"), integer),
-    **dict.fromkeys(("wer", "werd", "nwerd"), maybe(score)),
+    **dict.fromkeys(MEASURES, maybe(score)),
     **dict.fromkeys(("clean_wer", "difficulty"), maybe(number)),
     **dict.fromkeys(("bank", "scenario_version"), maybe(text)),
     streaming=maybe(dict_of(anything)),

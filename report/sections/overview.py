@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from speech_robust_bench.core.categories import ADVERSARIAL, AVERAGED, column_title, meaning
@@ -23,29 +24,30 @@ from speech_robust_bench.report.sections.parts import (
     section,
 )
 from speech_robust_bench.scoring.bank_provenance import stand_in_notes
-from speech_robust_bench.scoring.ranking import RULE, Standing
-from speech_robust_bench.scoring.results import all_entries
+from speech_robust_bench.scoring.ranking import SENTENCE, Standing
+from speech_robust_bench.scoring.results import Json, all_entries
 from speech_robust_bench.scoring.table1 import clean_wer
 
 
 def ranking(report: Report, language: str) -> Html | None:
-    """The models by average NWERD, with intervals, beside what else decides about a recogniser."""
+    """The models by average NWER, with intervals, beside what else decides about a recogniser."""
     standings = report.standings(language)
     models = [model for model, _ in standings]
-    scale = spanning(all_bounds([model.average(language) for model in models]))
+    scores = [_score(model, standing, language) for model, standing in standings]
+    scale = spanning(all_bounds(scores))
     level = 100 * report.models[0].results["options"]["level"]
     rows = []
-    for last, (model, standing) in enumerate(standings, 1):
-        average = model.average(language)
-        mark = track(scale, average["value"], average["interval"], model.index, dot=True) if average else ""
+    for last, ((model, standing), nwer) in enumerate(zip(standings, scores, strict=True), 1):
+        mark = track(scale, nwer["value"], nwer["interval"], model.index, dot=True) if nwer else ""
         numbers = model.rows(language) or {}
         invented = numbers["hallucination"]["reject"]
         rows.append(
             [
                 (str(standing.place or "–"), standing.place or last),
                 name(model),
-                score(average),
+                score(nwer),
                 mark,
+                score(model.average(language)),
                 score(clean_wer(numbers)),
                 number(_percent(numbers["hallucination"]["insertions_per_word"]), 1, " %"),
                 number(invented["words_per_minute"] if invented else None),
@@ -56,8 +58,9 @@ def ranking(report: Report, language: str) -> Html | None:
     heads = [
         "",
         "model",
-        "NWERD",
+        "NWER",
         axis(scale),
+        "NWERD",
         "clean WER",
         "inserted words",
         "words/min, no speech",
@@ -66,12 +69,19 @@ def ranking(report: Report, language: str) -> Html | None:
     return section(
         "ranking",
         "Ranking",
-        "NWERD: points of word error rate lost to hard conditions, each scenario divided by how hard it is, averaged "
-        f"over the paper's categories that were run. {LESS} Lines and small figures are {level:.0f} % intervals, over "
-        f"{clip_count(models, language)}.",
+        f"{SENTENCE} NWERD, beside it, is the part that clean speech does not have; it ranks nobody. Lines and small "
+        f"figures are {level:.0f} % intervals, over {clip_count(models, language)}.",
         table([*heads, "failed clips"], rows, class_="ranking"),
         _not_averaged(standings, language),
     )
+
+
+def _score(model: ReportedModel, standing: Standing, language: str) -> Json | None:
+    """The NWER that ranks; with its interval where that is of the same configs."""
+    own = model.average(language, "nwer")
+    if standing.nwer is None or (own and math.isclose(own["value"], standing.nwer)):
+        return own
+    return {"value": standing.nwer, "interval": None}
 
 
 def _percent(share: float | None) -> float | None:
@@ -99,9 +109,6 @@ def _not_averaged(standings: Sequence[tuple[ReportedModel, Standing]], language:
         lost = sorted(c for c in most - set(model.results["configs"]) if most_category(models, c) not in ADVERSARIAL)
         if lost:
             notes.append(f"{model.name} lacks {', '.join(lost[:4])}{', ...' if len(lost) > 4 else ''}")
-    if any("lacks" in note for note in notes):
-        shared = standings[0][1].configs
-        notes.append(f"The order is by the {shared} configs with an NWERD that all models share ({RULE}).")
     notes += [f"{model.name} is not ranked: {standing.why}" for model, standing in standings if standing.why]
     notes += stand_in_notes([c for model in models for c in model.results["configs"].values()], language)
     return tag("ul", [tag("li", note) for note in notes], class_="notes") if notes else None

@@ -25,7 +25,8 @@ def fails(capsys, *argv: str) -> str:
 
 def test_one_run_from_files_to_json(write_run, capsys):
     folder = write_run("m", CONFIGS, SAID, gender=GENDER, speaker=["a", "b", "c", "d"])
-    assert main(["fairness", str(folder), "--json", "--omega", "0", "--weights", "female=1", "male=3"]) == 0
+    words = ["--omega", "0", "--weights", "female=1", "male=3", "--comprehensible", "7"]
+    assert main(["fairness", str(folder), "--json", *words]) == 0
     made = json.loads(capsys.readouterr().out)
     assert made["sets"][0]["below_comprehensibility"] == ["en-x_aeq_noise_sev5"]
     female = next(d for d in made["degradations"] if d["group"] == "female")
@@ -179,7 +180,7 @@ def test_recognisers_with_different_clips_or_configs(write_run, capsys):
         (["--weights", "female"], "'female' is not GROUP=SHARE"),
         (["--weights", "female=1"], "weights must name the groups"),
         (["--configs", "en_nothing*"], "no finished config that matches"),
-        (["--configs", "*sev5"], "comprehensibility of 7 or more"),
+        (["--configs", "*sev5", "--comprehensible", "7"], "comprehensibility of 7 or more"),
     ],
 )
 def test_bad_options(write_run, capsys, argv, line):

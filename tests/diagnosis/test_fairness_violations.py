@@ -178,11 +178,25 @@ def test_comprehensibility_is_table_10():
     assert 10 - scores["aeq_noise", 1] == pytest.approx(2.775, abs=0.01)
 
 
+def test_the_levels_of_table_4_are_the_default_and_a_threshold_an_option():
+    """RQ1 excludes "the two most destructive Scale" levels and no others; a threshold of 7 leaves out four more."""
+    levels = [f"en_{scenario}_sev{severity}" for scenario, severity in comprehensibility()]
+    assert {level for level in levels if not comprehensible(level)} == {"en_aeq_scale_sev4", "en_aeq_scale_sev5"}
+    assert sorted(set(filter(comprehensible, levels)) - {level for level in levels if comprehensible(level, 7.0)}) == [
+        "en_aeq_clipping_sev4",
+        "en_aeq_clipping_sev5",
+        "en_aeq_noise_sev4",
+        "en_aeq_noise_sev5",
+    ]
+    assert not comprehensible("en_aeq_noise_sev1", None, {("aeq_noise", 1): 6.0})  # ratings of one's own: 7 or more
+    assert comprehensible("en_aeq_noise_sev1", 5.0, {("aeq_noise", 1): 6.0})
+
+
 def test_every_rated_level_is_a_scenario_of_ours():
     from speech_robust_bench.builders.scenarios import SCENARIOS
 
     assert all(severity in SCENARIOS[name].levels for name, severity in comprehensibility())
-    assert not comprehensible("en_aeq_noise_sev4")
+    assert not comprehensible("en_aeq_noise_sev4", 7)
     assert comprehensible("en_aeq_noise_sev4", 6.9)
     assert comprehensible("en_aeq_amplitude_up")
 

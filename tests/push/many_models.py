@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,7 @@ from speech_robust_bench.builders.scenarios import SCENARIOS
 from speech_robust_bench.core.categories import AVERAGED
 from speech_robust_bench.core.names import parse
 from speech_robust_bench.push.leaderboard.verified_files import SCHEMA
+from speech_robust_bench.push.model_results import MEANS
 from speech_robust_bench.scoring.runs import digest
 
 REPLICATES = 1000
@@ -65,6 +67,11 @@ def _add_spanish(made: dict) -> None:
     }
 
 
+def _mean(values: Iterable[float]) -> float:
+    known = list(values)
+    return sum(known) / len(known)
+
+
 def _score(value: float) -> list[float]:
     return [round(v, 2) for v in (value, value - 1.2, value + 1.2)]
 
@@ -92,14 +99,16 @@ def _model(name: str, skill: float, configs: list[str], rng: np.random.Generator
             "bank": None,
             "empty": 0,
             "utterances": 2620,
-            **({} if parts.scenario == "clean" else {"werd": _score(lost), "nwerd": _score(lost * 1.4)}),
         }
-    by_category: dict[str, list[float]] = {}
+        if parts.scenario != "clean":
+            measures = {"nwer": (clean + lost) * 1.4, "werd": lost, "nwerd": lost * 1.4}
+            entries[config] |= {measure: _score(value) for measure, value in measures.items()}
+    by_category: dict[str, list[dict]] = {}
     for entry in entries.values():
         if "nwerd" in entry:
-            by_category.setdefault(entry["category"], []).append(entry["nwerd"][0])
-    categories = {c: {"nwerd": _score(sum(v) / len(v))} for c, v in by_category.items()}
-    paper = [categories[c]["nwerd"][0] for c in AVERAGED if c in categories]
+            by_category.setdefault(entry["category"], []).append(entry)
+    categories = {c: {m: _score(_mean(r[m][0] for r in rows)) for m in MEANS} for c, rows in by_category.items()}
+    paper = [categories[c] for c in AVERAGED if c in categories]
     return {
         "schema": SCHEMA,
         "model": {
@@ -128,8 +137,8 @@ def _model(name: str, skill: float, configs: list[str], rng: np.random.Generator
             "en": {
                 "clean": {"en_clean": {"wer": _score(clean)}},
                 "categories": categories,
-                "overall": {"nwerd": _score(sum(paper) / len(paper))},
-                "median": {"nwerd": _score(sorted(paper)[len(paper) // 2])},
+                "overall": {measure: _score(_mean(row[measure][0] for row in paper)) for measure in MEANS},
+                "median": {"nwerd": _score(sorted(row["nwerd"][0] for row in paper)[len(paper) // 2])},
                 "adversarial": {},
                 "categories_missing": 0,
             }

@@ -38,7 +38,9 @@ def test_the_ranking_is_that_of_the_results(verified, tmp_path):
     assert [row.entry.name for row in rows] == ["acme/good", "acme/poor"]
     said = json.loads((tmp_path / "sent" / "poor" / "results.json").read_text())["languages"]["en"]
     assert rows[1].score is not None
-    assert rows[1].score[0] == pytest.approx(said["overall"]["nwerd"]["value"], abs=0.01)
+    assert rows[1].score == pytest.approx(_flat(said["overall"]["nwer"]), abs=0.01)
+    assert rows[1].average == pytest.approx(_flat(said["overall"]["nwerd"]), abs=0.01)
+    assert rows[0].score[0] < rows[1].score[0]
     assert rows[1].clean == pytest.approx(said["clean"]["en_clean"]["wer"]["value"], abs=0.01)
     cell = rows[1].cells["noise_env"]
     assert cell == pytest.approx(_flat(said["categories"]["noise_env"]["nwerd"]), abs=0.01)
@@ -193,6 +195,7 @@ def test_a_flagged_model_and_a_worthless_one_are_not_ranked(tmp_path):
     def spoil_clean(content):
         """The best NWERD of all: nothing right in clean speech, everything as before elsewhere."""
         content["languages"]["en"]["clean"]["en_clean"]["wer"] = [2000.0, 1900.0, 2100.0]
+        content["configs"]["en_clean"]["wer"] = [2000.0, 1900.0, 2100.0]
         content["languages"]["en"]["overall"]["nwerd"] = [-91_774.0, -92_000.0, -91_000.0]
         for entry in content["configs"].values():
             entry["clean_wer"] = None if entry["scenario"] == "clean" else 2000.0

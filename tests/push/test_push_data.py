@@ -43,7 +43,11 @@ def test_120_configs_go_up_and_come_back_the_same(hub, srb, client, built):
     wanted = local_files(folder)
     assert {path: file.data for path, file in repo.files.items() if "/" in path} == wanted
     assert sorted(listed(repo)) == sorted(names)
-    assert {task["id"] for task in yaml.safe_load(repo.files["eval.yaml"].data)["tasks"]} == {*names, "en_nwerd"}
+    assert {task["id"] for task in yaml.safe_load(repo.files["eval.yaml"].data)["tasks"]} == {
+        *names,
+        "en_nwer",
+        "en_nwerd",
+    }
 
     # The card of 120 configs is read anew for each: libyaml reads it ten times faster than Python does.
     code = f"""

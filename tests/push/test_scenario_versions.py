@@ -14,7 +14,7 @@ from speech_robust_bench.push import expected_rows, submission
 from speech_robust_bench.push.verify import verify
 from speech_robust_bench.scoring import results
 from speech_robust_bench.scoring.compare import compare
-from speech_robust_bench.scoring.ranking import candidate_of, shared_configs
+from speech_robust_bench.scoring.ranking import candidate_of, rank
 from speech_robust_bench.scoring.runs import open_run
 
 CONFIGS = ["en_clean", "en_noise_sev1", "en_noise_sev3"]
@@ -72,8 +72,8 @@ def test_configs_of_two_versions_are_not_set_side_by_side(data, tmp_path):
     about["configs"][LATER]["scenario_version"] = "2"
     path.write_text(json.dumps(about))
     runs = [open_run(folder) for folder in (first, second)]
-    candidates = [candidate_of(results.results(run), "en") for run in runs]
-    assert shared_configs(candidates) == {"en_clean", "en_noise_sev1"}
+    standings = rank([candidate_of(results.results(run), "en") for run in runs])
+    assert [(s.name, s.place, s.configs) for s in standings] == [("a", 1, 1), ("b", 2, 1)]  # en_noise_sev1 alone
     rows = {row.name: row for row in compare(*(run.counts() for run in runs), replicates=50)}
     assert rows["noise_env"].configs == 1
     assert rows["noise_env"].missing == (LATER,)

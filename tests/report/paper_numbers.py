@@ -31,7 +31,7 @@ def table_1() -> list[dict[str, str]]:
 
 def of_language(line: dict[str, str]) -> Json:
     """One line of Table 1 in the form that `srb score` gives one language."""
-    nothing = {"wer": None, "werd": None, "nwerd": None, "members": [], "missing": {}}
+    nothing = {"wer": None, "nwer": None, "werd": None, "nwerd": None, "members": [], "missing": {}}
     rows = {
         **{c: {**nothing, "nwerd": score(line[c])} for c in AVERAGED if line[c]},
         **{c: {**nothing, "werd": score(line[c])} for c in ADVERSARIAL if line[c]},
