@@ -25,6 +25,7 @@ import pyarrow.parquet as pq
 
 from speech_robust_bench.attacks.clips import AttackClip, batches, clips_of, snr_db, to_float, window_clips
 from speech_robust_bench.attacks.gradient_loop import Attack, Attacked
+from speech_robust_bench.attacks.masking_threshold import above_threshold
 from speech_robust_bench.builders.build import complete_folder, finish
 from speech_robust_bench.builders.configs import ClipRow
 from speech_robust_bench.builders.manifests import MANIFEST, read_manifest
@@ -38,7 +39,6 @@ from speech_robust_bench.core.files import file_digest, locked, replacing, write
 from speech_robust_bench.core.names import ConfigName, parse
 from speech_robust_bench.core.rows import row_digest
 from speech_robust_bench.core.seeding import BENCHMARK_VERSION
-from speech_robust_bench.extensions.attacks.psychoacoustic import above_threshold
 
 Run = Callable[[Iterable[list[AttackClip]]], Iterator[list[Attacked]]]
 Tick = Callable[[int, float], None]  # (clips done, mean success so far)

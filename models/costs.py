@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from importlib import import_module
 
 from speech_robust_bench.builders.configs import Config
 from speech_robust_bench.core.errors import UserError
-from speech_robust_bench.models.interface import Spec, parse_spec
+from speech_robust_bench.models.interface import Spec, adapters, parse_spec
 from speech_robust_bench.models.predictions import read_lines
 from speech_robust_bench.models.runner import RunJob
 
@@ -14,18 +15,15 @@ FREE_OF_QUESTIONS = 1.0  # US dollars; a run that costs more wants a yes
 
 
 def cost_per_minute(spec: Spec) -> float:
-    """US dollars for a minute of audio: what the spec says, else the vendor's price; 0 for all others."""
+    """US dollars for a minute of audio: what the spec says, else the price that its adapter knows; 0 for all others."""
     try:
         said = float(spec.options.get("cost_per_minute", 0))
     except ValueError:
         return 0.0  # refused with the other options
     if not said and spec.wrapped:
         return cost_per_minute(parse_spec(spec.wrapped))
-    if said or spec.adapter != "api":
-        return said
-    from speech_robust_bench.extensions.vendors.api import vendor_of
-
-    return vendor_of(spec.target).cost_per_minute
+    price = getattr(import_module(adapters()[spec.adapter]), "cost_per_minute", None)
+    return said or (price(spec.target) if price else 0.0)
 
 
 def seconds_to_send(options: RunJob, config: Config) -> float:

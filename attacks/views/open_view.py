@@ -1,6 +1,6 @@
-"""The differentiable view of a `python:` recogniser that has a `losses` method of its own.
+"""The differentiable view of an opened recogniser: the class that fits it, here or in an extension.
 
-The differentiable view of a recogniser: which class of this package, or of `extensions.defences.views`, fits it.
+A `python:` recogniser with a `losses` method of its own is its own view.
 """
 
 from __future__ import annotations
@@ -23,10 +23,7 @@ from speech_robust_bench.attacks.views.transformers_models import (
     WhisperView,
 )
 from speech_robust_bench.core.errors import UserError
-from speech_robust_bench.extensions.defences.smooth import Smooth
-from speech_robust_bench.extensions.defences.views import Defended
-from speech_robust_bench.extensions.probe.attack_view import ProbeView
-from speech_robust_bench.extensions.probe.recogniser import Probe
+from speech_robust_bench.core.extensions import load_object, registered
 from speech_robust_bench.models.adapters import hf, nemo, python, speechbrain
 from speech_robust_bench.models.interface import Recogniser
 
@@ -73,16 +70,19 @@ VIEWS: tuple[tuple[type, Callable[..., View]], ...] = (
     (hf.Transducer, TransducerView),
     (hf.Seq2Seq, Seq2SeqView),
     (hf.AudioLanguageModel, AudioLanguageModelView),
-    (Probe, ProbeView),
     (speechbrain.SpeechBrainRecogniser, speechbrain_view),
     (nemo.Nemo, nemo_view),
 )
 
 
 def open_view(recogniser: Recogniser, *, eot: int | None = None, precision: torch.dtype | None = None) -> View:
-    """The differentiable view of an opened recogniser; `eot` is the number of draws for one with a random defence."""
-    if isinstance(recogniser, Smooth):
-        return Defended.around(recogniser, open_view(recogniser.inner, precision=precision), eot)
+    """The differentiable view of an opened recogniser; `eot` is the number of draws for one with a random defence.
+
+    An extension's `VIEWS` has the views of its own recognisers, by the name of their class.
+    """
+    added = registered("VIEWS").get(type(recogniser).__name__)
+    if added:
+        return load_object(added)(recogniser, precision, eot)
     for kind, view in VIEWS:
         if isinstance(recogniser, kind):
             return view(recogniser, precision)

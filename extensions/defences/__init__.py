@@ -1,3 +1,4 @@
 """Defences: randomised smoothing, its certificate, and gradients through it."""
 
 ADAPTERS = {"smooth": f"{__name__}.smooth"}
+VIEWS = {"Smooth": f"{__name__}.views:defended_view"}

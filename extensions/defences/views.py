@@ -17,7 +17,8 @@ from torch import Tensor
 from speech_robust_bench.attacks.clips import AttackBatch
 from speech_robust_bench.attacks.pgd import EOT_DRAWS
 from speech_robust_bench.attacks.views.base import View, WrappedView
-from speech_robust_bench.extensions.defences.smooth import ENHANCERS, noise
+from speech_robust_bench.attacks.views.open_view import open_view
+from speech_robust_bench.extensions.defences.smooth import ENHANCERS, Smooth, noise
 
 DRAWS = EOT_DRAWS
 Transform = Callable[[Tensor, AttackBatch], Tensor]
@@ -80,3 +81,8 @@ class Defended(WrappedView):
 
     def values(self, waves: Tensor, batch: AttackBatch) -> Tensor:
         return torch.stack([super(Defended, self).values(waves, batch) for _ in range(self.draws)]).mean(0)
+
+
+def defended_view(recogniser: Smooth, precision: torch.dtype | None, eot: int | None) -> View:
+    """The view of a smoothed recogniser around that of the recogniser inside."""
+    return Defended.around(recogniser, open_view(recogniser.inner, precision=precision), eot)

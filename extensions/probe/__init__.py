@@ -4,3 +4,4 @@ It asks what a representation is worth for recognition, in domain and out of it,
 """
 
 ADAPTERS = {"probe": f"{__name__}.adapter"}
+VIEWS = {"Probe": f"{__name__}.attack_view:probe_view"}

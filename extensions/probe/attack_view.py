@@ -8,9 +8,11 @@ import torch
 from torch import Tensor
 
 from speech_robust_bench.attacks.clips import AttackBatch
+from speech_robust_bench.attacks.views.base import View
 from speech_robust_bench.attacks.views.transformers_models import CtcView
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.extensions.probe.head import BLANK, spelled
+from speech_robust_bench.models.interface import Recogniser
 
 
 @dataclass
@@ -40,3 +42,8 @@ class ProbeView(CtcView):
             name = self.recogniser.name
             raise UserError(f"its transcript has characters that {name} cannot write: {' '.join(odd)}")
         return written
+
+
+def probe_view(recogniser: Recogniser, precision: torch.dtype | None, eot: int | None) -> View:
+    """The view of an opened probe; it has nothing random, so `eot` changes nothing."""
+    return ProbeView(recogniser, precision)

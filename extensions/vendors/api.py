@@ -326,6 +326,11 @@ def load(
     )
 
 
+def cost_per_minute(target: str) -> float:
+    """US dollars for a minute of audio by the vendor's price list."""
+    return vendor_of(target).cost_per_minute
+
+
 def vendor_of(target: str) -> Vendor:
     """A row of the table by its name."""
     if target not in VENDORS:

@@ -7,7 +7,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from speech_robust_bench.extensions.attacks.psychoacoustic import (
+from speech_robust_bench.attacks.masking_threshold import (
     BARK,
     HZ,
     QUIET_DB,

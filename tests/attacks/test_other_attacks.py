@@ -14,6 +14,7 @@ from small import clip_of, ctc, trained
 from tone_config import one_thread  # noqa: F401
 
 from speech_robust_bench.attacks.clips import AttackClip, Bound, snr_db, to_float
+from speech_robust_bench.attacks.masking_threshold import above_threshold
 from speech_robust_bench.attacks.universal import Perturbation, Universal, UniversalFit, refuse_overlap
 from speech_robust_bench.attacks.views.base import View
 from speech_robust_bench.attacks.views.open_view import open_view
@@ -22,10 +23,7 @@ from speech_robust_bench.core.audio import to_pcm16
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.extensions.attacks.black_box import Genetic
 from speech_robust_bench.extensions.attacks.cw import TARGETS, CarliniWagner, closest
-from speech_robust_bench.extensions.attacks.psychoacoustic import (
-    Psychoacoustic,
-    above_threshold,
-)
+from speech_robust_bench.extensions.attacks.psychoacoustic import Psychoacoustic
 from speech_robust_bench.extensions.attacks.transfer import (
     Cell,
     Transfer,
