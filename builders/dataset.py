@@ -13,7 +13,7 @@ import hashlib
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
-from functools import cache, cached_property
+from functools import cache, cached_property, wraps
 from pathlib import Path
 from typing import Any
 
@@ -122,17 +122,22 @@ class SpeechRobustBench(datasets.ArrowBasedBuilder):
     BUILDER_CONFIG_CLASS = SrbConfig
     config: SrbConfig
 
-    def __init__(self, cache_dir: str | None = None, config_name: str | None = None, **options: Any) -> None:
+    def __init__(
+        self,
+        cache_dir: str | None = None,
+        dataset_name: str | None = "srb",
+        config_name: str | None = None,
+        **options: Any,
+    ) -> None:
         if not config_name:
             raise UserError('config_name is missing; for example SpeechRobustBench(config_name="en-demo_noise_sev3")')
-        options = {"dataset_name": "srb", **options}
         source = {name: options[name] for name in _SOURCE_OPTIONS if name in options}
         config = SrbConfig(name=config_name, **source)
         self._listed = config.list_clips()
         refuse_problems(self._listed[0])
         options.setdefault("hash", content_hash(config, *self._listed))
         # The hash tells editions apart; the plain name is what `load_dataset("srb", ...)` looks for.
-        super().__init__(cache_dir, config_name=config_name, **{"config_id": config_name, **options})
+        super().__init__(cache_dir, dataset_name, config_name, **{"config_id": config_name, **options})
 
     @classmethod
     def config_names(cls, language: str | None = None) -> list[str]:
@@ -142,8 +147,8 @@ class SpeechRobustBench(datasets.ArrowBasedBuilder):
     def _info(self) -> datasets.DatasetInfo:
         return datasets.DatasetInfo(description="Speech Robust Bench")  # the columns are known with the clips
 
+    @wraps(datasets.ArrowBasedBuilder.download_and_prepare)
     def download_and_prepare(self, *args: Any, **options: Any) -> None:
-        """Prepare the config in the cache, or in a folder of your own, as `datasets` does it."""
         try:
             super().download_and_prepare(*args, **options)
         except datasets.exceptions.DatasetGenerationError as error:

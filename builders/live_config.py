@@ -31,7 +31,7 @@ from speech_robust_bench.builders.checked_clips import (
     check_clips,
 )
 from speech_robust_bench.builders.configs import ClipRow, masked_facts
-from speech_robust_bench.builders.corpora import Problem, Utterance, parse_flags
+from speech_robust_bench.builders.corpora import Problem, Utterance, as_sources
 from speech_robust_bench.builders.fingerprints import config_inputs, fingerprint
 from speech_robust_bench.builders.plan import DEMO, Job, Sources, available, clips, job_named, plan
 from speech_robust_bench.builders.row_generator import RowGenerator, reference
@@ -41,7 +41,7 @@ from speech_robust_bench.core.audio import RATE, Samples, encode_flac, from_pcm1
 from speech_robust_bench.core.engines import Processes, cores
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.names import ConfigName
-from speech_robust_bench.core.records import ConfigData
+from speech_robust_bench.core.records import ConfigData, PerturbedCorpora
 from speech_robust_bench.core.rows import content_digest, transcripts_digest
 from speech_robust_bench.core.seeding import BENCHMARK_VERSION, later_version
 
@@ -114,16 +114,31 @@ class LiveConfigs:
     _early: tuple[str, dict[Chunk, list[Part]]] = field(default=("", {}), repr=False)
 
     @property
+    def record(self) -> PerturbedCorpora:
+        """What run.json keeps, from which `reopen` makes these configs again."""
+        sources = self.sources.items()
+        return PerturbedCorpora(
+            corpora={
+                str(ConfigName(language, "", corpus=name)).removesuffix("_"): at for (language, name), at in sources
+            },
+            noise_dir=_text(self.banks.noise_dir),
+            rir_dir=_text(self.banks.rir_dir),
+            tts=self.tts,
+            limit=self.limit,
+        )
+
+    @property
     def where(self) -> str:
-        """What is perturbed, as the options of the command say it."""
-        corpora = [
-            f"{str(ConfigName(language, '', corpus=name)).removesuffix('_')}{f'={folder}' if folder else ''}"
-            for (language, name), folder in self.sources.items()
-        ]
-        flags = {"--noise-dir": self.banks.noise_dir, "--rir-dir": self.banks.rir_dir, "--tts": self.tts}
-        words = [word for corpus in corpora for word in ("--corpus", corpus)]
-        words += [str(word) for flag, value in flags.items() if value for word in (flag, value)]
-        return shlex.join([*words, *(("--limit", str(self.limit)) if self.limit else ())])
+        """What is perturbed, for people, as the options of the command say it."""
+        record = self.record
+        flags = {
+            "--noise-dir": record.noise_dir,
+            "--rir-dir": record.rir_dir,
+            "--tts": record.tts,
+            "--limit": record.limit,
+        }
+        words = [word for name, at in record.corpora.items() for word in ("--corpus", f"{name}={at}" if at else name)]
+        return shlex.join([*words, *(str(word) for flag, value in flags.items() if value for word in (flag, value))])
 
     def names(self) -> list[str]:
         return [str(job.name) for job in available(self.sources, self.table)]
@@ -209,19 +224,14 @@ class LiveConfigs:
         self.__dict__.update({**fresh.__dict__, **state})
 
 
-def reopened(where: str) -> LiveConfigs:
-    """The configs that `LiveConfigs.where`, as run.json keeps it, stands for."""
-    given: dict[str, list[str]] = {"--corpus": [], "--noise-dir": [], "--rir-dir": [], "--tts": [], "--limit": []}
-    try:
-        words = shlex.split(where)
-        for flag, value in zip(words[::2], words[1::2], strict=True):
-            given[flag].append(value)
-        corpora = parse_flags(given["--corpus"])
-        noises, rooms, tts, limit = (next(iter(given[flag]), None) for flag in list(given)[1:])
-        most = int(limit) if limit else None
-    except (ValueError, KeyError):
-        raise UserError(f"the run was made on {where!r}, which is not understood; say --corpus or --data") from None
-    return LiveConfigs(corpora, Banks(noises, rooms), limit=most, tts=tts, on_error="skip")
+def reopen(record: PerturbedCorpora) -> LiveConfigs:
+    """The configs that a run was made on; clips that cannot be used are left out, as far as that run allowed it."""
+    banks = Banks(record.noise_dir, record.rir_dir)
+    return LiveConfigs(as_sources(record.corpora), banks, limit=record.limit, tts=record.tts, on_error="skip")
+
+
+def _text(path: str | os.PathLike | None) -> str | None:
+    return os.fspath(path) if path else None
 
 
 @dataclass

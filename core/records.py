@@ -286,6 +286,16 @@ class RunConfig(ConfigData, frozen=True, kw_only=True):
     sha256: str | None = None  # of the predictions file
 
 
+class PerturbedCorpora(Record, frozen=True, kw_only=True):
+    """What a run perturbed while it ran: corpora, as `--corpus` names them, and what went in besides."""
+
+    corpora: dict[str, str | None]  # null for one that is built in
+    noise_dir: str | None = None
+    rir_dir: str | None = None
+    tts: str | None = None
+    limit: Whole | None = None
+
+
 class RunRecord(Record, frozen=True, kw_only=True):
     """`run.json`: which model was run, with which options and versions, on what machine, over which configs."""
 
@@ -296,7 +306,8 @@ class RunRecord(Record, frozen=True, kw_only=True):
     asked: Settings | None = NULL  # the options of the spec
     revision: str | None = NULL
     options: Settings | None = NULL  # those that the model runs with
-    data: str | None = NULL
+    data: str | None = NULL  # as the user wrote it
+    perturbed: PerturbedCorpora | None = None
     versions: Settings | None = NULL
     machine: Settings | None = NULL
     configs: dict[str, RunConfig | None] | None = NULL

@@ -123,6 +123,7 @@ class Runner:
             self.run_file.check_loaded(recogniser)
             self._transcriber = Transcriber(recogniser)
             about = describe(self.options.spec, recogniser, self.options.where, self.options.name)
+            about = about.replace(perturbed=self.options.source.record if self.options.source else None)
             self.run_file.update(lambda known: about.replace(configs=known.configs or {}, run_name=known.run_name))
         return self._transcriber
 

@@ -71,7 +71,8 @@ def make(
     run.refuse_anchors()
     # Another model's adversarial configs say nothing about this one.
     chosen = sorted(configs) or [config for config in run.configs if parse(config).model in (None, run.folder.name)]
-    about = run.about.replace(configs={config: (run.about.configs or {}).get(config) for config in chosen})
+    entries = {config: (run.about.configs or {}).get(config) for config in chosen}
+    about = run.about.replace(configs=entries, perturbed=None)  # the folders of a machine
     about = decode(without_folders(to_json(about).decode()), RunRecord, run.folder / "run.json")
     name = model.get("name") or run.model
     if not re.fullmatch(MODEL_NAME, name):

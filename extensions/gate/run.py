@@ -12,7 +12,7 @@ import numpy as np
 
 from speech_robust_bench.builders.config_sources import open_data
 from speech_robust_bench.builders.configs import Config, ConfigSource
-from speech_robust_bench.builders.live_config import reopened
+from speech_robust_bench.builders.live_config import reopen
 from speech_robust_bench.builders.suites import Suite
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.files import write_atomically
@@ -148,12 +148,13 @@ def _part(counts: ConfigCounts, suite: Suite) -> ConfigCounts:
 def data_of(baseline: Run, data: str | None = None) -> Iterator[tuple[ConfigSource, str]]:
     """Where the clips are, and how that is written: what is given, or what the baseline was run on."""
     where = data or baseline.about.data or ""
-    if not where:
+    record = None if data else baseline.about.perturbed
+    if not where or (where.startswith("--") and not data and not record):  # a file of an earlier version
         raise UserError(f"{baseline.folder} does not say on what data it was run; name it with --data or --corpus")
-    if data or not where.startswith("--"):
+    if record is None:
         yield open_data(where), where
         return
-    perturbed = reopened(where)
+    perturbed = reopen(record)
     try:
         yield perturbed, where
     finally:

@@ -1,5 +1,7 @@
 """`SpeechRobustBench`: the rows of `srb build`, `srb.load` and `srb run --corpus`, and no stale audio in a cache."""
 
+import inspect
+
 import datasets
 import numpy as np
 import pyarrow.parquet as pq
@@ -103,6 +105,14 @@ def test_changed_audio_is_prepared_anew(corpus, builder):
     assert first() == before
     write_clip(corpus / "test-clean/61/70968/61-70968-0000.flac", seed=9)
     assert first() != before
+
+
+def test_it_is_called_as_every_builder_is():
+    ours, known = srb.SpeechRobustBench, datasets.ArrowBasedBuilder
+    for method in ("download_and_prepare", "as_dataset", "as_streaming_dataset"):
+        assert inspect.signature(getattr(ours, method)) == inspect.signature(getattr(known, method))
+    first = list(inspect.signature(known.__init__).parameters)[:4]
+    assert list(inspect.signature(ours.__init__).parameters)[:4] == first
 
 
 def test_it_knows_the_names_of_every_language():

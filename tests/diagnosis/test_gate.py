@@ -385,9 +385,9 @@ def test_data_that_has_changed_is_refused(demo_baseline, tmp_path):
     (baseline / "run.json").write_text(json.dumps(about))
     with pytest.raises(ValueError, match="was made from other data than --corpus en-demo"):
         srb.gate(lossy(0.2, 1, []), baseline, progress=False)
-    about["data"] = "--corpus en-demo --engine ray"
+    assert about.pop("perturbed") == {"corpora": {"en-demo": None, "es-demo": None}}
     (baseline / "run.json").write_text(json.dumps(about))
-    with pytest.raises(ValueError, match="which is not understood; say --corpus or --data"):
+    with pytest.raises(ValueError, match="does not say on what data it was run; name it with --data or --corpus"):
         srb.gate(lossy(0.2, 1, []), baseline, progress=False)
 
 
