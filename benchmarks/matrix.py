@@ -115,7 +115,7 @@ def build(args: argparse.Namespace) -> int:
         wanted = "en_clean" if name == "clean" else f"en_{name}_sev*"
         if any(fnmatch(name, pattern) for pattern in args.configs or ["*"]):
             names.setdefault((flag, str(folder)) if folder else (), []).append(wanted)
-    where = ["--corpus", f"en={args.out / 'corpus'}", "--out", str(args.out / "srb")]
+    where = ["--corpus", f"en=links:{args.out / 'corpus'}", "--out", str(args.out / "srb")]
     return max(srb(["build", *wanted, *where, *more]) for more, wanted in names.items())
 
 
@@ -206,10 +206,10 @@ def run_rows(out: Path) -> list[dict[str, Any]]:
         for name in run.configs:
             predictions = run.read(name)
             for line in predictions.lines:
-                known = {"system": run.model, "config": parse(name).level, "category": predictions.entry["category"]}
-                known |= {"clip": line["id"], "reference": line["text"], "transcript": line["pred_text"]}
-                known |= {"audio_s": line["duration"], "compute_s": line["time"]}
-                rows.append({**known, **{key: line[key] for key in ("speaker", "gender")}})
+                known = {"system": run.model, "config": parse(name).level, "category": predictions.entry.category}
+                known |= {"clip": line.id, "speaker": line.speaker, "gender": line.gender}
+                known |= {"reference": line.text, "transcript": line.pred_text}
+                rows.append({**known, "audio_s": line.duration, "compute_s": line.time})
     return rows
 
 

@@ -31,6 +31,7 @@ from speech_robust_bench.builders.corpora import (
     ravdess,
     sbcsae,
     speech_accent_archive,
+    speechocean762,
     tedlium,
     voxpopuli,
 )
@@ -99,6 +100,7 @@ CORPORA = {
         KnownCorpus(ravdess.INFO, ravdess.read, ravdess.LAYOUT, ("en",)),
         KnownCorpus(speech_accent_archive.INFO, speech_accent_archive.read, speech_accent_archive.LAYOUT, ("en",)),
         KnownCorpus(l2_arctic.INFO, l2_arctic.read, l2_arctic.LAYOUT, ("en",)),
+        KnownCorpus(speechocean762.INFO, speechocean762.read, speechocean762.LAYOUT, ("en",)),
         KnownCorpus(voxpopuli.INFO, voxpopuli.read, voxpopuli.LAYOUT, voxpopuli.LANGUAGES),
         KnownCorpus(demo.INFO, demo.read, "manifest.csv", ("en", "es"), sort=False),
     )

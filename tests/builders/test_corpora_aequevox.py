@@ -1,4 +1,4 @@
-"""AequeVox' corpora (Speech Accent Archive, RAVDESS, British Isles, Nigeria), L2-ARCTIC, VoxPopuli and dev splits."""
+"""AequeVox' corpora (accents, RAVDESS, British Isles, Nigeria), L2-ARCTIC, speechocean762, VoxPopuli, dev splits."""
 
 import numpy as np
 import pytest
@@ -98,6 +98,33 @@ def test_l2_arctic(tmp_path):
     ]
     assert len(corpus.utterances) == 3
     assert corpus.utterances[0].licence == "CC-BY-NC-4.0"
+
+
+def test_speechocean762(tmp_path):
+    root = tmp_path / "speechocean762"
+    clips = {
+        "train": ("000010011", "WE CALL IT BEAR", "0001", "m", "6"),
+        "test": ("010300012", "HI", "1030", "f", "27"),
+    }
+    for split, (clip, text, speaker, letter, age) in clips.items():
+        sound(root / "WAVE" / f"SPEAKER{speaker}" / f"{clip}.WAV")
+        write(root / split / "text", f"{clip}\t{text}\n")
+        write(root / split / "wav.scp", f"{clip}\tWAVE/SPEAKER{speaker}/{clip}.WAV\n")
+        write(root / split / "utt2spk", f"{clip} {speaker}\n")
+        write(root / split / "spk2gender", f"{speaker}\t{letter}\n")
+        write(root / split / "spk2age", f"{speaker}\t{age}\n")
+    with open(root / "test" / "text", "a", encoding="utf-8") as file:
+        file.write("010300099\tNOBODY SAID IT\n")
+    sound(root / "WAVE" / "SPEAKER0001" / "000019999.WAV")  # the release has such recordings too
+    corpus = open_corpus(tmp_path, "en", "speechocean762")
+    assert [(c.id, c.text, c.speaker, c.gender, c.age, c.accent) for c in corpus] == [
+        ("000010011", "WE CALL IT BEAR", "0001", "male", "6", "Mandarin"),
+        ("010300012", "HI", "1030", "female", "27", "Mandarin"),
+    ]
+    assert [dict(c.columns)["age_group"] for c in corpus] == ["child", "adult"]
+    assert [dict(c.columns)["split"] for c in corpus] == ["train", "test"]
+    assert [problem.where for problem in corpus.problems] == ["010300099"]
+    assert corpus.licence == "Apache-2.0"
 
 
 def test_voxpopuli(tmp_path):
