@@ -7,6 +7,7 @@ arguments from a dataclass, calls the Python API and prints.
 from __future__ import annotations
 
 import argparse
+import errno
 import importlib
 import signal
 import sys
@@ -14,6 +15,9 @@ from collections.abc import Sequence
 
 from speech_robust_bench.cli.command import Command, CommandRow, commands, groups
 from speech_robust_bench.cli.help import GroupedParser, HelpParser
+
+# what a write says that finds no room; it does not name its file
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -72,9 +76,10 @@ def _run(argv: list[str], command: str | None) -> int:
         if isinstance(failed, BrokenPipeError):  # `srb ls | head`
             sys.stderr.close()
             return 0
-        if failed.filename is None or failed.strerror is None:  # not about a file that the user named
-            raise
-        print(f"srb {command}: {failed.filename}: {failed.strerror.lower()}", file=sys.stderr)
+        if failed.strerror is None or (failed.filename is None and failed.errno not in _FULL):
+            raise  # not about a file that the user named
+        where = f"{failed.filename}: " if failed.filename is not None else ""
+        print(f"srb {command}: {where}{failed.strerror.lower()}", file=sys.stderr)
         return 2
 
 

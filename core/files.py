@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import glob
 import hashlib
 import os
 import re
+import shutil
 import stat
 import zipfile
 import zlib
@@ -44,6 +46,54 @@ def write_atomically(path: Path, data: bytes | str) -> None:
     """Write a whole file: a reader sees the old content or the new one, never a part of it."""
     with replacing(path) as part:
         part.write_bytes(data.encode() if isinstance(data, str) else data)
+
+
+@contextmanager
+def replacing_folder(path: Path) -> Iterator[Path]:
+    """An empty folder of that name to fill. It takes the place of `path` once all is written, and is removed otherwise.
+
+    A process that was killed leaves the old folder, or, between two renames, something that the next one puts back.
+    """
+    path = Path(os.path.abspath(path))
+    workshop = path.with_name(f".{path.name[-40:]}.{os.getpid()}.srb-part")
+    part, old = workshop / path.name, workshop / "old" / path.name
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _remove_abandoned(path)
+        part.mkdir(parents=True)
+        yield part
+        for file in filter(Path.is_file, part.rglob("*")):
+            _flush_to_disk(file)
+        if path.exists():
+            old.parent.mkdir()
+            os.replace(path, old)
+        os.replace(part, path)
+    except OSError as error:
+        raise UserError(f"{path}: cannot be written ({error.strerror or error})") from None
+    finally:
+        if old.exists() and not path.exists():  # between the two renames
+            os.replace(old, path)
+        shutil.rmtree(workshop, ignore_errors=True)
+
+
+def _remove_abandoned(path: Path) -> None:
+    for workshop in path.parent.glob(f".{glob.escape(path.name[-40:])}.*.srb-part"):
+        owner = workshop.suffixes[-2].removeprefix(".")
+        if UNFINISHED.fullmatch(workshop.name) and not _is_running(int(owner)):
+            old = workshop / "old" / path.name
+            if old.exists() and not path.exists():
+                os.replace(old, path)
+            shutil.rmtree(workshop, ignore_errors=True)
+
+
+def _is_running(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:  # somebody else's
+        return True
+    return process != os.getpid()
 
 
 def _flush_to_disk(path: Path) -> None:

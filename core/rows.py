@@ -113,6 +113,7 @@ Columns = tuple[tuple[str, str], ...]  # of one clip: name and value of those th
 def column_names(given: Iterable[str], where: str) -> dict[str, str]:
     """The name under which each column is stored; what cannot be is one error that says `where` it is."""
     names: dict[str, str] = {}
+    stored: set[str] = set()
     for column in given:
         plain = re.sub(r"\W+", "_", unicodedata.normalize("NFKC", column)).strip("_").lower()
         if not plain:  # as the index that a data frame leaves in a CSV file
@@ -120,12 +121,13 @@ def column_names(given: Iterable[str], where: str) -> dict[str, str]:
         if len(plain) > LONGEST_NAME:
             raise UserError(f"{where}: the column '{plain[:40]}...' has a name of more than {LONGEST_NAME} characters")
         name = f"{plain}_" if plain in RESERVED else plain
-        if name in names.values():
+        if name in stored:
             raise UserError(f"{where}: two of its columns would both be called '{name}'; rename one of them")
         names[column] = name
+        stored.add(name)
     for name, same in _SAME.items():
-        if name in names.values() and same not in names.values():
-            names = {column: same if stored == name else stored for column, stored in names.items()}
+        if name in stored and same not in stored:
+            names = {column: same if other == name else other for column, other in names.items()}
     if len(names) > MOST_COLUMNS:
         raise UserError(
             f"{where}: has {len(names)} columns beside those that SRB knows; at most {MOST_COLUMNS} go along"

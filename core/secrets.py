@@ -48,6 +48,20 @@ def mask_secrets(text: str) -> str:
     return _WORD.sub(lambda match: MASK if looks_random(match[0]) else match[0], text)
 
 
+def redacted(value: Any) -> Any:
+    """A JSON value as it may be stored or shown: secrets in its texts, and under names of secrets, are `***`.
+
+    Git commits and SHA-256 sums are random too, and public: they say which code was used.
+    """
+    if isinstance(value, str):
+        parts = re.split(rf"({_PUBLIC_HASH.pattern})", value)
+        return "".join(part if number % 2 else mask_secrets(part) for number, part in enumerate(parts))
+    if isinstance(value, Mapping):
+        secret = {key for key, inner in value.items() if names_secret(str(key)) and isinstance(inner, str)}
+        return {key: MASK if key in secret else redacted(inner) for key, inner in value.items()}
+    return [redacted(inner) for inner in value] if isinstance(value, list | tuple) else value
+
+
 def names_secret(name: str) -> bool:
     """Whether an option of this name holds a secret: `api_key`, `token`, `password`."""
     return re.fullmatch(_NAME, name, re.I) is not None

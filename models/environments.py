@@ -14,6 +14,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import threading
 from collections import deque
 from collections.abc import Sequence
@@ -27,7 +28,7 @@ import numpy as np
 
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.files import locked, write_atomically
-from speech_robust_bench.core.secrets import mask_secrets
+from speech_robust_bench.core.secrets import mask_secrets, redacted
 from speech_robust_bench.models.interface import Clip, Described, Recogniser, SomeFailed, Spec, Transcript
 from speech_robust_bench.models.pipe_worker import read_message, write_message
 from speech_robust_bench.models.streaming.session import Event, Word
@@ -59,7 +60,8 @@ def make_environment(requirements: Sequence[str]) -> Path:
     """The Python of the environment that has these requirements; it is made if it is not there yet."""
     for requirement in requirements:
         if requirement.startswith("-"):
-            raise UserError(f"--env {requirement}: a requirement such as 'transformers==4.57', not an option of pip")
+            shown = redacted(requirement)
+            raise UserError(f"--env {shown}: a requirement such as 'transformers==4.57', not an option of pip")
     folder = environments_folder() / environment_key(requirements)
     python = folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
     ready = folder / "ready.json"
@@ -68,14 +70,13 @@ def make_environment(requirements: Sequence[str]) -> Path:
             if not ready.is_file():
                 shutil.rmtree(folder, ignore_errors=True)  # of a run that was killed while it made it
                 _install(folder, python, [*base_requirements(), *requirements])
-                write_atomically(ready, json.dumps({"requirements": sorted(requirements)}))
-    _link_package(folder)
+                write_atomically(ready, json.dumps({"requirements": redacted(sorted(requirements))}))
     return python
 
 
 def _install(folder: Path, python: Path, requirements: list[str]) -> None:
     uv = shutil.which("uv")
-    print(f"making an environment with {', '.join(requirements)} ...", file=sys.stderr)
+    print(f"making an environment with {', '.join(redacted(requirements))} ...", file=sys.stderr)
     if uv:
         commands = [[uv, "venv", "-q", "--python", sys.executable, str(folder)]]
         commands += [[uv, "pip", "install", "-q", "--python", str(python), *requirements]] if requirements else []
@@ -84,6 +85,8 @@ def _install(folder: Path, python: Path, requirements: list[str]) -> None:
         commands += [[str(python), "-m", "pip", "install", "-q", *requirements]] if requirements else []
     for command in commands:
         done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if folder.is_dir():
+            folder.chmod(0o700)  # an installer notes where a package came from, with the token in the address
         if done.returncode:
             shutil.rmtree(folder, ignore_errors=True)
             lines = [line for line in done.stderr.splitlines() if line.strip()] or ["no reason given"]
@@ -91,16 +94,24 @@ def _install(folder: Path, python: Path, requirements: list[str]) -> None:
             raise UserError(f"--env: the environment cannot be made: {mask_secrets(problem.strip())[:300]}")
 
 
-def _link_package(folder: Path) -> None:
-    """Our own code, as it is here: a package of links to the rooms that recognisers use."""
-    sources = {room: _origin(f"{PACKAGE}.{room}").parent for room in ROOMS}
-    for name, source in {"__init__.py": _origin(PACKAGE), **sources}.items():
-        link = folder / "package" / PACKAGE / name
-        link.parent.mkdir(parents=True, exist_ok=True)
-        if not (link.is_symlink() and link.resolve() == source):
-            beside = link.with_name(f"{name}.{os.getpid()}")
-            beside.symlink_to(source, target_is_directory=source.is_dir())
-            beside.replace(link)  # at once: another process may be doing the same
+def linked_package(folder: Path) -> Path:
+    """A folder with our own code, as it is here: a package of links to the rooms that recognisers use.
+
+    Another clone has a folder of its own, so that nobody changes the code under a process that runs.
+    """
+    sources = {"__init__.py": _origin(PACKAGE), **{room: _origin(f"{PACKAGE}.{room}").parent for room in ROOMS}}
+    key = hashlib.sha256("\n".join(map(str, sources.values())).encode()).hexdigest()[:16]
+    place = folder / f"package-{key}"
+    if not place.is_dir():
+        making = Path(tempfile.mkdtemp(dir=folder))
+        (making / PACKAGE).mkdir()
+        for name, source in sources.items():
+            (making / PACKAGE / name).symlink_to(source, target_is_directory=source.is_dir())
+        try:
+            making.rename(place)
+        except OSError:  # another process was faster, with the same content
+            shutil.rmtree(making)
+    return place
 
 
 def _origin(module: str) -> Path:
@@ -189,7 +200,7 @@ def ask(process: Any, question: dict[str, Any], blocks: list[bytes], stderr: deq
 def open_in_environment(spec: Spec, requirements: Sequence[str], **defaults: Any) -> Recogniser:
     """Load the recogniser that a spec names in an environment with these requirements."""
     python = make_environment(requirements)
-    path = [str(python.parents[1] / "package"), str(Path.cwd()), *filter(None, [os.environ.get("PYTHONPATH")])]
+    path = [str(linked_package(python.parents[1])), str(Path.cwd()), *filter(None, [os.environ.get("PYTHONPATH")])]
     process = subprocess.Popen(
         [str(python), "-P", "-m", "speech_robust_bench.models.pipe_worker"],
         stdin=subprocess.PIPE,
@@ -206,7 +217,7 @@ def open_in_environment(spec: Spec, requirements: Sequence[str], **defaults: Any
     return kind(
         name=about["name"],
         revision=about["revision"],
-        options={**about["options"], "environment": sorted(requirements)},
+        options={**about["options"], "environment": redacted(sorted(requirements))},
         batch_size=about["batch_size"],
         process=process,
         versions=about["versions"],

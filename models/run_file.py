@@ -24,6 +24,7 @@ from speech_robust_bench.core.records import (
     read_run_record,
     to_json,
 )
+from speech_robust_bench.core.secrets import redacted
 from speech_robust_bench.models.interface import PERFORMANCE_OPTIONS, Recogniser, Spec
 
 QUANTILES = (5, 25, 50, 75, 95, 99)
@@ -91,10 +92,10 @@ class RunFile:
                 f"{self.folder} holds a run of {known.spec}, not of this model with these options; "
                 "--name gives this one a folder of its own"
             )
-        before = (known.options or {}).get("environment", [])
-        if known.configs and sorted(environment) != before:
+        before, now = (redacted(sorted(e)) for e in ((known.options or {}).get("environment", []), environment))
+        if known.configs and before != now:
             raise UserError(
-                f"{self.folder} holds a run with --env {before}, now it is {sorted(environment)}; "
+                f"{self.folder} holds a run with --env {before}, now it is {now}; "
                 "--name gives this one a folder of its own"
             )
 
@@ -108,7 +109,7 @@ class RunFile:
                 f"{self.folder} holds predictions of revision {known.revision}, and the model is now "
                 f"{recogniser.revision}; --name gives it a folder of its own"
             )
-        before, now = (_decisive(options) for options in (known.options or {}, recogniser.options))
+        before, now = (_decisive(redacted(options)) for options in (known.options or {}, recogniser.options))
         if before != now:
             raise UserError(f"{self.folder} holds a run with options {before}, now they are {now}; use --name")
 
@@ -127,7 +128,7 @@ def describe(spec: Spec, recogniser: Recogniser, where: str, name: str | None = 
         target=spec.target,
         asked=spec.decisive,
         revision=recogniser.revision,
-        options=recogniser.options,
+        options=redacted(recogniser.options),
         data=where,
         versions={
             "speech-robust-bench": metadata.version("speech-robust-bench"),

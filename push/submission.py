@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.core.files import replacing_folder
 from speech_robust_bench.core.names import parse
 from speech_robust_bench.core.records import (
     MODEL_NAME,
@@ -36,7 +37,7 @@ from speech_robust_bench.core.secrets import has_secret, texts, without_folders
 from speech_robust_bench.core.seeding import BENCHMARK_VERSION
 from speech_robust_bench.push import parquet_predictions
 from speech_robust_bench.scoring import results
-from speech_robust_bench.scoring.runs import open_run
+from speech_robust_bench.scoring.runs import Run, open_run
 
 SCHEMA: Literal[1] = 1
 NAME = "submission.json"
@@ -85,17 +86,28 @@ def make(
             f"{run.folder / 'run.json'}: holds what looks like a secret key; take it out of the file, and do not use "
             "the key again"
         )
-    try:
-        out.mkdir(parents=True)
-    except FileExistsError:
-        raise UserError(f"{out}: is there already; name another folder with --out") from None
+    with replacing_folder(out) as part:
+        _fill(part, run, about, SubmittedModel(**{**model, "owner": owner, "name": name}), parquet)
+        if out.exists() and not _same_submission(out, part):
+            raise UserError(f"{out}: is there already, with something else; name another folder with --out")
+    return out
+
+
+def _same_submission(one: Path, other: Path) -> bool:
+    """Whether two folders hold the same submission: the hashes of all other files are in its `submission.json`."""
+    return (one / NAME).is_file() and (one / NAME).read_bytes() == (other / NAME).read_bytes()
+
+
+def _fill(out: Path, run: Run, about: RunRecord, model: SubmittedModel, parquet: bool) -> None:
+    """Write the files of a submission into an empty folder."""
     entries = dict(about.configs or {})
+    chosen = list(entries)
     for config, entry in entries.items():
         source, copy = run.folder / f"{config}.jsonl", out / f"{config}.jsonl"
         _copy_without_columns(source, copy)
         if entry and entry.sha256 == file_facts(source).sha256:  # an edited file stays one
             entries[config] = entry.replace(sha256=file_facts(copy).sha256)
-    about = about.replace(configs=entries, model=name, run_name=run.folder.name)
+    about = about.replace(configs=entries, model=model.name, run_name=run.folder.name)
     (out / "run.json").write_bytes(to_json(about, indent=1))
     scored = results.results(open_run(out))
     _write(out / results.NAME, scored)
@@ -105,14 +117,13 @@ def make(
     files = {path.name: file_facts(path) for path in sorted(out.iterdir())}
     record = SubmissionRecord(
         schema=SCHEMA,
-        model=SubmittedModel(**{**model, "owner": owner, "name": name}),
+        model=model,
         benchmark_version=BENCHMARK_VERSION,
         software={"speech-robust-bench": metadata.version("speech-robust-bench")},
-        reproduce=reproduce_command(about, chosen, name, scored["suite"]),
+        reproduce=reproduce_command(about, chosen, model.name, scored["suite"]),
         files=files,
     )
     (out / NAME).write_bytes(to_json(record, indent=1))
-    return out
 
 
 def _copy_without_columns(predictions: Path, to: Path) -> None:

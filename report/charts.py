@@ -33,7 +33,7 @@ def fixed(value: float | None, digits: int = 1) -> str:
     if value is None:
         return "–"
     text = f"{value:.{digits}f}"
-    return text.removeprefix("-") if float(text) == 0 else text
+    return text.removeprefix("-") if text[0] == "-" and float(text) == 0 else text
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,9 @@ class Scale:
     log: bool = False
 
     def __call__(self, value: float) -> float:
-        low, high, at = (math.log10(v) if self.log else v for v in (self.low, self.high, value))
+        low, high, at = self.low, self.high, value
+        if self.log:
+            low, high, at = math.log10(low), math.log10(high), math.log10(at)
         share = (at - low) / (high - low)
         return round(self.start + min(max(share, 0.0), 1.0) * (self.end - self.start), 2)
 

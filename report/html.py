@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import html
+import re
 from collections.abc import Iterable
+from functools import cache
 from typing import Any
 
+_SPECIAL = re.compile(r"[&<>\"']")
 VOID = frozenset({"circle", "line", "path", "rect", "polyline", "br", "meta", "img", "input"})
 
 
@@ -19,11 +22,10 @@ def tag(name: str, *children: Any, **attributes: Any) -> Html:
     >>> tag("p", "a < b", tag("b", "c"), class_="x")
     '<p class="x">a &lt; b<b>c</b></p>'
     """
-    attribute_text = "".join(
-        f' {key.rstrip("_").replace("_", "-")}="{html.escape(str(value))}"'
-        for key, value in attributes.items()
-        if value is not None
-    )
+    attribute_text = ""
+    for key, value in attributes.items():
+        if value is not None:
+            attribute_text += f' {_attribute(key)}="{_escaped(str(value))}"'
     if name in VOID and not children:
         return Html(f"<{name}{attribute_text}/>")
     return Html(f"<{name}{attribute_text}>{join(children)}</{name}>")
@@ -41,7 +43,16 @@ def _text(part: Any) -> str:
         return part
     if isinstance(part, (list, tuple)):
         return join(part)
-    return html.escape(str(part))
+    return _escaped(str(part))
+
+
+def _escaped(text: str) -> str:
+    return html.escape(text) if _SPECIAL.search(text) else text
+
+
+@cache
+def _attribute(key: str) -> str:
+    return key.rstrip("_").replace("_", "-")
 
 
 def table(heads: Iterable[Any], rows: Iterable[Iterable[Any]], *, class_: str = "", caption: str | None = None) -> Html:

@@ -17,6 +17,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.core.files import replacing_folder
 from speech_robust_bench.scoring import scenario_facts
 from speech_robust_bench.scoring.tables import shipped
 
@@ -67,12 +68,14 @@ def install(metric: str) -> Path:
     (modules / "__init__.py").touch()
     (home / "__init__.py").touch()
     place = home / content_hash
+    wanted = {**files, "__init__.py": b""}
+    if not all((place / name).is_file() and (place / name).read_bytes() == text for name, text in wanted.items()):
+        with replacing_folder(place) as part:
+            for name, text in wanted.items():
+                (part / name).write_bytes(text)
     for other in home.iterdir():  # an older version must not be the youngest by accident
-        if other.is_dir() and other != place:
+        if other.is_dir() and other != place and not other.name.startswith("."):  # one that is being installed
             shutil.rmtree(other)
-    place.mkdir(exist_ok=True)
-    for name, text in {**files, "__init__.py": b""}.items():
-        (place / name).write_bytes(text)
     return place
 
 

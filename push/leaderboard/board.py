@@ -112,6 +112,8 @@ class Entry:
 
     def attacks(self, language: str) -> list[AttackRow]:
         """How well attacks on it worked; none, if it was not attacked."""
+        if not any(entry["category"] in ADVERSARIAL for entry in self.content["configs"].values()):
+            return []
         configs = {
             config: entry | {"wer": {"value": entry["wer"][0]} if "wer" in entry else None, "rows": entry["utterances"]}
             for config, entry in self.content["configs"].items()
@@ -156,9 +158,17 @@ class Board:
 
     def categories(self, language: str) -> list[str]:
         """Those that any model was scored in."""
-        known = {c for e in self.entries for c in e.content["languages"].get(language, {}).get("categories", {})}
+        known = self._categories.get(language, set())
         papers = [c for c in (*AVERAGED, *ADVERSARIAL) if c in known]
         return papers + sorted(known - set(papers))
+
+    @cached_property
+    def _categories(self) -> dict[str, set[str]]:
+        known: dict[str, set[str]] = {}
+        for entry in self.entries:
+            for language, scores in entry.content["languages"].items():
+                known.setdefault(language, set()).update(scores.get("categories", {}))
+        return known
 
     def find(self, name: str) -> Entry:
         for entry in self.entries:

@@ -19,6 +19,8 @@ from speech_robust_bench.scoring.attack_success import RATES
 from speech_robust_bench.scoring.bank_provenance import stand_in_notes
 from speech_robust_bench.scoring.stream_conditions import FIGURES, Condition, figure_of, wer_of
 
+MOST_TABLE_BYTES = 200_000  # of the rows on one page
+MOST_PROBLEMS = 100  # that are named
 SUITE_NOTE = "a suite: a part of the configs and clips, with wider intervals"
 HUB = "https://huggingface.co/"
 
@@ -55,10 +57,10 @@ def _is(score: Score | None, value: float | None) -> bool:
     return score is not None and score[0] == value
 
 
-def ranking(rows: Sequence[Row], chosen: Sequence[str] = ()) -> Html:
-    """The table of the first page; models that are not ranked stand below, with the reason."""
+def ranking(rows: Sequence[Row], chosen: Sequence[str] = ()) -> list[Html]:
+    """The table of the first page, in parts of a page each; models that are not ranked stand last, with the reason."""
     if not rows:
-        return tag("p", "No verified model fits these filters.", class_="empty")
+        return [tag("p", "No verified model fits these filters.", class_="empty")]
     categories = list(rows[0].cells)
     ranked = [row for row in rows if row.place]
     best = _best([[row.score for row in ranked], *([row.cells[c] for row in ranked] for c in categories)])
@@ -103,7 +105,20 @@ def ranking(rows: Sequence[Row], chosen: Sequence[str] = ()) -> Html:
         )
         for row in rows
     ]
-    return _table(heads, body, "ranking", data_categories=" ".join(categories))
+    return [_table(heads, part, "ranking", data_categories=" ".join(categories)) for part in _parts(body)]
+
+
+def _parts(rows: Sequence[Html]) -> list[list[Html]]:
+    """The rows of a table, as many in each part as fit into a page."""
+    parts: list[list[Html]] = [[]]
+    size = 0
+    for row in rows:
+        if parts[-1] and size + len(row) > MOST_TABLE_BYTES:
+            parts.append([])
+            size = 0
+        parts[-1].append(row)
+        size += len(row)
+    return parts
 
 
 def _plain(value: float | None) -> str:
@@ -340,9 +355,9 @@ def published(language: str) -> Html:
     return join([tag("p", lead, class_="lead"), _table(heads, body, "published")])
 
 
-def streaming(board: Board, language: str) -> Html | None:
-    """Models that were used live: accuracy beside latency and stability in every condition."""
-    rows = [row for row in board.rows(language) if row.entry.live]
+def streaming(models: Sequence[Row], language: str) -> Html | None:
+    """Those that were used live: accuracy beside latency and stability in every condition."""
+    rows = [row for row in models if row.entry.live]
     if not rows:
         return None
     of_model = {row.entry.name: row.entry.conditions(language) for row in rows}
@@ -401,9 +416,9 @@ def _live_configs(entry: Entry, language: str) -> Html | None:
     return join([tag("h3", "Used live"), _table(heads, body)])
 
 
-def attacks(board: Board, language: str) -> Html | None:
-    """Models that were attacked: what each attack at each bound did to them."""
-    rows = [(row, attacked) for row in board.rows(language) if (attacked := row.entry.attacks(language))]
+def attacks(models: Sequence[Row], language: str) -> Html | None:
+    """Those that were attacked: what each attack at each bound did to them."""
+    rows = [(row, attacked) for row in models if (attacked := row.entry.attacks(language))]
     if not rows:
         return None
     legend = [
@@ -448,8 +463,10 @@ def problems(board: Board) -> Html:
     """The files that were left out."""
     if not board.problems:
         return join([])
+    named = [p[:300] for p in board.problems[:MOST_PROBLEMS]]
+    more = [f"and {len(board.problems) - MOST_PROBLEMS} more"] if len(board.problems) > MOST_PROBLEMS else []
     return tag(
         "details",
         tag("summary", f"{len(board.problems)} files left out"),
-        tag("ul", [tag("li", p) for p in board.problems]),
+        tag("ul", [tag("li", p) for p in (*named, *more)]),
     )

@@ -22,7 +22,11 @@
     body.append(...[...known, ...rows.filter(last)].map(([, row]) => row));
   };
   const clicked = (event) => event.target.closest?.(".srb table.sortable thead th[tabindex]");
-  const turn = (head) => sort(head, head.getAttribute("aria-sort") === "ascending");
+  let complete = async () => {}; // the rows of a ranking's other pages, fetched when they are first needed
+  const turn = async (head) => {
+    if (head.closest("table.ranking")) await complete();
+    sort(head, head.getAttribute("aria-sort") === "ascending");
+  };
   document.addEventListener("click", (event) => { const head = clicked(event); if (head) turn(head); });
   document.addEventListener("keydown", (event) => {
     const head = clicked(event);
@@ -33,15 +37,32 @@
   const filters = document.querySelector("form.filters");
   if (filters) {
     const table = document.querySelector("table.ranking");
-    const rows = [...(table?.tBodies[0].rows ?? [])];
+    let rows = [...(table?.tBodies[0].rows ?? [])];
     const names = (table?.dataset.categories ?? "").split(" ");
-    const first = rows.map((row) => [row.cells[0].innerHTML, row.cells[2].innerHTML, row.cells[2].dataset.sort, row.cells[2].title]);
+    const shown = () => rows.map((row) => [row.cells[0].innerHTML, row.cells[2].innerHTML, row.cells[2].dataset.sort, row.cells[2].title]);
+    let first = shown();
+    const pages = document.querySelector("nav.pages");
+    const fetchRows = async (address) => {
+      const other = new DOMParser().parseFromString(await (await fetch(address)).text(), "text/html");
+      return [...other.querySelectorAll("table.ranking tbody tr")].map((row) => document.adoptNode(row));
+    };
+    let fetched = null;
+    complete = () => (fetched ??= pages === null ? Promise.resolve() : (async () => {
+      try {
+        const parts = await Promise.all([...pages.querySelectorAll("a")].map((link) => (link.ariaCurrent ? rows : fetchRows(link.href))));
+        rows = parts.flat();
+        first = shown();
+        table.tBodies[0].append(...rows);
+        pages.hidden = true;
+      } catch { fetched = null; } // offline: this page alone
+    })());
     const average = (row, chosen) => {
       const values = row.dataset.categories.split(" ");
       const picked = chosen.map((name) => Number(values[names.indexOf(name)]));
       return picked.every(Number.isFinite) ? picked.reduce((a, b) => a + b, 0) / picked.length : null;
     };
-    const apply = () => {
+    const apply = async () => {
+      await complete();
       const text = filters.elements.find.value.trim().toLowerCase();
       const [low, high] = filters.elements.size.value.split(" ").map((end) => (end === "inf" ? Infinity : Number(end)));
       const chosen = [...filters.querySelectorAll("input[name=category]:checked")].map((box) => box.value);

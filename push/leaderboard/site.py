@@ -7,21 +7,24 @@ nothing to keep busy, whoever comes. `export` writes the site as a static Space.
 
 from __future__ import annotations
 
-import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 
+import msgspec
 import numpy as np
 
 from speech_robust_bench.core.categories import label
 from speech_robust_bench.core.errors import UserError
-from speech_robust_bench.core.files import write_atomically
+from speech_robust_bench.core.files import replacing_folder
 from speech_robust_bench.push.leaderboard import board as boards
 from speech_robust_bench.push.leaderboard import pages
-from speech_robust_bench.push.leaderboard.board import Board, Entry
+from speech_robust_bench.push.leaderboard.board import Board, Entry, Row
 from speech_robust_bench.report.html import Html, join, tag
 from speech_robust_bench.scoring.ranking import CLEAN_CEILING, EMPTY_CEILING, RULE, SENTENCE
 
 FOLDER = Path(__file__).parent
+MODELS_PER_CHART = 50
 TITLE = "Speech Robust Bench"
 README = """---
 title: Speech Robust Bench
@@ -72,22 +75,20 @@ from the events that were sent in, and were computed again; how quick the machin
 
 def files(board: Board) -> dict[str, bytes]:
     """Every file of the site: path -> content."""
-    site: dict[str, str | bytes] = {
-        "style.css": (FOLDER / "style.css").read_bytes(),
-        "script.js": (FOLDER / "script.js").read_bytes(),
-        "about.html": _page("About", Html(ABOUT), board, "about.html"),
-        "published.html": _page("As published", _published(), board, "published.html"),
-        "compare.html": _page("Compare", _compare(board), board, "compare.html"),
+    tabs = _tabs(board)
+    contents: dict[str, tuple[str, Html]] = {
+        "about.html": ("About", Html(ABOUT)),
+        "published.html": ("As published", _published()),
+        "compare.html": ("Compare", _compare(board)),
     }
     for language in board.languages:
-        path = language_page(board, language)
-        site[path] = _page("Verified", _ranking(board, language), board, path)
-    if streamed := [part for language in board.languages if (part := pages.streaming(board, language))]:
-        site["streaming.html"] = _page("Used live", join([Html(LIVE), *streamed]), board, "streaming.html")
-    if attacked := [part for language in board.languages if (part := pages.attacks(board, language))]:
-        site["attacks.html"] = _page("Under attack", join(attacked), board, "attacks.html")
+        contents |= _numbered(language_page(board, language), "Verified", _ranking(board, language))
+    contents |= _numbered("streaming.html", "Used live", _by_models(board, pages.streaming, Html(LIVE)))
+    contents |= _numbered("attacks.html", "Under attack", _by_models(board, pages.attacks))
+    site: dict[str, str | bytes] = {name: (FOLDER / name).read_bytes() for name in ("style.css", "script.js")}
+    site |= {path: _page(title, content, tabs, path) for path, (title, content) in contents.items()}
     for entry in board.entries:
-        site[pages.model_page(entry)] = _page(entry.name, _model(entry), board, "", depth=1)
+        site[pages.model_page(entry)] = _page(entry.name, _model(entry), tabs, "", depth=1)
         site[f"data/{entry.stem}.json"] = _data(entry)
     return {path: content.encode() if isinstance(content, str) else content for path, content in site.items()}
 
@@ -97,14 +98,49 @@ def language_page(board: Board, language: str) -> str:
     return "index.html" if language == board.languages[0] else f"ranking-{language}.html"
 
 
-def _page(title: str, content: Html, board: Board, active: str, depth: int = 0) -> str:
-    up = "../" * depth
-    tabs = {**{language_page(board, language): f"Verified ({language})" for language in board.languages}}
+def _numbered(path: str, title: str, parts: Sequence[Html]) -> dict[str, tuple[str, Html]]:
+    """A page for each part, `path` being the first, with links from each to all."""
+    stem = path.removesuffix(".html")
+    paths = [path if number == 1 else f"{stem}-{number}.html" for number in range(1, len(parts) + 1)]
+    made = {}
+    for own, part in zip(paths, parts, strict=True):
+        links = [tag("a", n, href=to, aria_current="page" if to == own else None) for n, to in enumerate(paths, 1)]
+        made[own] = title, join([part, tag("nav", "Pages ", links, class_="pages") if len(paths) > 1 else None])
+    return made
+
+
+def _by_models(board: Board, draw: Callable[[Sequence[Row], str], Html | None], lead: Html | None = None) -> list[Html]:
+    """What some models of each language have, as few models to a page as keep it small."""
+    groups: list[list[Html]] = []
+    for language in board.languages:
+        for rows in batched(board.rows(language), MODELS_PER_CHART):
+            part = draw(rows, language)
+            if part and (not groups or sum(map(len, groups[-1])) + len(part) > pages.MOST_TABLE_BYTES):
+                groups.append([])
+            if part:
+                groups[-1].append(part)
+    return [join([lead, *parts]) for parts in groups]
+
+
+def batched(rows: Iterable[Row], size: int) -> Iterator[list[Row]]:
+    """The rows in lists of at most that size."""
+    waiting = iter(rows)
+    while part := list(islice(waiting, size)):
+        yield part
+
+
+def _tabs(board: Board) -> dict[str, str]:
+    """The pages that every page links to."""
+    tabs = {language_page(board, language): f"Verified ({language})" for language in board.languages}
     if any(entry.live for entry in board.entries):
         tabs["streaming.html"] = "Used live"
-    if any(entry.attacks(language) for entry in board.entries for language in board.languages):
+    if any(entry.attacks(language) for entry in board.entries for language in entry.content["languages"]):
         tabs["attacks.html"] = "Under attack"
-    tabs |= {"compare.html": "Compare", "published.html": "As published", "about.html": "About"}
+    return tabs | {"compare.html": "Compare", "published.html": "As published", "about.html": "About"}
+
+
+def _page(title: str, content: Html, tabs: Mapping[str, str], active: str, depth: int = 0) -> str:
+    up = "../" * depth
     links = [
         tag("a", text, href=up + path, aria_current="page" if path == active else None) for path, text in tabs.items()
     ]
@@ -119,11 +155,11 @@ def _page(title: str, content: Html, board: Board, active: str, depth: int = 0) 
     return f'<!doctype html>\n<html lang="en">{tag("head", head)}{tag("body", body, class_="srb")}</html>\n'
 
 
-def _ranking(board: Board, language: str) -> Html:
-    rows = board.rows(language)
-    return join(
-        [_filters(board, language), pages.ranking(rows), pages.material(board, language), pages.problems(board)]
-    )
+def _ranking(board: Board, language: str) -> list[Html]:
+    """The ranking in parts that are small enough for a page each."""
+    notes = [pages.material(board, language), pages.problems(board)]
+    filters = _filters(board, language)
+    return [join([filters, table, *notes]) for table in pages.ranking(board.rows(language))]
 
 
 def _filters(board: Board, language: str) -> Html:
@@ -179,7 +215,7 @@ def _data(entry: Entry) -> str:
                 "value": value,
                 "draws": _hundredths(draws),
             }
-    return json.dumps({"name": entry.name, "rows": rows}, separators=(",", ":"))
+    return msgspec.json.encode({"name": entry.name, "rows": rows}).decode()
 
 
 def _hundredths(draws: np.ndarray) -> list[int]:
@@ -191,8 +227,9 @@ def export(results: str | Path, out: str | Path) -> Path:
     out = Path(out)
     if out.exists():
         raise UserError(f"{out}: is there already; name a new folder")
-    for path, content in {**files(boards.load(results)), "README.md": README.encode()}.items():
-        place = out / path
-        place.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(place, content)
+    content = {**files(boards.load(results)), "README.md": README.encode()}
+    with replacing_folder(out) as part:
+        for path, data in content.items():
+            (part / path).parent.mkdir(parents=True, exist_ok=True)
+            (part / path).write_bytes(data)
     return out

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from speech_robust_bench.core import records
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.files import DAMAGED_ARRAYS
-from speech_robust_bench.core.json_shapes import anything, dict_of, read_object
 from speech_robust_bench.push.leaderboard.verified_shape import VERIFIED
 from speech_robust_bench.scoring.runs import digest
 
@@ -27,7 +27,7 @@ def name_of(content: Json) -> str:
 def read(path: Path) -> Json:
     """Read a verified file; one that was edited, or is something else, is a UserError."""
     try:
-        content = read_object(path, dict_of(anything)) if path.is_file() else {}  # no pipe, which would never end
+        content = records.read(path, dict[str, Any]) if path.is_file() else {}  # no pipe, which would never end
         whole = content.get("schema") == SCHEMA and content.get("sha256") == digest(content)
     except (OSError, UserError):
         whole = False

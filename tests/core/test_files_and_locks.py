@@ -1,7 +1,11 @@
 """Files appear whole or not at all; a folder has one writer; what leaves the machine names no folders."""
 
+import contextlib
+import errno
 import hashlib
 import os
+import subprocess
+import sys
 import threading
 
 import filelock
@@ -16,6 +20,7 @@ from speech_robust_bench.core.files import (
     locked_folder,
     path_inside,
     replacing,
+    replacing_folder,
     write_atomically,
 )
 from speech_robust_bench.core.secrets import without_folders
@@ -222,3 +227,49 @@ def test_a_lock_waits_for_ever_or_not_at_all(tmp_path, monkeypatch, wait, timeou
 def test_a_problem_with_a_file_in_a_locked_folder_names_that_file(tmp_path):
     with pytest.raises(UserError, match=r"/none/x: cannot be used \(No such"), locked_folder(tmp_path / "folder"):
         open("/none/x").close()
+
+
+@contextlib.contextmanager
+def filled(folder, content):
+    with replacing_folder(folder) as part:
+        assert part.name == folder.name
+        assert not list(part.iterdir())
+        (part / "file").write_text(content)
+        yield
+
+
+@pytest.mark.parametrize("old", [None, "old"])
+def test_a_folder_appears_whole_and_replaces_the_old_one(tmp_path, old):
+    folder = tmp_path / "new" / "folder"
+    if old:
+        folder.mkdir(parents=True)
+        (folder / "other").write_text(old)
+    with filled(folder, "new"):
+        assert folder.exists() == bool(old)
+    assert {path.name: path.read_text() for path in folder.iterdir()} == {"file": "new"}
+    assert os.listdir(folder.parent) == ["folder"]
+
+
+def test_a_failure_leaves_the_old_folder_and_nothing_else(tmp_path):
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    (folder / "file").write_text("old")
+    with pytest.raises(UserError, match="folder: cannot be written"), filled(folder, "new"):
+        raise OSError(errno.ENOSPC, "No space left on device")
+    assert (folder / "file").read_text() == "old"
+    assert os.listdir(tmp_path) == ["folder"]
+
+
+def test_what_a_killed_process_left_is_put_back_and_removed(tmp_path):
+    """Killed between its two renames: the old folder has been put aside, and the new one is not in its place yet."""
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait()
+    aside = tmp_path / f".folder.{gone.pid}.srb-part" / "old" / "folder"
+    aside.mkdir(parents=True)
+    (aside / "file").write_text("old")
+    running = tmp_path / ".folder.1.srb-part"
+    running.mkdir()
+    with pytest.raises(ZeroDivisionError), filled(tmp_path / "folder", "new"):
+        assert 1 / 0
+    assert (tmp_path / "folder" / "file").read_text() == "old"
+    assert sorted(os.listdir(tmp_path)) == [".folder.1.srb-part", "folder"]

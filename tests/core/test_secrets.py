@@ -6,7 +6,7 @@ import string
 
 import pytest
 
-from speech_robust_bench.core.secrets import entropy, has_secret, looks_random, mask_secrets, texts
+from speech_robust_bench.core.secrets import entropy, has_secret, looks_random, mask_secrets, redacted, texts
 
 PUBLIC = [
     "hf:openai/whisper-large-v3-turbo?dtype=float16&revision=0123456789abcdef0123456789abcdef01234567",
@@ -79,3 +79,23 @@ def test_what_looks_random_is_long_has_digits_and_changes_often(word, random):
 
 def test_every_text_of_a_json_value_is_looked_at():
     assert list(texts({"a": ["x", {"b": "y", "c": 3}], "d": None, "e": "z"})) == ["x", "y", "z"]
+
+
+def test_values_are_redacted_wherever_they_stand_and_commits_stay():
+    commit = "0123456789abcdef0123456789abcdef01234567"
+    options = {
+        "environment": [
+            f"a @ git+https://me:pass@host/a@{commit}",
+            "b @ https://host/b.whl?token=abcdef",
+            "torch==2.1",
+        ],
+        "api_key": "plain",
+        "beams": 5,
+        "nested": {"header": "Bearer abcdefghij"},
+    }
+    assert redacted(options) == {
+        "environment": [f"a @ git+https://***@host/a@{commit}", "b @ https://host/b.whl?token=***", "torch==2.1"],
+        "api_key": "***",
+        "beams": 5,
+        "nested": {"header": "Bearer ***"},
+    }

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import csv
+import functools
+import http.server
 import json
 import os
+import stat
 import subprocess
 import sys
 import sysconfig
+import threading
 import zipfile
 from pathlib import Path
 
@@ -16,15 +21,22 @@ import pytest
 from small_configs import tone
 from test_running import lines, run_json, srb_run
 
+from speech_robust_bench.cli.main import main
 from speech_robust_bench.core import about
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.models import environments
-from speech_robust_bench.models.environments import environment_key, make_environment, open_in_environment
+from speech_robust_bench.models.environments import (
+    environment_key,
+    linked_package,
+    make_environment,
+    open_in_environment,
+)
 from speech_robust_bench.models.interface import SomeFailed, open_model, parse_spec
 from speech_robust_bench.models.model_file import KNOWN, parse_models, read_models
 from speech_robust_bench.models.streaming.replay import StreamOptions, replay
 from speech_robust_bench.models.streaming.streamed import streamed
 
+TOKEN = "hf_AbCdEf0123456789AbCdEf01"  # made up
 CLIPS = [tone(i) for i in range(6)]
 
 
@@ -82,7 +94,7 @@ def test_our_own_code_works_where_nothing_else_is_installed(tmp_path, monkeypatc
     monkeypatch.setattr(environments, "BASE", ())
     python = make_environment(())
     code = "import speech_robust_bench as srb; from speech_robust_bench.core import about; print(srb.__version__)"
-    path = {"PYTHONPATH": str(python.parents[1] / "package")}
+    path = {"PYTHONPATH": str(linked_package(python.parents[1]))}
     told = subprocess.run([str(python), "-P", "-c", code], env=path, capture_output=True, text=True, check=True).stdout
     assert told.strip() == about.__version__
 
@@ -146,6 +158,60 @@ def test_a_finished_run_is_not_taken_for_one_of_another_environment(
     assert srb_run(*again) == srb_run(*again) == 0
     assert srb_run(*run[:-1], "there") == 2
     assert "now it is []" in capsys.readouterr().err
+
+
+@pytest.fixture
+def address_with_a_token(requirements, tmp_path, monkeypatch):
+    """A requirement from a server that wants a password, as a private package index does."""
+    handler = functools.partial(http.server.SimpleHTTPRequestHandler, directory=Path(requirements[0]).parent)
+    handler.func.log_message = lambda *_: None
+    monkeypatch.setenv("SRB_ENVIRONMENTS", str(tmp_path / "kept"))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"onlythere @ http://me:{TOKEN}@127.0.0.1:{server.server_port}/{Path(requirements[0]).name}"
+        server.shutdown()
+
+
+def test_a_token_in_a_requirement_is_neither_printed_nor_stored(
+    address_with_a_token, tones: Path, tmp_path: Path, capsys
+) -> None:
+    run = ("python:standin:count", tones, tmp_path / "runs", "en-demo_clean", "--name", "it", "--env")
+    assert srb_run(*run, address_with_a_token) == 0
+    assert srb_run(*run, address_with_a_token) == 0  # the same environment, found again
+    assert srb_run(*run, address_with_a_token.replace("onlythere @", "other @")) == 2
+    assert main(["score", str(tmp_path / "runs/it")]) == 0
+    assert main(["report", str(tmp_path / "runs/it"), "--out", str(tmp_path / "runs/report.html")]) == 0
+    printed = capsys.readouterr()
+    assert TOKEN not in printed.out + printed.err
+    assert "onlythere @ http://***@127.0.0.1" in printed.err
+    assert "onlythere @ http://***@127.0.0.1" in (tmp_path / "runs/it/run.json").read_text()
+    stored = [path for path in (tmp_path / "runs").rglob("*") if path.is_file()]
+    assert not [path for path in stored if TOKEN.encode() in path.read_bytes()]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="no such permissions there")
+def test_files_of_an_environment_are_for_its_owner_alone(address_with_a_token, tmp_path) -> None:
+    folder = make_environment([address_with_a_token]).parents[1]
+    assert TOKEN not in (folder / "ready.json").read_text()
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+
+
+def test_two_processes_link_our_code_at_the_same_time(tmp_path) -> None:
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        made = set(pool.map(lambda _: linked_package(tmp_path), range(64)))
+    (place,) = made
+    assert list(tmp_path.iterdir()) == [place]
+    assert (place / "speech_robust_bench/core/about.py").is_file()
+
+
+def test_another_clone_does_not_change_the_code_under_a_process_that_runs(tmp_path, monkeypatch) -> None:
+    mine = linked_package(tmp_path)
+    other = tmp_path / "clone" / "core"
+    other.mkdir(parents=True)
+    own = environments._origin
+    monkeypatch.setattr(environments, "_origin", lambda name: other / "x" if name.endswith(".core") else own(name))
+    assert (linked_package(tmp_path) / "speech_robust_bench/core").resolve() == other
+    assert (mine / "speech_robust_bench/core/about.py").is_file()
 
 
 def test_failures_come_back_as_they_are(requirements) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 
 import pytest
 from support.built_data import make_built
@@ -73,3 +75,49 @@ def test_configs_that_the_benchmark_does_not_have_are_left_out(srb, ready, tmp_p
     done = srb("submit", run, "--dry-run", "--data", "acme/srb", "--out", tmp_path / "sent")
     assert "left out, because acme/srb does not have them: en_echo_sev1" in done.stderr
     assert {path.stem for path in (tmp_path / "sent").glob("*.jsonl")} == set(CONFIGS)
+
+
+def test_an_interrupted_submission_can_be_repeated(hub, srb, ready, tmp_path, monkeypatch):
+    words = ("submit", ready, "--to", "acme/results", "--data", "acme/srb")
+
+    def stop(*_, **__):
+        raise KeyboardInterrupt
+
+    for place in (
+        "speech_robust_bench.push.submission.results.results",
+        "speech_robust_bench.push.verify_process.check",
+        "speech_robust_bench.push.submission.send",
+    ):
+        with monkeypatch.context() as patch:
+            patch.setattr(place, stop)
+            assert srb(*words, code=None).code == 130
+    srb(*words)
+    assert len(hub.repo("acme/results").pulls) == 1
+    assert [path.name for path in (tmp_path / "submissions").iterdir()] == ["hears"]
+
+
+def test_another_submission_is_not_replaced(srb, ready, tmp_path):
+    words = ("submit", ready, "--dry-run", "--data", "acme/srb", "--out", tmp_path / "sent")
+    srb(*words)
+    before = (tmp_path / "sent" / "submission.json").read_bytes()
+    assert "is there already, with something else" in srb(*words, "--licence", "MIT", code=2).stderr
+    assert (tmp_path / "sent" / "submission.json").read_bytes() == before
+
+
+@pytest.mark.parametrize("words", [["submit", "runs/hears", "--dry-run", "--data", "srb"], ["metrics", "install"]])
+def test_a_full_disk_is_one_line_and_leaves_nothing_half_made(tmp_path, words):
+    """A limit on the size of files stands in for the full disk: the write fails in the middle, in the same way."""
+    make_run(tmp_path / "runs" / "hears", make_built(tmp_path / "srb", CONFIGS, clips=12), "hears")
+    program = (
+        "import evaluate, resource, sys; from speech_robust_bench.cli.main import main\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (800, 800)); sys.exit(main(sys.argv[1:]))"
+    )
+    env = {"PATH": "", "HF_HOME": str(tmp_path / "home"), "PYTHONDONTWRITEBYTECODE": "1"}
+    done = subprocess.run(
+        [sys.executable, "-c", program, *words], cwd=tmp_path, env=env, capture_output=True, text=True
+    )
+    assert done.returncode == 2, done.stderr
+    assert len(done.stderr.splitlines()) == 1
+    assert "cannot be written" in done.stderr
+    assert not list(tmp_path.glob("submissions/*"))
+    assert not list(tmp_path.glob("home/**/werd.py"))
