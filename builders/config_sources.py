@@ -4,6 +4,10 @@
 - the `datasets` cache, `<cache>/srb/*/*/*/*.arrow`, when there is no folder of that name;
 - a Hub dataset of ours, `owner/name`, laid out like the folder;
 - the authors' published data, on the Hub or in a local copy: `<their config>/<their split>-*.parquet`.
+
+In the authors' data (`mshah1/speech_robust_bench_public`) a config is a corpus, a split is `<perturbation>.<severity>`
+and the clean one `None.0`. Where there are several splits, their own evaluation reads `test.clean` of `accented_cv`
+(640 clips with DNSMOS >= 3.4, the paper's number), and `nearfield` and `farfield` of the social sets.
 """
 
 from __future__ import annotations
@@ -16,15 +20,50 @@ from functools import cached_property
 from pathlib import Path
 from typing import Protocol
 
-from speech_robust_bench.builders import authors_data
 from speech_robust_bench.builders.configs import ConfigSource
 from speech_robust_bench.builders.manifests import MANIFEST, edition, read_manifest, shard_paths
 from speech_robust_bench.builders.stored_config import StoredConfig
 from speech_robust_bench.core.errors import UserError, did_you_mean
 from speech_robust_bench.core.json_shapes import object_of, read_object, text
+from speech_robust_bench.core.names import ConfigName, parse
 from speech_robust_bench.core.secrets import mask_secrets
 
 _PREPARED = object_of(config_name=text)  # a dataset_info.json
+AUTHORS_REPO = "mshah1/speech_robust_bench_public"
+
+# their config -> (language, our corpus)
+AUTHORS_CORPORA = {
+    "librispeech_asr-test.clean": ("en", "librispeech"),
+    "tedlium-release3_test": ("en", "tedlium"),
+    "multilingual_librispeech-spanish_test": ("es", "mls"),
+    "multilingual_librispeech-french_test": ("fr", "mls"),
+    "multilingual_librispeech-german_test": ("de", "mls"),
+}
+# their (config, split) -> our config, where the split is not a perturbation
+AUTHORS_RECORDINGS = {
+    ("accented_cv", "test.clean"): "en_accent",
+    ("accented_cv_es", "test"): "es_accent",
+    ("accented_cv_fr", "test"): "fr_accent",
+    ("social_ami", "nearfield"): "en_social_ami_near",
+    ("social_ami", "farfield"): "en_social_ami_far",
+    ("social_chime", "nearfield"): "en_social_chime_near",
+    ("social_chime", "farfield"): "en_social_chime_far",
+}
+# their perturbation -> our scenario, where the names differ
+AUTHORS_SCENARIOS = {
+    "None": "clean",
+    "gnoise": "gaussian",
+    "env_noise": "noise",
+    "env_noise_esc50": "noise_esc50",
+    "env_noise_musan": "noise_musan",
+    "env_noise_wham": "noise_wham",
+    "universal_adv": "universal",
+    "voice_conversion_vctk": "tts",
+    "voice_conversion_bark": "tts",
+}
+_PUBLISHED = {scenario: perturbation for perturbation, scenario in AUTHORS_SCENARIOS.items() if scenario != "tts"}
+_NO_SEVERITY = {"clean", "tts"}
+_THEIR_CONFIGS = (*AUTHORS_CORPORA, *sorted({config for config, _ in AUTHORS_RECORDINGS}))
 
 
 class StoredSource(Protocol):
@@ -121,7 +160,7 @@ class HubDataset:
         shards: dict[str, list[str]] = {}
         for file in sorted(files):
             if file.endswith(".parquet"):
-                name = our_name(file) if self.repo == authors_data.REPO else Path(file).parent.name
+                name = our_name(file) if self.repo == AUTHORS_REPO else Path(file).parent.name
                 if name:
                     shards.setdefault(name, []).append(file)
         return shards
@@ -134,9 +173,7 @@ class HubDataset:
 
         shards = self._files[name]
         try:
-            manifest = (
-                self._fetch(f"{shards[0].rsplit('/', 1)[0]}/{MANIFEST}") if self.repo != authors_data.REPO else None
-            )
+            manifest = self._fetch(f"{shards[0].rsplit('/', 1)[0]}/{MANIFEST}") if self.repo != AUTHORS_REPO else None
         except EntryNotFoundError:
             manifest = None
         files = [self._fetch(shard) for shard in shards]
@@ -198,11 +235,35 @@ def select(data: ConfigSource, patterns: Sequence[str], where: str) -> list[str]
     return list(chosen)
 
 
-_THEIR_CONFIGS = (*authors_data.CORPORA, *sorted({config for config, _ in authors_data.RECORDINGS}))
-
-
 def our_name(path: str) -> str | None:
     """`librispeech_asr-test.clean/gnoise.1-00000-of-00001.parquet` -> `en_gaussian_sev1`."""
     *folders, file = path.split("/")
     split = re.sub(r"(-\d+-of-\d+)?\.parquet$", "", file)
-    return next((name for folder in folders if (name := authors_data.config_name(folder, split))), None)
+    return next((name for folder in folders if (name := config_name(folder, split))), None)
+
+
+def config_name(config: str, split: str) -> str | None:
+    """Our config name for one of their splits; None for one that we have no name for."""
+    if (config, split) in AUTHORS_RECORDINGS:
+        return AUTHORS_RECORDINGS[config, split]
+    perturbation, dot, severity = split.rpartition(".")
+    if config not in AUTHORS_CORPORA or not dot or not severity.isdigit():
+        return None
+    language, corpus = AUTHORS_CORPORA[config]
+    scenario = AUTHORS_SCENARIOS.get(perturbation, perturbation)
+    return str(ConfigName(language, scenario, 0 if scenario in _NO_SEVERITY else int(severity), corpus))
+
+
+def published_split(name: str) -> tuple[str, str]:
+    """Their (config, split) for one of our config names."""
+    for recording, own in AUTHORS_RECORDINGS.items():
+        if own == name:
+            return recording
+    parts = parse(name)
+    for config, (language, corpus) in AUTHORS_CORPORA.items():
+        if parts.value is None and (language, corpus) == (parts.language, parts.corpus):
+            if parts.scenario == "tts":
+                perturbation = "voice_conversion_bark" if parts.language == "es" else "voice_conversion_vctk"
+                return config, f"{perturbation}.1"
+            return config, f"{_PUBLISHED.get(parts.scenario, parts.scenario)}.{parts.severity}"
+    raise UserError(f"{AUTHORS_REPO} holds nothing for '{name}'")

@@ -137,6 +137,7 @@ RATE = 16_000
 LOWEST_RATE, HIGHEST_RATE = 1_000, 768_000  # of a file; at 1 Hz a few bytes would become gigabytes
 LONGEST_S = 24 * 3600
 UNKNOWN_FRAMES = 2**62  # what libsndfile says of a FLAC that was streamed
+MOST_FLAC_BYTES = 64 * 2**20  # of a file that is decoded from memory
 BLOCK = 1 << 22  # samples read at a time
 Decoded = tuple[np.ndarray, int]  # float32, frames x channels, and their rate
 Samples = np.ndarray  # mono float32, in [-1, 1] unless a scenario has just pushed it outside
@@ -159,7 +160,8 @@ def read(
     name = name or ("<bytes>" if isinstance(source, bytes) else os.fspath(source))
     if not isinstance(source, bytes) and not Path(source).is_file():
         raise UserError(f"{name}: no such file")
-    whole = _whole_flac(source) if isinstance(source, bytes) and not start_s and end_s is None else None
+    data = _flac_bytes(source) if not start_s and end_s is None else None
+    whole = _whole_flac(data) if data else None
     samples, source_rate = whole or _any_format(source, name, start_s, end_s)
     mono = samples.mean(axis=1) if mix and samples.shape[1] > 1 else samples[:, 0]
     return resample(np.ascontiguousarray(mono, dtype=np.float32), source_rate, rate)
@@ -221,6 +223,19 @@ def _read_frames(file: Any, frames: int) -> np.ndarray:
 def _is_cut(source: str | os.PathLike | bytes) -> bool:
     with io.BytesIO(source) if isinstance(source, bytes) else open(source, "rb") as file:
         return is_truncated(file)
+
+
+def _flac_bytes(source: str | os.PathLike | bytes) -> bytes | None:
+    """What may be a FLAC file and is short enough to be held; libsndfile says what is wrong with any other."""
+    if isinstance(source, bytes):
+        return source
+    path = Path(source)
+    try:
+        str(path).encode()  # libsndfile wants a name in UTF-8
+        small = path.suffix.lower() == ".flac" and path.stat().st_size <= MOST_FLAC_BYTES
+        return path.read_bytes() if small else None
+    except (OSError, UnicodeEncodeError):
+        return None
 
 
 def _whole_flac(data: bytes) -> Decoded | None:

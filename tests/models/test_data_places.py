@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from small_configs import tone, write_config
 from test_running import lines, run_json, srb_run
 
-from speech_robust_bench.builders import authors_data, stored_config
+from speech_robust_bench.builders import config_sources, stored_config
 from speech_robust_bench.builders.config_sources import open_data
 from speech_robust_bench.builders.configs import ClipRow
 from speech_robust_bench.core.audio import encode_flac, to_pcm16
@@ -79,15 +79,15 @@ def test_the_authors_data_under_our_names(authors: Path, tmp_path: Path) -> None
     ],
 )
 def test_names_map_both_ways(theirs: tuple[str, str], ours: str) -> None:
-    assert authors_data.config_name(*theirs) == ours
-    assert authors_data.published_split(ours) == theirs
+    assert config_sources.config_name(*theirs) == ours
+    assert config_sources.published_split(ours) == theirs
 
 
 def test_splits_without_a_name_of_ours_are_left_out() -> None:
-    assert authors_data.config_name("accented_cv", "test") is None  # the 1,355 clips before the quality filter
-    assert authors_data.config_name("librispeech_asr-test.clean_pertEval_500_30", "gnoise.1") is None
+    assert config_sources.config_name("accented_cv", "test") is None  # the 1,355 clips before the quality filter
+    assert config_sources.config_name("librispeech_asr-test.clean_pertEval_500_30", "gnoise.1") is None
     with pytest.raises(UserError, match="holds nothing for 'it_clean'"):
-        authors_data.published_split("it_clean")
+        config_sources.published_split("it_clean")
 
 
 def test_the_datasets_cache(tones: Path, tmp_path: Path, monkeypatch) -> None:
@@ -105,11 +105,11 @@ def test_the_datasets_cache(tones: Path, tmp_path: Path, monkeypatch) -> None:
     assert [line["pred_text"] for line in lines(tmp_path / "runs/standin-count/en-demo_clean.jsonl")] == HEARD
 
 
-@pytest.mark.parametrize("repo", ["someone/srb", authors_data.REPO])
+@pytest.mark.parametrize("repo", ["someone/srb", config_sources.AUTHORS_REPO])
 def test_the_hub(tones: Path, authors: Path, tmp_path: Path, monkeypatch, repo: str) -> None:
     import huggingface_hub
 
-    mirror = authors if repo == authors_data.REPO else tones
+    mirror = authors if repo == config_sources.AUTHORS_REPO else tones
     fetched = []
 
     def list_repo_files(self, repo_id, repo_type, revision):
@@ -122,11 +122,11 @@ def test_the_hub(tones: Path, authors: Path, tmp_path: Path, monkeypatch, repo: 
 
     monkeypatch.setattr(huggingface_hub.HfApi, "list_repo_files", list_repo_files)
     monkeypatch.setattr(huggingface_hub, "hf_hub_download", hf_hub_download)
-    config = "en_gaussian_sev1" if repo == authors_data.REPO else "en-demo_clean"
+    config = "en_gaussian_sev1" if repo == config_sources.AUTHORS_REPO else "en-demo_clean"
     monkeypatch.chdir(tmp_path)
     assert srb_run("python:standin:count", Path(f"{repo}@v1"), tmp_path / "runs", config) == 0
     assert [line["pred_text"] for line in lines(tmp_path / f"runs/standin-count/{config}.jsonl")] == HEARD
-    assert len(fetched) == (1 if repo == authors_data.REPO else 2)  # its shard, and the manifest if it is ours
+    assert len(fetched) == (1 if repo == config_sources.AUTHORS_REPO else 2)  # its shard, and our manifest
 
 
 def test_a_hub_that_does_not_answer_is_one_line(tmp_path: Path, monkeypatch, capsys) -> None:

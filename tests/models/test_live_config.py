@@ -17,7 +17,7 @@ from speech_robust_bench.cli.main import main
 
 DEMO = {("en", "demo"): None}
 CONFIGS = ["en-demo_clean", "en-demo_noise_sev3", "en-demo_tempo_up_sev4", "en-demo_silence"]
-COUNT = "python:test_perturbed_configs:level"
+COUNT = "python:test_live_config:level"
 
 
 def level(clips, rate, language):
@@ -40,7 +40,7 @@ def built(tmp_path_factory) -> Path:
 def on_built_data(built, tmp_path_factory) -> Path:
     out = tmp_path_factory.mktemp("runs")
     assert run(out, "--data", str(built)) == 0
-    return out / "test_perturbed_configs-level"
+    return out / "test_live_config-level"
 
 
 def test_the_same_predictions_and_hashes_and_no_audio_on_disk(on_built_data, tmp_path):
@@ -81,7 +81,7 @@ def test_rows_and_samples_are_those_of_the_built_config(built):
 PROGRAM = """
 import sys
 from speech_robust_bench.cli.main import main
-sys.exit(main(["run", "--model", "python:test_perturbed_configs:mortal?batch_size=1", "--out", sys.argv[1], "--quiet",
+sys.exit(main(["run", "--model", "python:test_live_config:mortal?batch_size=1", "--out", sys.argv[1], "--quiet",
                "en-demo_clean", "en-demo_noise_sev3", "--corpus", "en-demo", "--limit", "5"]))
 """
 
@@ -104,7 +104,7 @@ def test_killed_midway_it_goes_on_with_the_same_hash(on_built_data, tmp_path):
         return subprocess.run(command, env=known, capture_output=True, text=True, timeout=300, check=False)
 
     assert start().returncode == -signal.SIGKILL
-    folder = tmp_path / "runs" / "test_perturbed_configs-mortal"
+    folder = tmp_path / "runs" / "test_live_config-mortal"
     assert len((folder / "en-demo_noise_sev3.jsonl.part").read_text().splitlines()) == 2
     again = start()
     assert again.returncode == 0, again.stderr
