@@ -27,7 +27,7 @@ from speech_robust_bench.attacks.attack_target import NEEDS_NO_MODEL, TargetOpti
 from speech_robust_bench.attacks.clips import AttackClip, clips_of, norm2
 from speech_robust_bench.attacks.export import ConfigOwner, ExportedConfig, ExportOptions, export
 from speech_robust_bench.attacks.gradient_loop import Attack, Attacked
-from speech_robust_bench.attacks.registry import TARGETED, TRANSFER, AttackOptions, check_severities, make_attack
+from speech_robust_bench.attacks.registry import TARGETED, TRANSFER, AttackSettings, check_severities, make_attack
 from speech_robust_bench.attacks.universal import Perturbation, UniversalFit, fit_key, refuse_overlap
 from speech_robust_bench.attacks.views.base import View
 from speech_robust_bench.builders.config_sources import open_data, select
@@ -165,7 +165,7 @@ class AttackRequest:
     out: Path = Path("srb")
     severities: list[int] | None = None
     name: str | None = None
-    options: AttackOptions = field(default_factory=AttackOptions)
+    options: AttackSettings = field(default_factory=AttackSettings)
     export: ExportOptions = field(default_factory=ExportOptions)
     device: str | None = None
     precision: str | None = None
@@ -329,7 +329,7 @@ def _perturbation(request: AttackRequest, severity: int, view: Any, clean: Store
     )
 
 
-def _fit(name: str, severity: int, options: AttackOptions) -> UniversalFit | LanguageFit:
+def _fit(name: str, severity: int, options: AttackSettings) -> UniversalFit | LanguageFit:
     snr_db = SCENARIOS[name].value(severity)
     assert snr_db is not None
     if name == "universal":

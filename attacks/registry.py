@@ -15,7 +15,7 @@ TARGETED = ("cw", "psychoacoustic", "transfer_cw")  # they make the model write 
 
 
 @dataclass
-class AttackOptions:
+class AttackSettings:
     """The settings of all attacks together; None means the attack's own default."""
 
     norm: Norm = "l2"
@@ -39,7 +39,7 @@ class AttackOptions:
 
 
 def make_attack(
-    name: str, severity: int, options: AttackOptions, perturbation: Any = None, judge: str | None = None
+    name: str, severity: int, options: AttackSettings, perturbation: Any = None, judge: str | None = None
 ) -> Attack:
     """The attack of that name at a severity; `perturbation` is the fitted one that a universal attack adds."""
     from speech_robust_bench.attacks.pgd import Pgd

@@ -138,7 +138,7 @@ def cw(count: int, steps: int, threads: int, out: Path) -> None:
     words = ["--model", f"hf:{default_folder()}?batch_size={count}&device=cpu", "--name", "whisper"]
     words += ["--steps", str(steps), "--batch-size", str(count), "--threads", str(threads)]
     start = time.process_time()
-    run("attack", "cw", *words, "--config", config, "--data", data, "--out", data)
+    run("attack", "cw", config, *words, "--data", data, "--out", data)
     seconds = round(time.process_time() - start, 1)
     for path in sorted((out / "srb" / "en-short_cw-whisper").glob("*.parquet")):
         for row in pq.read_table(path, columns=["id", "snr_db", "parameters"]).to_pylist():
@@ -177,7 +177,7 @@ def transfer(count: int, steps: int, threads: int, out: Path) -> None:
     words = [word for spec in models for word in ("--model", spec)]
     words += ["--proxy", whisper, "--proxy", f"smooth:{whisper}?sigma=0.01&n=2", "--eot", "1"]
     words += ["--severity", "3", "4", "--steps", str(steps), "--batch-size", "4", "--threads", str(threads)]
-    run("attack", "transfer", *words, "--config", config, "--data", str(out / "srb"), "--out", str(out / "srb"))
+    run("attack", "transfer", config, *words, "--data", str(out / "srb"), "--out", str(out / "srb"))
     say(part="transfer", clips=count, steps=steps, cpu_seconds=round(time.process_time() - start, 1))
     for spec in models[1:]:  # how much of it is mere noise to them
         for snr in (20, 10):
@@ -196,7 +196,7 @@ def universal(count: int, steps: int, threads: int, out: Path) -> None:
     words = ["--severity", str(severity), "--epochs", "3", "--steps", str(steps), "--transcribe-every", str(steps)]
     words += ["--data", data, "--out", data, "--name", "whisper", "--threads", str(threads)]
     start = time.process_time()
-    run("attack", "universal", "--model", spec, "--config", *configs, *words)
+    run("attack", "universal", *configs, "--model", spec, *words)
     seconds = time.process_time() - start
     fitted = Perturbation.load(out / "srb" / "perturbations" / f"universal_sev{severity}-whisper.npz")
     noise = Perturbation(np.random.default_rng(0).permutation(fitted.samples))

@@ -34,7 +34,7 @@ from speech_robust_bench.scoring.runs import (  # noqa: E402
 )
 
 OWNER = "matrix"
-OPTIONS = results.Options(normaliser=NORMALISER)
+OPTIONS = results.ScoreOptions(normaliser=NORMALISER)
 
 
 def part_of(run: Run, configs: set[str], folder: Path) -> Run:

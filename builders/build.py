@@ -45,7 +45,7 @@ MARKER = "made-by-srb-build"  # in `.partial`: the folder is a build's own and m
 
 
 @dataclass(frozen=True)
-class BuildOptions:
+class BuildSettings:
     """What a build may be told beside its configs, corpora and banks."""
 
     limit: int | None = None  # only the first clips of each corpus
@@ -92,7 +92,7 @@ def build(
     engine: Engine,
     progress: Progress,
     banks: Banks,
-    options: BuildOptions | None = None,
+    options: BuildSettings | None = None,
     report: Callable[[Problem], None] = lambda problem: None,
     announce: Callable[[BuildSize], None] | None = None,
 ) -> Built:
@@ -100,7 +100,7 @@ def build(
 
     `report` is told of every clip that cannot be used; `announce` how large each group of configs will be.
     """
-    options = options or BuildOptions()
+    options = options or BuildSettings()
     built = Built()
     with locked_folder(out):
         check_card_place(out)
@@ -132,7 +132,7 @@ class _Run:
     engine: Engine
     progress: Progress
     banks: Banks
-    options: BuildOptions
+    options: BuildSettings
     report: Callable[[Problem], None]
     announce: Callable[[BuildSize], None] | None
 

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
-import argparse
-from pathlib import Path
+import json
+from dataclasses import dataclass
+
+import speech_robust_bench as srb
+from speech_robust_bench.cli.arguments import json_option, runs_argument
+from speech_robust_bench.cli.command import Command
+from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.core.options import Options, option, option_group
 
 EPILOG = """examples:
   srb anchors runs/a runs/b runs/c --clips 600 --suite anchors.json      # choose: writes the file, says its error
@@ -12,46 +18,31 @@ EPILOG = """examples:
 """
 
 
-def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.epilog, parser.formatter_class = EPILOG, argparse.RawDescriptionHelpFormatter
-    parser.add_argument("runs", nargs="+", metavar="RUN", help="three or more runs on all clips of the same configs")
-    parser.add_argument("--suite", required=True, type=Path, metavar="FILE", help="the JSON file of the anchors")
-    parser.add_argument(
-        "--predict", metavar="RUN", help="say what all clips would say of this run, which has only the anchors"
+@dataclass(frozen=True, kw_only=True)
+class Arguments(Options):
+    runs: list[str] = runs_argument("three or more runs on all clips of the same configs")
+    suite: str = option(help="JSON file of the anchors", metavar="FILE")
+    predict: str | None = option(
+        None, "predict what all clips would say of this run, which has only the anchors", metavar="RUN"
     )
-    choice = parser.add_argument_group("choosing anchors (without --predict)")
-    choice.add_argument("--clips", type=int, metavar="N", help="perturbed clips to choose, beside all clean ones (300)")
-    choice.add_argument("--clean", metavar="CONFIG", help="the clean config of the corpus, where the runs have several")
-    choice.add_argument("--normaliser", help="how transcripts are normalised, as in srb score (srb-paper-1)")
-    choice.add_argument("--seed", type=int, help="another seed draws other clips (0)")
-    parser.add_argument("--json", action="store_true", help="print the figures as JSON")
+    anchor_options: srb.AnchorOptions = option_group(srb.AnchorOptions, "choosing anchors (without --predict)")
+    json: bool = json_option()
 
 
-def run(args: argparse.Namespace) -> None:
-    if args.predict:
-        _predict(args)
-    else:
+def run(args: Arguments) -> None:
+    if args.predict is None:
         _choose(args)
+        return
+    if args.anchor_options != srb.AnchorOptions():
+        raise UserError(f"--predict takes the clips and how they are scored from {args.suite}; leave other options out")
+    _predict(args.predict, args)
 
 
-def _choose(args: argparse.Namespace) -> None:
-    import json
-
+def _choose(args: Arguments) -> None:
     from speech_robust_bench.core.console import Console
-    from speech_robust_bench.core.progress import progress
-    from speech_robust_bench.extensions.sampling import anchors
-    from speech_robust_bench.scoring.runs import open_run
 
-    runs, clips = [open_run(folder) for folder in args.runs], 300 if args.clips is None else args.clips
-    with progress(quiet=args.json) as bar:
-        task = bar.add_task("reading runs, predicting each from the others", total=len(runs) + anchors.DRAWS)
-        off = anchors.choose(
-            *(runs, args.suite, clips),
-            normaliser=args.normaliser or "srb-paper-1",
-            seed=args.seed or 0,
-            clean=args.clean,
-            advance=lambda: bar.advance(task),
-        )
+    clips = args.anchor_options.clips
+    off = srb.choose_anchors(args.runs, args.suite, args.anchor_options, progress=not args.json)
     mean = sum(off.values()) / len(off)
     if args.json:
         print(json.dumps({"clips": clips, "mean_error": mean, "of_each": off}, indent=1))
@@ -65,33 +56,22 @@ def _choose(args: argparse.Namespace) -> None:
         console.print(f"  {model:<{width}} {error:5.1f}", markup=False)
 
 
-def _predict(args: argparse.Namespace) -> None:
-    import json
-
-    from speech_robust_bench.builders.suites import load
-    from speech_robust_bench.core.categories import AVERAGED
+def _predict(run: str, args: Arguments) -> None:
     from speech_robust_bench.core.console import Console
-    from speech_robust_bench.core.errors import UserError
-    from speech_robust_bench.core.progress import progress
-    from speech_robust_bench.extensions.sampling import anchors
-    from speech_robust_bench.scoring.runs import open_run
 
-    for option in ("clips", "clean", "normaliser", "seed"):
-        if getattr(args, option) is not None:
-            raise UserError(f"--{option} is of choosing anchors; --predict takes everything from {args.suite}")
-    runs, about = [open_run(folder) for folder in args.runs], load(str(args.suite)).about
-    with progress(quiet=args.json) as bar:
-        task = bar.add_task("reading runs", total=len(runs) + 1)
-        rows = anchors.predict(open_run(args.predict), runs, about, lambda: bar.advance(task))
+    prediction = srb.predict_from_anchors(run, args.runs, args.suite, progress=not args.json)
     if args.json:
-        scores = {name: {"nwerd": value, "standard_error": error} for name, (value, error) in rows.items()}
-        print(json.dumps(scores, indent=1))
+        rows = {name: {"nwerd": value, "standard_error": error} for name, (value, error) in prediction.scores.items()}
+        print(json.dumps(rows, indent=1))
         return
     console = Console(highlight=False)
-    console.print(f"NWERD of all clips of {len(about['configs'])} configs, predicted, with 95 % intervals:")
-    for name, (value, error) in rows.items():
-        low, high = value - anchors.Z * error, value + anchors.Z * error
+    console.print(f"NWERD of all clips of {prediction.configs} configs, predicted, with 95 % intervals:")
+    for name, (value, _) in prediction.scores.items():
+        low, high = prediction.interval(name)
         console.print(f"  {name:<12} {value:6.1f}  ({low:.1f} to {high:.1f})")
-    if missing := [category for category in AVERAGED if category not in rows]:
-        console.print(f"not in this average: {', '.join(missing)}")
+    if prediction.missing:
+        console.print(f"not in this average: {', '.join(prediction.missing)}")
     console.print("the intervals are of the clips that were not run; other speech would vary more")
+
+
+COMMAND = Command(Arguments, run, EPILOG)

@@ -2,80 +2,37 @@
 
 from __future__ import annotations
 
-import argparse
+from dataclasses import dataclass
 from typing import Any
 
-from speech_robust_bench.cli.options import add_normaliser_option
+import speech_robust_bench as srb
+from speech_robust_bench.cli.arguments import json_option, run_argument
+from speech_robust_bench.cli.command import Command
+from speech_robust_bench.core.options import Options, option, option_group
 
 Json = dict[str, Any]
 
 
-def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("folder", metavar="RUN", help="a run folder, runs/<model>")
-    parser.add_argument("--language", help="default: every language of the run")
-    parser.add_argument("--minimum", type=int, default=10, metavar="N", help="clips that a group needs (default: 10)")
-    parser.add_argument("--frequencies", metavar="CSV", help="word,count: how common words are, instead of in the run")
-    parser.add_argument("--names", metavar="FILE", help="words that are names, one on a line, instead of by capitals")
-    add_normaliser_option(parser)
-    parser.add_argument("--out", metavar="FILE", help="write the card as a page (.html) or as data (.json)")
-    parser.add_argument("--json", action="store_true", help="the whole card, for programs")
+@dataclass(frozen=True, kw_only=True)
+class Arguments(Options):
+    run: str = run_argument()
+    diagnose_options: srb.DiagnoseOptions = option_group(srb.DiagnoseOptions)
+    out: str | None = option(None, "write the card as a page (.html) or as data (.json)", metavar="FILE")
+    json: bool = json_option("print the whole card as JSON")
 
 
-def run(args: argparse.Namespace) -> None:
-    import json
-
-    from speech_robust_bench.core.errors import UserError
-    from speech_robust_bench.core.names import parse
-    from speech_robust_bench.scoring.disparity import languages
-    from speech_robust_bench.scoring.report_card import aligned, card
-    from speech_robust_bench.scoring.results import load
-    from speech_robust_bench.scoring.runs import open_run
-    from speech_robust_bench.scoring.word_errors import read_frequencies, read_names
-
-    run_folder = open_run(args.folder)
-    there = sorted({parse(config).language for config in run_folder.configs})
-    if args.language and args.language not in there:
-        raise UserError(f"{args.folder} has nothing in '{args.language}'; it has {', '.join(there)}")
-    cards = {
-        language: card(
-            aligned(run_folder, language, args.normaliser),
-            minimum=args.minimum,
-            frequency=read_frequencies(args.frequencies, args.normaliser) if args.frequencies else None,
-            names=read_names(args.names, args.normaliser) if args.names else None,
-        )
-        for language in ([args.language] if args.language else there)
-    }
-    across = languages(load(args.folder)) if len(cards) > 1 else None
-    text = json.dumps({"cards": cards, "across": across}, indent=1, ensure_ascii=False, allow_nan=False)
+def run(args: Arguments) -> None:
+    diagnosis = srb.diagnose(args.run, args.diagnose_options)
     if args.out:
-        _write(args.out, run_folder.model, cards, text)
+        print(f"{diagnosis.write(args.out)}: {diagnosis.model}, {', '.join(diagnosis.cards)}")
         return
     if args.json:
-        print(text)
+        print(diagnosis.to_json())
         return
-    for language_card in cards.values():
-        _show(language_card)
-    if across:
-        _show_languages(across)
-
-
-def _write(out: str, model: str, cards: dict[str, Json], text: str) -> None:
-    from pathlib import Path
-
-    from speech_robust_bench.core.errors import UserError
-    from speech_robust_bench.core.files import replacing
-    from speech_robust_bench.report.html import tag
-    from speech_robust_bench.report.page import document
-    from speech_robust_bench.report.sections.words import LEAD, card
-
-    if Path(out).suffix not in (".html", ".json"):
-        raise UserError(f"--out {out}: a card is a page, .html, or data, .json")
-    if out.endswith(".html"):
-        parts = [tag("section", tag("h2", language), card(language_card)) for language, language_card in cards.items()]
-        text = document(tag("div", tag("p", LEAD, class_="lead"), parts), f"System report card: {model}")
-    with replacing(Path(out)) as part:
-        part.write_text(text, encoding="utf-8")
-    print(f"{out}: {model}, {', '.join(cards)}")
+    for card in diagnosis.cards.values():
+        _show(card)
+    if diagnosis.across:
+        _show_languages(diagnosis.across)
 
 
 def _show(card: Json) -> None:
@@ -167,3 +124,6 @@ def _show_languages(across: Json) -> None:
         values = (cells.get(language) for language in across["languages"])
         table.add_row(row, *(f"{cell['value']:.1f}" if cell else "" for cell in values))
     Console(highlight=False).print(table)
+
+
+COMMAND = Command(Arguments, run)

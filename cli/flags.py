@@ -44,7 +44,7 @@ class Argument:
     def help(self) -> str:
         """The help text with the default, unless the text names it."""
         text = self.about.help
-        if "default" not in text and self.default not in (MISSING, None, "", (), []) and self.kind is not bool:
+        if "default" not in text and self.default not in (MISSING, None, "", (), [], {}) and self.kind is not bool:
             values = self.default if self.many else [self.default]
             text += f" (default: {' '.join(f'{v:g}' if isinstance(v, float) else str(v) for v in values)})"
         return text.replace("%", "%%")
@@ -67,6 +67,8 @@ class Argument:
             how["nargs"] = "+" if self.default is MISSING or not self.about.positional else "*"
         elif self.about.positional and self.default is not MISSING:
             how["nargs"] = "?"
+        elif self.about.bare is not None:
+            how |= {"nargs": "?", "const": self.about.bare}
         if self.about.positional:
             how.setdefault("metavar", self.flag)
             parser.add_argument(self.name, **how)

@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
-import argparse
+from dataclasses import dataclass
+
+import speech_robust_bench as srb
+from speech_robust_bench.cli.command import Command
+from speech_robust_bench.core.options import Options, option
 
 
-def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--results", default="verified", metavar="FOLDER", help="verified results (default: verified)")
-    parser.add_argument("--port", type=int, help="default: the first free one from 7860")
-    parser.add_argument("--host", default="127.0.0.1", help="the address to listen on (default: 127.0.0.1)")
-    parser.add_argument("--export", metavar="FOLDER", help="write the files of a static Space instead")
+@dataclass(frozen=True, kw_only=True)
+class Arguments(Options):
+    results: str = option("verified", "folder of verified results", metavar="FOLDER")
+    port: int | None = option(None, "port to listen on (default: the first free one from 7860)", metavar="N")
+    host: str = option("127.0.0.1", "address to listen on")
+    export: str | None = option(None, "write the files of a static Space instead", metavar="FOLDER")
 
 
-def run(args: argparse.Namespace) -> None:
+def run(args: Arguments) -> None:
     if args.export:
-        from speech_robust_bench.push.leaderboard.site import export
-
-        print(export(args.results, args.export))
+        print(srb.export_leaderboard(args.results, args.export))
         return
-    from speech_robust_bench.push.leaderboard.server import make
+    srb.leaderboard(
+        args.results,
+        host=args.host,
+        port=args.port,
+        ready=lambda address: print(f"{address}  (Ctrl-C ends it)", flush=True),
+    )
 
-    with make(args.results, args.host, args.port) as server:
-        host, port = server.server_address[:2]
-        print(f"http://{host if isinstance(host, str) else host.decode()}:{port}/  (Ctrl-C ends it)", flush=True)
-        server.serve_forever()
+
+COMMAND = Command(Arguments, run)

@@ -2,75 +2,69 @@
 
 from __future__ import annotations
 
-import argparse
 import json
+from dataclasses import dataclass
 from typing import Any
 
-from speech_robust_bench.cli.options import add_scenarios_option
-from speech_robust_bench.core.categories import CATEGORIES
+import speech_robust_bench as srb
+from speech_robust_bench.cli.command import Command
+from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.core.options import Options, argument, option
+
+EPILOG = """A config names a scenario at a severity (en_noise_sev3) or at any value of its parameter, written
+without the unit (en_noise_snr-5, en_lowpass_corner3400)."""
+ALL = "*"  # instead of the name of a suite
 
 
-def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.epilog = (
-        "A config names a scenario at a severity (en_noise_sev3) or at any value of its parameter, written without the "
-        "unit (en_noise_snr-5, en_lowpass_corner3400)."
-    )
-    parser.add_argument(
-        "--suite",
-        "--subset",
-        nargs="?",
-        const="",
+@dataclass(frozen=True, kw_only=True)
+class Arguments(Options):
+    names: list[str] = argument("only these categories or scenarios", [], metavar="NAME")
+    suite: str | None = option(
+        None,
+        "show a suite, a part of the benchmark that stands for all of it; without NAME, list the suites",
         metavar="NAME",
-        help="a part of the benchmark that stands for all of it; without NAME, which there are",
+        bare=ALL,
     )
-    parser.add_argument("category", nargs="*", help="only these categories or scenarios")
-    form = parser.add_mutually_exclusive_group()
-    form.add_argument("--json", action="store_true", help="for programs: one JSON list")
-    form.add_argument("--markdown", action="store_true", help="for documents: one table")
-    add_scenarios_option(parser)
+    json: bool = option(False, "print one JSON list", one_of="form")
+    markdown: bool = option(False, "print one Markdown table", one_of="form")
+    scenario_file: str | None = option(
+        None, "YAML file with scenarios of your own (audiomentations transforms)", metavar="FILE"
+    )
 
 
-def run(args: argparse.Namespace) -> None:
-    from speech_robust_bench.builders.custom import load_table
-    from speech_robust_bench.builders.scenario_listing import as_markdown, as_record
-    from speech_robust_bench.builders.scenarios import choose
-    from speech_robust_bench.core.errors import UserError
-
+def run(args: Arguments) -> None:
     if args.suite is not None:
-        if args.category:
+        if args.names:
             raise UserError("--suite names its configs itself; leave the categories out")
         _print_suite(args.suite, args.json)
         return
-    table = load_table(args.scenarios)
-    rows = choose(args.category, table)
+    table = srb.scenarios(*args.names, scenario_file=args.scenario_file)
     if args.json:
-        print(json.dumps([as_record(row) for row in rows], indent=1))
+        print(json.dumps(table.to_records(), indent=1))
     elif args.markdown:
-        print(as_markdown(rows))
+        print(table.to_markdown())
     else:
-        _print_table(rows)
+        _print_table(table)
 
 
-def _print_table(rows: list) -> None:
-    from speech_robust_bench.builders.scenario_listing import as_text
+def _print_table(table: srb.ScenarioTable) -> None:
     from speech_robust_bench.core.console import Console
 
-    console = Console(highlight=False)
-    for line in as_text(rows).splitlines():
+    console, categories = Console(highlight=False), {row.category for row in table}
+    for line in repr(table).splitlines():
         heading = line.split("  ", 1)
-        if heading[0] in CATEGORIES and len(heading) == 2:
+        if heading[0] in categories and len(heading) == 2:
             console.print(f"[bold]{heading[0]}[/]  {heading[1]}", soft_wrap=True)
         else:
             console.print(line, soft_wrap=True, markup=False)
 
 
 def _print_suite(name: str, as_json: bool) -> None:
-    from speech_robust_bench.builders.suites import SUITES, load
-
-    if not name:
-        print(json.dumps(SUITES, indent=1) if as_json else "\n".join(f"{key:<12}{SUITES[key]}" for key in SUITES))
+    if name == ALL:
+        known = srb.suites()
+        print(json.dumps(known, indent=1) if as_json else "\n".join(f"{key:<12}{known[key]}" for key in known))
         return
-    suite = load(name)
+    suite = srb.suite(name)
     if as_json:
         print(json.dumps(suite.about, indent=1))
         return
@@ -98,3 +92,6 @@ def _summary_of_fast(about: dict[str, Any]) -> list[str]:
             if row["clips"] == 200
         ),
     ]
+
+
+COMMAND = Command(Arguments, run, EPILOG)

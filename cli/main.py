@@ -11,7 +11,9 @@ import errno
 import importlib
 import signal
 import sys
+import warnings
 from collections.abc import Sequence
+from typing import Any
 
 from speech_robust_bench.cli.command import Command, CommandRow, commands, groups
 from speech_robust_bench.cli.help import GroupedParser, HelpParser
@@ -58,15 +60,18 @@ def _stop_at_signals(signals: list[int]) -> None:
 
 def _run(argv: list[str], command: str | None) -> int:
     """The exit code of a command. A mistake of the user's, or a file that cannot be used, is one line."""
-    from speech_robust_bench.core.errors import UserError
+    from speech_robust_bench.core.errors import Notice, UserError
 
     try:
         parser = parser_of(command)
         args = parser.parse_args(argv)
-        if not hasattr(args, "run"):
+        if not hasattr(args, "_call"):
             parser.print_help()
             return 0
-        return args.run(args) or 0
+        with warnings.catch_warnings():
+            warnings.simplefilter("always", Notice)
+            warnings.showwarning = _show_warning
+            return args._call(args) or 0
     except UserError as mistake:
         from speech_robust_bench.core.escape import for_terminal
 
@@ -81,6 +86,23 @@ def _run(argv: list[str], command: str | None) -> int:
         where = f"{failed.filename}: " if failed.filename is not None else ""
         print(f"srb {command}: {where}{failed.strerror.lower()}", file=sys.stderr)
         return 2
+
+
+def _show_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: Any = None,
+    line: str | None = None,
+) -> None:
+    """A warning of ours as a line of its own; others as Python writes them."""
+    from speech_robust_bench.core.errors import Notice
+    from speech_robust_bench.core.escape import for_terminal
+
+    ours = issubclass(category, Notice)
+    text = for_terminal(str(message)) if ours else warnings.formatwarning(message, category, filename, lineno).rstrip()
+    print(text, file=sys.stderr, flush=True)
 
 
 def parser_of(command: str | None) -> argparse.ArgumentParser:
@@ -107,7 +129,7 @@ def _add_command(parser: HelpParser, row: CommandRow) -> None:
     module = importlib.import_module(row.module)
     if hasattr(module, "arguments"):
         module.arguments(parser)
-        parser.set_defaults(run=module.run)
+        parser.set_defaults(_call=module.run)
         return
     loaded = row.load()
     if isinstance(loaded, Command):
@@ -124,7 +146,7 @@ def _add_arguments(parser: HelpParser, command: Command) -> None:
 
     parser.epilog, parser.formatter_class = command.epilog or None, argparse.RawDescriptionHelpFormatter
     add_arguments(parser, command.arguments)
-    parser.set_defaults(run=lambda given: command.run(read_arguments(command.arguments, given)))
+    parser.set_defaults(_call=lambda given: command.run(read_arguments(command.arguments, given)))
 
 
 class _Version(argparse.Action):

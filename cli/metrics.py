@@ -2,26 +2,35 @@
 
 from __future__ import annotations
 
-import argparse
+from dataclasses import dataclass
+
+import speech_robust_bench as srb
+from speech_robust_bench.cli.command import Command
+from speech_robust_bench.core.options import Options, argument
 
 
-def arguments(parser: argparse.ArgumentParser) -> None:
-    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
-    install = actions.add_parser("install", help="put the metrics where evaluate.load finds them by name")
-    install.add_argument("metric", nargs="*", help="which ones (all if none is named)")
-    export = actions.add_parser("export", help="write the folder of a metric's Space, which stands alone")
-    export.add_argument("metric", help="which one")
-    export.add_argument("folder", help="where to")
+@dataclass(frozen=True, kw_only=True)
+class InstallArguments(Options):
+    metrics: list[str] = argument("metrics to install (default: all)", [], metavar="METRIC")
 
 
-def run(args: argparse.Namespace) -> None:
-    from speech_robust_bench.scoring import modules
+@dataclass(frozen=True, kw_only=True)
+class ExportArguments(Options):
+    metric: str = argument("metric to export")
+    folder: str = argument("where its Space goes")
 
-    if args.action == "export":
-        print(modules.export_space(args.metric, args.folder))
-        return
-    chosen = args.metric or modules.METRICS
-    for metric in chosen:
-        modules.install(metric)
-    print(f"installed: {', '.join(chosen)}")
-    print(f'from any directory: evaluate.load("{chosen[0]}")')
+
+def install(args: InstallArguments) -> None:
+    installed = srb.install_metrics(args.metrics)
+    print(f"installed: {', '.join(installed)}")
+    print(f'from any directory: evaluate.load("{installed[0]}")')
+
+
+def export(args: ExportArguments) -> None:
+    print(srb.export_metric(args.metric, args.folder))
+
+
+COMMANDS = (
+    Command(InstallArguments, install, name="install", help="put the metrics where evaluate.load finds them by name"),
+    Command(ExportArguments, export, name="export", help="write the folder of a metric's Space, which stands alone"),
+)

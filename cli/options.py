@@ -120,3 +120,10 @@ def config_source(args: argparse.Namespace) -> ConfigSource:
     from speech_robust_bench.builders.config_sources import open_data
 
     return perturbed_configs(args) if args.corpus else open_data(args.data)
+
+
+def add_allow_changed(parser: Options) -> None:
+    """For commands that read run folders: take edited files as they are."""
+    parser.add_argument(
+        "--allow-changed", action="store_true", help="take predictions or results that were edited after the run"
+    )

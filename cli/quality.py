@@ -2,68 +2,56 @@
 
 from __future__ import annotations
 
-import argparse
-import os
-from pathlib import Path
+import json
+from dataclasses import dataclass
+
+import speech_robust_bench as srb
+from speech_robust_bench.cli.arguments import configs_argument, json_option, limit_option, quiet_option
+from speech_robust_bench.cli.command import Command
+from speech_robust_bench.core.options import Options, at_least, option, option_group
 
 
-def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("folder", type=Path, help="folder with built configs, as in srb")
-    parser.add_argument(
-        "configs", nargs="*", metavar="CONFIG", help="configs to score, or globs; all of them unless given"
+@dataclass(frozen=True, kw_only=True)
+class FrontArguments(Options):
+    front: list[str] = option(
+        [], "measure the clips before and after a front end or a chain, as in wpe+rnnoise", metavar="F", repeat=True
     )
-    parser.add_argument("--no-pesq", action="store_true", help="DNSMOS alone, which needs no clean clips")
-    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, help="processes (default: one per core)")
-    front = parser.add_argument_group("front ends (nothing is added to the configs)")
-    front.add_argument(
-        "--front",
-        action="append",
-        metavar="F",
-        help="measure the clips before and after a front end or a chain, as in wpe+rnnoise; can be repeated",
-    )
-    front.add_argument("--limit", type=int, metavar="N", help="only the first N clips of each config")
-    front.add_argument("--out", type=Path, metavar="FILE", help="keep the rows; those in it are not measured again")
-    front.add_argument("--json", action="store_true", help="print the rows as JSON")
-    parser.add_argument("--quiet", action="store_true", help="no progress bar")
+    limit: int | None = limit_option()
+    out: str | None = option(None, "keep the rows; those in it are not measured again", metavar="FILE")
+    json: bool = json_option("print the rows as JSON")
 
 
-def run(args: argparse.Namespace) -> int:
-    from speech_robust_bench.builders.content_check import matching_configs
-    from speech_robust_bench.builders.quality import COLUMNS, DNSMOS_COLUMNS
-    from speech_robust_bench.builders.quality_columns import score
-    from speech_robust_bench.core.progress import tasks
-
-    if args.front:
-        return _measure_fronts(args)
-    columns = DNSMOS_COLUMNS if args.no_pesq else COLUMNS
-    configs = matching_configs(args.folder, args.configs)
-    with tasks(args.quiet) as show:
-        rows, done = score(args.folder, configs, show, columns=columns, workers=args.workers)
-    print(f"{rows} rows scored; {done} of {len(configs)} configs had their columns already")
-    return 0
+@dataclass(frozen=True, kw_only=True)
+class Arguments(Options):
+    configs: list[str] = configs_argument()
+    data: str = option("srb", "built folder", metavar="FOLDER")
+    pesq: bool = option(True, "add DNSMOS alone, which needs no clean clips")
+    workers: int | None = option(None, "processes (default: one per core)", metavar="N", check=at_least(1))
+    quiet: bool = quiet_option()
+    fronts: FrontArguments = option_group(FrontArguments, "front ends (nothing is added to the configs)")
 
 
-def _measure_fronts(args: argparse.Namespace) -> int:
-    import json
-
-    from speech_robust_bench.builders.config_sources import open_data, select
-    from speech_robust_bench.core.errors import UserError
-    from speech_robust_bench.core.progress import tasks
-    from speech_robust_bench.extensions.front_ends.quality import MEASURES, front_quality
-
-    if args.limit is not None and args.limit < 1:
-        raise UserError("--limit is 1 or more")
-    data = open_data(str(args.folder))
-    configs = select(data, args.configs, str(args.folder))
-    with tasks(args.quiet) as show:
-        rows = front_quality(data, configs, args.front, limit=args.limit, out=args.out, progress=show)
-    if args.json:
+def run(args: Arguments) -> None:
+    how = {"data": args.data, "progress": not args.quiet}
+    if not args.fronts.front:
+        print(srb.add_quality(args.configs, pesq=args.pesq, workers=args.workers, **how))
+        return
+    rows = srb.front_quality(args.fronts.front, args.configs, limit=args.fronts.limit, out=args.fronts.out, **how)
+    if args.fronts.json:
         print(json.dumps(rows, indent=1))
-        return 0
-    heads = (name.removeprefix("dnsmos_") for name in (*MEASURES, "rtf"))
+    else:
+        _show(rows)
+
+
+def _show(rows: list) -> None:
+    from speech_robust_bench.sound_quality import FRONT_MEASURES
+
+    heads = (name.removeprefix("dnsmos_") for name in FRONT_MEASURES)
     print(f"{'config':<28}{'front end':<18}" + "".join(f"{head:>10}" for head in heads))
     for row in rows:
-        values = (row[name] for name in (*MEASURES, "rtf"))
+        values = (row[name] for name in FRONT_MEASURES)
         shown = "".join(f"{'-' if value is None else f'{value:.3f}':>10}" for value in values)
         print(f"{row['config']:<28}{row['front'] or '-':<18}{shown}")
-    return 0
+
+
+COMMAND = Command(Arguments, run)

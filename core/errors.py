@@ -1,13 +1,23 @@
-"""The one exception that the command line shows as a line of its own, and the names that a wrong one may have meant."""
+"""The exception and the warning that the command line shows as one line; suggestions for a wrong name."""
 
 from __future__ import annotations
 
 import difflib
+import warnings
 from collections.abc import Iterable
 
 
 class UserError(ValueError):
     """Something the user can put right. The message names the thing (file, row, flag) and the way out, in one line."""
+
+
+class Notice(UserWarning):
+    """Something the user should know about what was done; the command line shows it as a line of its own."""
+
+
+def warn(message: str) -> None:
+    """Tell the caller of the API, or the user of the command line, something about what was done."""
+    warnings.warn(message, Notice, stacklevel=3)
 
 
 def did_you_mean(name: str, known: Iterable[str], most: int = 12) -> str:

@@ -28,6 +28,7 @@ class Option:
     check: Check | None = None
     parse: Callable[[Any], Any] | None = None  # makes the value of what the command line was given
     positional: bool = False
+    bare: Any = None  # the value of a flag that is given without one
     repeat: bool = False  # a list: one value each time that the flag is given
     advanced: bool = False  # only `--help-all` shows it
     one_of: str | None = None  # options with the same word here exclude each other
@@ -55,7 +56,7 @@ def argument(help: str, default: Any = MISSING, **about: Any) -> Any:
     return option(default, help, positional=True, **about)
 
 
-def options(kind: type, title: str | None = None, **about: Any) -> Any:
+def option_group(kind: type, title: str | None = None, **about: Any) -> Any:
     """A field that is itself a class of options, made with its defaults."""
     return dataclasses.field(default_factory=kind, metadata={KEY: Option("", title=title, **about)})
 
@@ -91,7 +92,7 @@ def above(least: float, most: float | None = None) -> Check:
         number = isinstance(value, int | float) and not isinstance(value, bool)
         if number and least < value and (most is None or value < most):
             return None
-        return f"must be above {least:g}{'' if most is None else f' and below {most:g}'}, not {value!r}"
+        return f"must be a number above {least:g}{'' if most is None else f' and below {most:g}'}, not {value!r}"
 
     return check
 
@@ -108,3 +109,13 @@ def shares(pairs: Sequence[str]) -> dict[str, float]:
         if not group or parsed[group] < 0:
             raise UserError(f"'{pair}' is not GROUP=SHARE, as in female=0.5 male=0.5")
     return parsed
+
+
+def normaliser_option() -> Any:
+    """Which rules make the words of two transcripts comparable: a field that several classes of options have."""
+    return option(
+        "srb-paper-1",
+        "srb-paper-1 (default: the paper's and the leaderboard's), srb-numbers-1 (recommended for new results of your "
+        "own: numbers however written), srb-paper-2, open-asr-1, whisper-en, whisper-basic or none",
+        metavar="NAME",
+    )

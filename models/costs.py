@@ -46,5 +46,5 @@ def check_cost(cost: float, agreed: bool, smaller: str = "--limit") -> None:
     """Refuse a run that costs more than a dollar, unless the user has agreed."""
     if cost > FREE_OF_QUESTIONS and not agreed:
         raise UserError(
-            f"it would cost about {cost:.2f} $ by the price list; --yes runs it, {smaller} makes it smaller"
+            f"it would cost about {cost:.2f} $ by the price list; --pay runs it, {smaller} makes it smaller"
         )

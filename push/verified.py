@@ -190,7 +190,9 @@ def _by_normaliser(verdict: Verdict) -> dict[str, Json]:
     for normaliser in OTHER_NORMALISERS:
         with suppress(UserError):  # a package that is not there, or a language that it does not know
             counts = [predictions.count(normaliser) for predictions in speech]
-            own = results.own_scores(verdict.run, aggregate.score(counts, replicates=0, floor=results.Options().floor))
+            own = results.own_scores(
+                verdict.run, aggregate.score(counts, replicates=0, floor=results.ScoreOptions().floor)
+            )
             by_normaliser[normaliser] = {
                 language: {
                     "clean": _mean_wer(summary.clean.values()),
@@ -219,7 +221,7 @@ def _rounded(value: float | None) -> float | None:
 def _draws(verdict: Verdict) -> dict[str, np.ndarray]:
     """The replicates of every row that models are compared in, by language, row and measure."""
     assert verdict.run is not None
-    options = results.Options()
+    options = results.ScoreOptions()
     counts = [predictions.count(options.normaliser) for predictions in _with_references(verdict.run)]
     scored = aggregate.score(
         counts, table=options.difficulty, replicates=options.replicates, seed=options.seed, floor=options.floor

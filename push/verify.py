@@ -161,7 +161,7 @@ def _check_submission(verdict: Verdict, folder: Path, files: SubmittedFiles, ver
         verdict.refuse(f"results.json: 'schema' must be {results.SCHEMA}")
     elif _version(scored.get("software")) != ours:
         verdict.refuse(f"results.json: scored with srb {shown(str(_version(scored.get('software'))))}, this is {ours}")
-    elif scored.get("options") != results.Options().as_json():
+    elif scored.get("options") != results.ScoreOptions().as_json():
         verdict.refuse("results.json: not scored with the leaderboard's options; `srb score` without any has them")
     for name, model in (("run.json", files.run.model), ("results.json", scored.get("model"))):
         if model != about.model.name:

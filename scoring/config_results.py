@@ -22,7 +22,7 @@ from speech_robust_bench.scoring import (
 from speech_robust_bench.scoring.aggregate import MEASURES, ConfigCounts, ConfigScore, Mean
 from speech_robust_bench.scoring.json_values import Json, json_number, json_ratio, json_score
 from speech_robust_bench.scoring.runs import Predictions
-from speech_robust_bench.scoring.score_options import Options, draws_of
+from speech_robust_bench.scoring.score_options import ScoreOptions, draws_of
 from speech_robust_bench.scoring.scoring import Counts, error_rate, normalise, versions
 from speech_robust_bench.scoring.speaker_slices import clip_slices
 from speech_robust_bench.scoring.stream_measures import measure_lines
@@ -34,7 +34,7 @@ HASHES = ("content_sha256", "rows_sha256")
 
 
 def config_entry(
-    score: ConfigScore, counts: ConfigCounts, predictions: Predictions, hashes: Mapping[str, str], options: Options
+    score: ConfigScore, counts: ConfigCounts, predictions: Predictions, hashes: Mapping[str, str], options: ScoreOptions
 ) -> Json:
     totals = counts.counts.totals()
     return {
@@ -57,7 +57,7 @@ def config_entry(
     }
 
 
-def about_config(predictions: Predictions, hashes: Mapping[str, str], options: Options) -> Json:
+def about_config(predictions: Predictions, hashes: Mapping[str, str], options: ScoreOptions) -> Json:
     name, entry = parse(predictions.config), predictions.entry
     derived = {"language": name.language, "corpus": name.corpus, "scenario": name.scenario, "severity": name.severity}
     return {
@@ -75,7 +75,7 @@ def about_config(predictions: Predictions, hashes: Mapping[str, str], options: O
     }
 
 
-def scores_entry(row: ConfigScore | Mean, options: Options) -> Json:
+def scores_entry(row: ConfigScore | Mean, options: ScoreOptions) -> Json:
     """Each measure as value and interval, null where there is none."""
     scores: Json = {}
     for measure in MEASURES:
@@ -85,14 +85,14 @@ def scores_entry(row: ConfigScore | Mean, options: Options) -> Json:
     return scores
 
 
-def _attack(predictions: Predictions, options: Options) -> Json:
+def _attack(predictions: Predictions, options: ScoreOptions) -> Json:
     """How well an attack worked, of an adversarial config."""
     if not attack_success.is_adversarial(predictions.config):
         return {}
     return {"attack": attack_success.of_lines(predictions.lines, options.normaliser)}
 
 
-def _lenient(counts: ConfigCounts, predictions: Predictions, options: Options) -> Json:
+def _lenient(counts: ConfigCounts, predictions: Predictions, options: ScoreOptions) -> Json:
     """WER lenient beside the strict one, where words are counted."""
     language = parse(predictions.config).language
     if versions(options.normaliser, options.unit, language)["unit"] != "word":
@@ -105,7 +105,7 @@ def _lenient(counts: ConfigCounts, predictions: Predictions, options: Options) -
 
 
 def semantic_entry(
-    counts: ConfigCounts, predictions: Predictions, options: Options, embedder: semantic.Embed | None
+    counts: ConfigCounts, predictions: Predictions, options: ScoreOptions, embedder: semantic.Embed | None
 ) -> Json:
     """The mean semantic error, where an embedding model is given."""
     if embedder is None:
@@ -122,13 +122,13 @@ def _confidence(predictions: Predictions) -> Json:
     return {"confidence": measures} if measures else {}
 
 
-def _masked(predictions: Predictions, options: Options) -> Json:
+def _masked(predictions: Predictions, options: ScoreOptions) -> Json:
     """How often masked words are written all the same, of a config that has some."""
     rate = masked_words.of_lines(predictions.lines, options.normaliser, options.replicates, options.level, options.seed)
     return {"masked": rate} if rate else {}
 
 
-def _two_talkers(predictions: Predictions, options: Options) -> Json:
+def _two_talkers(predictions: Predictions, options: ScoreOptions) -> Json:
     """How well one of two talkers is transcribed, of a config where two talk at once."""
     how = (options.normaliser, options.unit, parse(predictions.config).language)
     measures = two_talkers.of_lines(predictions.lines, *how, options.replicates, options.level, options.seed)
@@ -140,7 +140,7 @@ def _empty(counts: Counts) -> int:
     return int(((counts.lengths > 0) & (counts.deletions == counts.lengths) & (counts.insertions == 0)).sum())
 
 
-def _streaming(predictions: Predictions, options: Options) -> Json:
+def _streaming(predictions: Predictions, options: ScoreOptions) -> Json:
     """Latency and stability, of a config that was used live."""
     try:
         measures = measure_lines(predictions.lines, options.replicates, options.level, options.seed)
@@ -149,7 +149,7 @@ def _streaming(predictions: Predictions, options: Options) -> Json:
     return {"streaming": measures} if measures else {}
 
 
-def untranscribed_entries(unknown: Mapping[str, Predictions], hashes: Mapping[str, str], options: Options) -> Json:
+def untranscribed_entries(unknown: Mapping[str, Predictions], hashes: Mapping[str, str], options: ScoreOptions) -> Json:
     """What can be said of clips without a reference: how much was written, and how far from the clean clip's words."""
     entries: Json = {}
     for config, predictions in unknown.items():

@@ -33,7 +33,7 @@ from speech_robust_bench.scoring.config_results import (
 from speech_robust_bench.scoring.json_values import Json, json_ratio
 from speech_robust_bench.scoring.results_shape import RESULTS
 from speech_robust_bench.scoring.runs import Predictions, Run, open_run
-from speech_robust_bench.scoring.score_options import DEFAULTS, LATER_OPTIONS, Options
+from speech_robust_bench.scoring.score_options import DEFAULTS, LATER_OPTIONS, ScoreOptions
 from speech_robust_bench.scoring.scoring import versions
 from speech_robust_bench.scoring.speaker_slices import language_slices
 
@@ -44,7 +44,7 @@ RUN_KEYS = ("spec", "adapter", "target", "asked", "revision", "options", "data",
 PARTS = ("configs", "reject", "untranscribed")  # of a result, each an object from config to its entry
 
 
-def load(folder: str | Path, options: Options | None = None, *, allow_changed: bool = False) -> Json:
+def load(folder: str | Path, options: ScoreOptions | None = None, *, allow_changed: bool = False) -> Json:
     """The results of a run: those in its folder if they still fit predictions and options, else scored now and kept.
 
     Predictions or results that were edited since they were written are refused, unless `allow_changed`.
@@ -52,7 +52,7 @@ def load(folder: str | Path, options: Options | None = None, *, allow_changed: b
     run = open_run(folder)
     path = run.folder / NAME
     known = _read_results(path)
-    wanted = (options or Options(**known.get("options", {}))).as_json()
+    wanted = (options or ScoreOptions(**known.get("options", {}))).as_json()
     entries = all_entries(known)
     fits = (
         known.get("schema") == SCHEMA
@@ -61,7 +61,7 @@ def load(folder: str | Path, options: Options | None = None, *, allow_changed: b
         and {c: entry.get("predictions_sha256") for c, entry in entries.items()} == _file_hashes(run)
     )
     if not fits:
-        return score_run(folder, Options(**wanted), allow_changed=allow_changed)
+        return score_run(folder, ScoreOptions(**wanted), allow_changed=allow_changed)
     if not allow_changed:
         runs.check_unchanged(run)
         runs.check_results(path, known)
@@ -74,11 +74,11 @@ def _read_results(path: Path) -> Json:
         known = read_object(path, RESULTS) if path.is_file() else {}
     except UserError:
         return {}
-    names = {field.name for field in fields(Options)}
+    names = {field.name for field in fields(ScoreOptions)}
     return known if names - LATER_OPTIONS <= set(known.get("options", {})) <= names else {}
 
 
-def score_run(folder: str | Path, options: Options = DEFAULTS, *, allow_changed: bool = False) -> Json:
+def score_run(folder: str | Path, options: ScoreOptions = DEFAULTS, *, allow_changed: bool = False) -> Json:
     """Score a run folder and write its results.json; refuses predictions that were edited, unless `allow_changed`."""
     run = open_run(folder)
     if not allow_changed:
@@ -90,7 +90,7 @@ def score_run(folder: str | Path, options: Options = DEFAULTS, *, allow_changed:
     return scored
 
 
-def results(run: Run, options: Options = DEFAULTS) -> Json:
+def results(run: Run, options: ScoreOptions = DEFAULTS) -> Json:
     """Everything that is known about a run, as JSON holds it."""
     run.refuse_anchors()
     read = {config: run.read(config) for config in run.configs}
@@ -160,10 +160,10 @@ def _suite(configs: Iterable[Predictions]) -> str | None:
     return labels.pop() if len(labels) == 1 else None
 
 
-def load_groups(folder: str | Path, column: str, options: Options | None = None) -> dict[str, Json]:
+def load_groups(folder: str | Path, column: str, options: ScoreOptions | None = None) -> dict[str, Json]:
     """The results of a run for each group of its clips that a column tells apart: by domain, by region, ..."""
     whole = load(folder, options)
-    how = Options(**whole["options"])
+    how = ScoreOptions(**whole["options"])
     return {group: results(run, how) for group, run in open_run(folder).groups(column).items()}
 
 
@@ -181,7 +181,7 @@ def own_scores(run: Run, scores: Iterable[ConfigScore]) -> list[ConfigScore]:
     return [score for score in scores if parse(score.config).model in names]
 
 
-def _own_conventions(options: Options) -> Json:
+def _own_conventions(options: ScoreOptions) -> Json:
     if not options.conventions:
         return {}
     return {
@@ -189,14 +189,14 @@ def _own_conventions(options: Options) -> Json:
     }
 
 
-def _summary(summary: aggregate.Summary, options: Options) -> Json:
+def _summary(summary: aggregate.Summary, options: ScoreOptions) -> Json:
     parts = ("clean", "categories", "scenarios", "severities", "corpora")
     rows: Json = {part: {name: _row(row, options) for name, row in getattr(summary, part).items()} for part in parts}
     single = ("overall", "median", "adversarial")
     return {**rows, **{name: _row(getattr(summary, name), options) for name in single}}
 
 
-def _row(row: Mean, options: Options) -> Json:
+def _row(row: Mean, options: ScoreOptions) -> Json:
     return {**scores_entry(row, options), "members": list(row.members), "missing": dict(row.missing)}
 
 

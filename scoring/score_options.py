@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
+from speech_robust_bench.core.options import Options, above, at_least, normaliser_option, option
 from speech_robust_bench.scoring import bootstrap, difficulty
 from speech_robust_bench.scoring.aggregate import ConfigCounts
 from speech_robust_bench.scoring.json_values import Json
@@ -14,29 +15,37 @@ LATER_OPTIONS = frozenset({"conventions", "embeddings"})  # older results do not
 
 
 @dataclass(frozen=True)
-class Options:
+class ScoreOptions(Options):
     """How to score. Two results can be set side by side if these are the same."""
 
-    normaliser: str = "srb-paper-1"
-    unit: str | None = None
-    difficulty: str = difficulty.DEFAULT
-    floor: bool = False
-    by_speaker: bool = False
-    replicates: int = 1000
-    level: float = 0.95
-    seed: int = 0
-    conventions: str | None = None  # a file with equivalences of one's own, for WER lenient
-    embeddings: str | None = None  # the folder of a sentence-embedding model, for the semantic error
+    normaliser: str = normaliser_option()
+    unit: str | None = option(
+        None, "unit of the errors (default: by language)", choices=("word", "char", "char-nospace")
+    )
+    difficulty: str = option(difficulty.DEFAULT, "difficulty table: a name, or the path of a CSV file", metavar="TABLE")
+    floor: bool = option(False, "count a negative WERD as 0, as the authors' code does")
+    by_speaker: bool = option(False, "resample speakers instead of clips")
+    replicates: int = option(1000, "bootstrap replicates", metavar="N", check=at_least(0))
+    level: float = option(0.95, "confidence level of the intervals", check=above(0, 1))
+    seed: int = option(0, "seed of the bootstrap")
+    conventions: str | None = option(
+        None,
+        "CSV file with more words that may be written in several ways, for WER lenient (docs/metrics.md)",
+        metavar="CSV",
+    )
+    embeddings: str | None = option(
+        None, "folder of a sentence-embedding model, for the distance in meaning (semantic error)", metavar="FOLDER"
+    )
 
     def as_json(self) -> Json:
         """The options as a results file has them; one that came later stands there only if it was used."""
         return {key: value for key, value in asdict(self).items() if value is not None or key not in LATER_OPTIONS}
 
 
-DEFAULTS = Options()
+DEFAULTS = ScoreOptions()
 
 
-def draws_of(counts: ConfigCounts, options: Options) -> np.ndarray | None:
+def draws_of(counts: ConfigCounts, options: ScoreOptions) -> np.ndarray | None:
     """The bootstrap weights of a config's clips, None where no intervals are asked for."""
     if not options.replicates:
         return None

@@ -13,12 +13,12 @@ from speech_robust_bench.scoring.aggregate import ConfigCounts
 from speech_robust_bench.scoring.groups import log2_ratio, split
 from speech_robust_bench.scoring.json_values import Json, json_number
 from speech_robust_bench.scoring.runs import GROUPS, Predictions
-from speech_robust_bench.scoring.score_options import Options
+from speech_robust_bench.scoring.score_options import ScoreOptions
 from speech_robust_bench.scoring.scoring import Counts
 
 
 def language_slices(
-    language: str, speech: Mapping[str, Predictions], counts: Mapping[str, ConfigCounts], options: Options
+    language: str, speech: Mapping[str, Predictions], counts: Mapping[str, ConfigCounts], options: ScoreOptions
 ) -> Json:
     """Groups of speakers, per corpus: on its clean clips, and on all its other configs together."""
     by_corpus: Json = {}
@@ -34,7 +34,7 @@ def language_slices(
     }
 
 
-def _pooled(members: Sequence[tuple[ConfigCounts, Predictions]], options: Options) -> Json:
+def _pooled(members: Sequence[tuple[ConfigCounts, Predictions]], options: ScoreOptions) -> Json:
     """Slices over several configs; a clip that is in many of them is one clip to the bootstrap."""
     first: dict[str, Prediction] = {}
     sums: dict[str, np.ndarray] = {}

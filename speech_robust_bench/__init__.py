@@ -22,59 +22,168 @@ from typing import TYPE_CHECKING, Any
 from speech_robust_bench.core.about import __version__
 
 if TYPE_CHECKING:
-    from speech_robust_bench.anchors import choose_anchors, predict_from_anchors
+    from speech_robust_bench.adversarial import AttackOptions, AttackResult, CertifyOptions, attack, certify
+    from speech_robust_bench.anchors import AnchorOptions, AnchorPrediction, choose_anchors, predict_from_anchors
+    from speech_robust_bench.audio_files import perturb_all, perturb_file
     from speech_robust_bench.augmentation import Perturb, RandomPerturb
     from speech_robust_bench.builders.dataset import SpeechRobustBench
-    from speech_robust_bench.evaluation import evaluate, read_run, score
+    from speech_robust_bench.building import BuildResult, build, check
+    from speech_robust_bench.diagnosing import DiagnoseOptions, Diagnosis, diagnose
+    from speech_robust_bench.evaluation import RunSummary, evaluate, run, run_folder, run_models
+    from speech_robust_bench.exports import export_croissant, export_results
     from speech_robust_bench.lazy_dataset import load
+    from speech_robust_bench.metric_modules import export_metric, install_metrics
+    from speech_robust_bench.models.streaming.replay import StreamOptions
     from speech_robust_bench.one_clip import PerturbedClip, perturb
+    from speech_robust_bench.options import BuildOptions, DataOptions, ModelOptions, RunOptions, ScenarioOptions
     from speech_robust_bench.probes import ablate_probes, train_probe
-    from speech_robust_bench.robustness_gate import GateResult, gate
+    from speech_robust_bench.publishing import DataPush, PushOptions, push_data, push_metrics, push_results
+    from speech_robust_bench.rankings import Stability, StabilityOptions, stability
+    from speech_robust_bench.reporting import ReportOptions, write_report
+    from speech_robust_bench.robustness_gate import GateOptions, GateResult, gate
     from speech_robust_bench.run_results import Results, Score
-    from speech_robust_bench.scenario_table import ScenarioTable, scenarios
-_MODULES = {
-    "GateResult": "robustness_gate",
-    "Perturb": "augmentation",
-    "PerturbedClip": "one_clip",
-    "RandomPerturb": "augmentation",
-    "Results": "run_results",
-    "Score": "run_results",
-    "ScenarioTable": "scenario_table",
-    "SpeechRobustBench": "builders.dataset",
-    "evaluate": "evaluation",
-    "gate": "robustness_gate",
-    "load": "lazy_dataset",
-    "perturb": "one_clip",
-    "read_run": "evaluation",
-    "scenarios": "scenario_table",
-    "score": "evaluation",
-    "ablate_probes": "probes",
-    "choose_anchors": "anchors",
-    "predict_from_anchors": "anchors",
-    "train_probe": "probes",
+    from speech_robust_bench.run_scores import read_run, score, score_run
+    from speech_robust_bench.scenario_table import ScenarioTable, scenarios, suite, suites
+    from speech_robust_bench.scoring.score_options import ScoreOptions
+    from speech_robust_bench.sound_quality import (
+        DifficultyOptions,
+        QualityResult,
+        add_quality,
+        difficulty,
+        explain_difficulty,
+        front_quality,
+    )
+    from speech_robust_bench.submissions import (
+        Submission,
+        SubmitOptions,
+        Verification,
+        VerifyOptions,
+        export_leaderboard,
+        leaderboard,
+        submit,
+        verify,
+        verify_all,
+    )
+    from speech_robust_bench.tables import MeasureTable, measure_tables, table
+
+# module -> the public names in it
+_PUBLIC = {
+    "adversarial": ("AttackOptions", "AttackResult", "CertifyOptions", "attack", "certify"),
+    "anchors": (
+        "choose_anchors",
+        "predict_from_anchors",
+    ),
+    "audio_files": (
+        "perturb_all",
+        "perturb_file",
+    ),
+    "augmentation": (
+        "Perturb",
+        "RandomPerturb",
+    ),
+    "builders.dataset": ("SpeechRobustBench",),
+    "building": (
+        "BuildResult",
+        "build",
+        "check",
+    ),
+    "diagnosing": (
+        "DiagnoseOptions",
+        "Diagnosis",
+        "diagnose",
+    ),
+    "evaluation": (
+        "RunSummary",
+        "evaluate",
+        "run",
+        "run_folder",
+        "run_models",
+    ),
+    "exports": (
+        "export_croissant",
+        "export_results",
+    ),
+    "lazy_dataset": ("load",),
+    "metric_modules": (
+        "export_metric",
+        "install_metrics",
+    ),
+    "models.streaming.replay": ("StreamOptions",),
+    "one_clip": (
+        "PerturbedClip",
+        "perturb",
+    ),
+    "options": (
+        "BuildOptions",
+        "DataOptions",
+        "ModelOptions",
+        "RunOptions",
+        "ScenarioOptions",
+    ),
+    "probes": (
+        "ablate_probes",
+        "train_probe",
+    ),
+    "publishing": (
+        "DataPush",
+        "PushOptions",
+        "push_data",
+        "push_metrics",
+        "push_results",
+    ),
+    "rankings": ("Stability", "StabilityOptions", "stability"),
+    "reporting": (
+        "ReportOptions",
+        "write_report",
+    ),
+    "robustness_gate": (
+        "GateOptions",
+        "GateResult",
+        "gate",
+    ),
+    "run_results": (
+        "Results",
+        "Score",
+    ),
+    "run_scores": (
+        "read_run",
+        "score",
+        "score_run",
+    ),
+    "scenario_table": (
+        "ScenarioTable",
+        "scenarios",
+        "suite",
+        "suites",
+    ),
+    "scoring.score_options": ("ScoreOptions",),
+    "sound_quality": (
+        "DifficultyOptions",
+        "QualityResult",
+        "add_quality",
+        "difficulty",
+        "explain_difficulty",
+        "front_quality",
+    ),
+    "submissions": (
+        "Submission",
+        "SubmitOptions",
+        "Verification",
+        "VerifyOptions",
+        "export_leaderboard",
+        "leaderboard",
+        "submit",
+        "verify",
+        "verify_all",
+    ),
+    "tables": (
+        "MeasureTable",
+        "measure_tables",
+        "table",
+    ),
 }
-__all__ = [
-    "GateResult",
-    "Perturb",
-    "PerturbedClip",
-    "RandomPerturb",
-    "Results",
-    "ScenarioTable",
-    "Score",
-    "SpeechRobustBench",
-    "__version__",
-    "ablate_probes",
-    "choose_anchors",
-    "evaluate",
-    "gate",
-    "load",
-    "perturb",
-    "predict_from_anchors",
-    "read_run",
-    "scenarios",
-    "score",
-    "train_probe",
-]
+_MODULES = {name: module for module, names in _PUBLIC.items() for name in names}
+__all__ = sorted([*_MODULES, "__version__"])
 
 
 def __getattr__(name: str) -> Any:

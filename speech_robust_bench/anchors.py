@@ -4,54 +4,89 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
+
+from speech_robust_bench.builders.suites import load
+from speech_robust_bench.core.categories import AVERAGED
+from speech_robust_bench.core.options import Options, normaliser_option, option
+from speech_robust_bench.core.progress import progress as progress_bar
+from speech_robust_bench.data_source import Place
+from speech_robust_bench.extensions.sampling import anchors
+from speech_robust_bench.scoring.runs import open_run
+
+
+@dataclass(frozen=True)
+class AnchorOptions(Options):
+    """How many clips are chosen, and how."""
+
+    clips: int = option(300, "perturbed clips to choose, beside all clean ones", metavar="N")
+    clean: str | None = option(None, "clean config of the corpus, where the runs have several", metavar="CONFIG")
+    normaliser: str = normaliser_option()
+    seed: int = option(0, "seed of the choice; another one draws other clips")
+
+
+@dataclass(frozen=True)
+class AnchorPrediction:
+    """NWERD that all clips would give, and its standard error: of each category, and of the average of these."""
+
+    scores: dict[str, tuple[float, float]]
+    configs: int  # that the anchors stand for
+
+    @property
+    def missing(self) -> list[str]:
+        """The categories of the average that the anchors do not stand for."""
+        return [category for category in AVERAGED if category not in self.scores]
+
+    def interval(self, name: str) -> tuple[float, float]:
+        """The 95 % interval of a score."""
+        value, error = self.scores[name]
+        return value - anchors.Z * error, value + anchors.Z * error
 
 
 def choose_anchors(
-    runs: Sequence[str | Path],
-    suite: str | Path,
+    runs: Sequence[Place],
+    suite: Place,
+    anchor_options: AnchorOptions = AnchorOptions(),
     *,
-    clips: int = 300,
-    clean: str | None = None,
-    normaliser: str = "srb-paper-1",
-    seed: int = 0,
+    progress: bool = True,
 ) -> dict[str, float]:
     """Choose the clips that tell most about the next recogniser, for `srb run --suite FILE`.
 
     Args:
         runs: three or more run folders, each on all clips of the same configs.
         suite: the JSON file that is written; one that is there with other anchors is not replaced.
-        clips: how many clips of perturbed speech, beside all of clean speech.
-        clean: which corpus, by its clean config, where the runs have several.
-        normaliser: of the transcripts, as in `srb.score`.
-        seed: another seed draws other clips.
+        anchor_options: how many clips, of which corpus, by which normaliser and seed.
+        progress: show progress.
 
     Returns:
         By how many points the average NWERD of each run is off, where it is predicted from the others.
     """
-    from speech_robust_bench.extensions.sampling import anchors
-    from speech_robust_bench.scoring.runs import open_run
+    opened, options = [open_run(run) for run in runs], anchor_options
+    with progress_bar(not progress) as bar:
+        task = bar.add_task("reading runs, predicting each from the others", total=len(opened) + anchors.DRAWS)
+        return anchors.choose(
+            opened,
+            Path(suite),
+            options.clips,
+            normaliser=options.normaliser,
+            seed=options.seed,
+            clean=options.clean,
+            advance=lambda: bar.advance(task),
+        )
 
-    return anchors.choose(
-        [open_run(run) for run in runs], Path(suite), clips, normaliser=normaliser, seed=seed, clean=clean
-    )
 
-
-def predict_from_anchors(
-    run: str | Path, runs: Sequence[str | Path], suite: str | Path
-) -> dict[str, tuple[float, float]]:
-    """What all clips would say of a run that has only the anchors: NWERD and its standard error.
+def predict_from_anchors(run: Place, runs: Sequence[Place], suite: Place, *, progress: bool = True) -> AnchorPrediction:
+    """Predict what all clips would say of a run that has only the anchors.
 
     Args:
         run: the run folder of the new recogniser, made with `srb run --suite FILE`.
         runs: the run folders that the anchors were chosen from.
         suite: the file of `choose_anchors`.
-
-    Returns:
-        Score and standard error of each category that the anchors stand for, and of the `average` of these.
+        progress: show progress.
     """
-    from speech_robust_bench.builders.suites import load
-    from speech_robust_bench.extensions.sampling import anchors
-    from speech_robust_bench.scoring.runs import open_run
-
-    return anchors.predict(open_run(run), [open_run(known) for known in runs], load(os.fspath(suite)).about)
+    opened, about = [open_run(known) for known in runs], load(os.fspath(suite)).about
+    with progress_bar(not progress) as bar:
+        task = bar.add_task("reading runs", total=len(opened) + 1)
+        scores = anchors.predict(open_run(run), opened, about, lambda: bar.advance(task))
+    return AnchorPrediction(scores, len(about["configs"]))

@@ -28,7 +28,7 @@ class _Transform:
     """What both transforms share: how they are called, and how a draw follows from the clip."""
 
     def __init__(
-        self, p: float, seed: int | str, audio_column: str, noise_dir: Folder, rir_dir: Folder, file: Folder
+        self, p: float, seed: int | str, audio_column: str, noise_dir: Folder, rir_dir: Folder, scenario_file: Folder
     ) -> None:
         if not 0 <= p <= 1:
             raise UserError(f"p={p}: a probability lies between 0 and 1")
@@ -36,7 +36,7 @@ class _Transform:
         self.seed = seed
         self.epoch = 0
         self.audio_column = audio_column
-        self._folders = noise_dir, rir_dir, file
+        self._folders = noise_dir, rir_dir, scenario_file
         self.parameters: dict[str, Any] = {}
         self.are_parameters_frozen = False
         self._draw: Draw | None = None
@@ -152,7 +152,7 @@ class Perturb(_Transform):
         p: how many of the clips are perturbed; the others stay as they are.
         seed: any number or text, for another draw.
         audio_column: where `datasets` has the audio.
-        noise_dir, rir_dir, file: as in `srb.perturb`.
+        noise_dir, rir_dir, scenario_file: as in `srb.perturb`.
     """
 
     def __init__(
@@ -165,10 +165,10 @@ class Perturb(_Transform):
         audio_column: str = "audio",
         noise_dir: Folder = None,
         rir_dir: Folder = None,
-        file: Folder = None,
+        scenario_file: Folder = None,
     ) -> None:
-        super().__init__(p, seed, audio_column, noise_dir, rir_dir, file)
-        self.scenario = check_scenario(scenario, severity, file).name
+        super().__init__(p, seed, audio_column, noise_dir, rir_dir, scenario_file)
+        self.scenario = check_scenario(scenario, severity, scenario_file).name
         self.severity = severity
 
     def choose(self, rng: np.random.Generator) -> tuple[Scenario, float]:
@@ -184,7 +184,7 @@ class RandomPerturb(_Transform):
     Args:
         scenarios: names of scenarios or categories; without any, every scenario that leaves the speech in the clip.
         severity: the range to draw from, (1, 4) for the paper's; a scenario that has fewer takes its own.
-        p, seed, audio_column, noise_dir, rir_dir, file: as in `Perturb`.
+        p, seed, audio_column, noise_dir, rir_dir, scenario_file: as in `Perturb`.
     """
 
     def __init__(
@@ -197,11 +197,11 @@ class RandomPerturb(_Transform):
         audio_column: str = "audio",
         noise_dir: Folder = None,
         rir_dir: Folder = None,
-        file: Folder = None,
+        scenario_file: Folder = None,
     ) -> None:
-        super().__init__(p, seed, audio_column, noise_dir, rir_dir, file)
+        super().__init__(p, seed, audio_column, noise_dir, rir_dir, scenario_file)
         names = [scenarios] if isinstance(scenarios, str) else list(scenarios)
-        chosen = RandomScenarios.named(names, severity, load_table(file))
+        chosen = RandomScenarios.named(names, severity, load_table(scenario_file))
         self.scenarios = tuple(row.name for row in chosen.rows)
         self.severity = chosen.severity
 

@@ -1,48 +1,133 @@
-"""`srb.evaluate`: a recogniser over configs, scored; `srb.read_run` and `srb.score` for what was transcribed before."""
+"""`srb.run`: a recogniser over configs, into a run folder. `srb.evaluate`: the same, scored."""
 
 from __future__ import annotations
 
 import os
 import tempfile
-import warnings
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
-from functools import partial
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.core.errors import UserError, warn
 from speech_robust_bench.core.names import with_clean
-from speech_robust_bench.one_clip import Folder
-from speech_robust_bench.run_results import Results, Score
+from speech_robust_bench.data_source import Corpora, DataSource, Place
+from speech_robust_bench.options import DataOptions, ModelOptions, RunOptions
+from speech_robust_bench.run_results import Results
 
 if TYPE_CHECKING:
+    from speech_robust_bench.builders.configs import Config
     from speech_robust_bench.builders.suites import Suite
+    from speech_robust_bench.core.records import RunConfig
     from speech_robust_bench.models.interface import Recogniser, Spec
+    from speech_robust_bench.models.model_file import ModelEntry
+    from speech_robust_bench.models.runner import RunJob
     from speech_robust_bench.models.streaming.replay import StreamOptions
 
-Corpora = Mapping[str, str | os.PathLike | None] | None
+
+@dataclass(frozen=True)
+class RunSummary:
+    """Result of a run: folder, entry of each config in run.json, its cost, and the error if all clips failed."""
+
+    folder: Path
+    records: dict[str, RunConfig]
+    cost: float = 0.0  # US dollars, by the price list
+    error: str | None = None
+
+    @property
+    def failed(self) -> int:
+        """How many clips failed."""
+        return sum(record.failed for record in self.records.values())
+
+    def __str__(self) -> str:
+        rows, audio_s, seconds = (
+            sum(getattr(each, key) for each in self.records.values()) for key in ("rows", "audio_s", "seconds")
+        )
+        speed = f", real-time factor {seconds / audio_s:.4f}" if audio_s and seconds else ""
+        return f"{self.folder}: {len(self.records)} configs, {rows} clips, {audio_s / 3600:.2f} h{speed}"
+
+
+def run(
+    model: Any,
+    configs: str | Sequence[str] = (),
+    *,
+    corpus: Corpora = None,
+    data: Place | None = None,
+    limit: int | None = None,
+    out: Place | None = None,
+    data_options: DataOptions = DataOptions(),
+    run_options: RunOptions = RunOptions(),
+    progress: bool = True,
+) -> RunSummary:
+    """Run a recogniser over configs and store its transcripts, one file for each config.
+
+    Args:
+        model: as in `srb.evaluate`.
+        configs: names or patterns, "en_noise_*"; without any, all that there are.
+        corpus: where corpora are, {"en": "LibriSpeech"}: their clips are perturbed while the model works.
+        data: without a corpus, a built folder, a name in the datasets cache, or a Hub dataset; "srb" by default.
+        limit: only the first clips of each config.
+        out: the run folder, `runs/<model>` by default; a run that was interrupted goes on where it stopped.
+        data_options, run_options: noises, rooms, voices; name, suite, batches, device, live use and so on.
+        progress: show progress.
+    """
+    spec, recogniser = recogniser_of(model, run_options)
+    folder = Path(out) if out else run_folder(model, "runs", run_options)
+    place = (data or "srb") if not corpus else data
+    _check(configs, run_options)
+    with DataSource(corpus, place, limit, data_options, run_options.perturb_workers, progress) as source:
+        suite = _suite(run_options)
+        names = source.select(_patterns(configs), suite)
+        if run_options.until is not None:
+            names = _with_clean(names, source, progress)
+        return _transcribe((spec, recogniser), folder, source, names, run_options, suite)
+
+
+def run_folder(model: Any, parent: Place, options: ModelOptions = ModelOptions()) -> Path:
+    """Where the run of a model goes in a folder of runs: under its name, or what its spec calls it."""
+    live = isinstance(options, RunOptions) and options.stream
+    spec, _ = recogniser_of(model, options)
+    return Path(parent) / (options.name or spec.folder + ("-live" if live and spec.adapter != "live" else ""))
+
+
+def run_models(
+    file: Place, configs: str | Sequence[str] = (), *, out: Place = "runs", **how: Any
+) -> Iterator[RunSummary]:
+    """Run every model of a YAML file, one after another; with the engine "ray", each on a worker of the cluster.
+
+    Args:
+        file: docs/models.md tells what it holds.
+        out: the folder for the runs, `out/<model>`.
+        configs, how: as in `srb.run`; names and environments of the models come from the file.
+    """
+    from speech_robust_bench.models.model_file import read_models
+
+    options = how.get("run_options", RunOptions())
+    if options.name:
+        raise UserError("--name is for one model; the models of a file have their names there")
+    entries = read_models(os.fspath(file))
+    each = [_for_entry(options, entry) for entry in entries]
+    calls = [
+        (entry.spec, configs, {**how, "out": run_folder(entry.spec, out, own), "run_options": own})
+        for entry, own in zip(entries, each, strict=True)
+    ]
+    if options.engine == "ray":
+        yield from _run_models_on_ray(calls, options.workers)
+        return
+    for spec, patterns, own in calls:
+        yield run(spec, patterns, **own)
 
 
 def evaluate(
     model: Any,
     configs: str | Sequence[str] = (),
     *,
-    suite: str | None = None,
     corpus: Corpora = None,
-    data: str | os.PathLike | None = None,
+    data: Place | None = None,
     limit: int | None = None,
-    until: float | None = None,
-    out: str | os.PathLike | None = None,
-    name: str | None = None,
-    stream: bool | Mapping[str, Any] = False,
-    batch_size: int | None = None,
-    device: str | None = None,
-    noise_dir: Folder = None,
-    rir_dir: Folder = None,
-    tts: str | None = None,
-    file: Folder = None,
-    workers: int | None = None,
+    out: Place | None = None,
+    data_options: DataOptions = DataOptions(),
+    run_options: RunOptions = RunOptions(),
     progress: bool = True,
 ) -> Results:
     """Run a recogniser over configs and score it. Clips are perturbed while it works; nothing is built.
@@ -51,212 +136,158 @@ def evaluate(
         model: a spec such as "moonshine" or "hf:openai/whisper-tiny.en", a function `(clips, rate, language) -> texts`,
             a transformers pipeline for speech recognition, or an object with a method `transcribe` like that function.
         configs: names or patterns, "en-demo_*"; the clean configs that they are compared with are added.
-        suite: instead of configs, a part of the benchmark that stands for all of it: "fast" (`srb ls --suite`).
         corpus: where corpora are, {"en": "LibriSpeech", "en-mine": FOLDER}; the demo corpus is built in.
         data: a built folder or a Hub dataset to read instead of perturbing.
         limit: only the first clips of each corpus.
-        until: go on, with more clips where they help most, until the interval of the average NWERD is narrower than
-            so many points.
         out: the run folder to write, or to go on with if it is there; without it a temporary one, which `Results.save`
             keeps.
-        name: what to call the model.
-        stream: use it live, chunk by chunk; `Results.streaming` has latency and stability then. A dict has the options
-            of `srb run --stream`: {"chunk_ms": 100, "speed": 1.0, "realtime": False, "processor_time": False,
-            "repeats": 1}. An object without a method `stream` is used by local agreement, as `live:` does; a spec says
-            `live:` itself.
-        batch_size, device: for models that have the choice.
-        noise_dir, rir_dir, file, tts: as in `srb.load`.
-        workers: processes that perturb.
-        progress: show a progress bar where there is a terminal.
+        data_options: where noises, rooms, voices and scenarios of your own come from.
+        run_options: the model's name, a suite instead of configs, `until` an interval is narrow enough, batches,
+            device. With `stream=True`, or `StreamOptions`, the model is used live, chunk by chunk: `Results.streaming`
+            has latency and stability then. An object without a method `stream` is used by local agreement, as `live:`
+            does.
+        progress: show progress.
     """
-    from speech_robust_bench.builders.plan import check_limit
-    from speech_robust_bench.builders.suites import load as load_suite
-    from speech_robust_bench.models.adapters.live import as_live
-    from speech_robust_bench.models.adaptive_run import check_until, run_until
-    from speech_robust_bench.models.predictions import error_of_all
-    from speech_robust_bench.models.runner import RunJob, run_with_progress
-
-    check_limit(limit)
-    pace = _pace(stream)
-    check_until(until, suite=bool(suite), stream=pace is not None)
-    spec, recogniser = recogniser_of(model, name, batch_size)
-    if pace and recogniser is not None:
-        recogniser = as_live(recogniser)
-    chosen = load_suite(suite) if suite else None
-    patterns = _patterns(configs, chosen, corpus, data, tts)
+    spec, recogniser = recogniser_of(model, run_options)
+    _check(configs, run_options)
+    if not configs and not run_options.suite:
+        raise UserError("say which configs: names or patterns such as 'en-demo_*', or a suite such as 'fast'")
+    if run_options.suite and data is None:
+        corpus = corpus or {"en-demo": None}
     kept = None if out else tempfile.TemporaryDirectory(prefix="srb-run-")
-    folder = Path(out) if out else Path(kept.name) / (name or spec.folder)  # type: ignore[union-attr]
-    with EvaluationData(corpus, data, limit, noise_dir, rir_dir, tts, file, workers, progress) as source:
-        opened = source.open(patterns)
-        options = RunJob(
-            spec=spec,
-            folder=folder,
-            where=source.where,
-            name=name,
-            device=device,
-            batch_size=batch_size,
-            limit=limit if data else None,
-            recogniser=recogniser,
-            suite=chosen,
-            pace=pace,
-            source=source.perturbed,
-        )
-        if until is not None:
-            warn = partial(warnings.warn, stacklevel=3)
-            records = run_until(options, opened, until, print if progress else lambda line: None, warn)
-        else:
-            records = run_with_progress(options, opened, quiet=not progress)
-    if error := error_of_all(folder, records):
-        raise UserError(f"every clip failed, the first with: {error}")
+    folder = Path(out) if out else Path(kept.name) / (run_options.name or spec.folder)  # type: ignore[union-attr]
+    with DataSource(corpus, data, limit, data_options, run_options.perturb_workers, progress) as source:
+        suite = _suite(run_options)
+        if suite and source.perturbed and "tts" in suite.members and not data_options.tts:
+            warn(f"suite {suite.name!r} without tts: name the engine that speaks, as in DataOptions(tts='espeak')")
+        stored = None if source.perturbed else set(source.configs.names())
+        names = with_clean(source.select(_patterns(configs), suite), stored)
+        summary = _transcribe((spec, recogniser), folder, source, names, run_options, suite)
+    if summary.error:
+        raise UserError(f"every clip failed, the first with: {summary.error}")
     return Results(folder, _kept=kept)
 
 
-def _pace(stream: bool | Mapping[str, Any]) -> StreamOptions | None:
-    from speech_robust_bench.core.errors import did_you_mean
-    from speech_robust_bench.models.streaming.replay import StreamOptions
-
-    if stream is False or stream is None:
-        return None
-    options = {} if stream is True else dict(stream)
-    known = [field.name for field in fields(StreamOptions)]
-    for option in options:
-        if option not in known:
-            raise UserError(f"stream: no option '{option}'; {did_you_mean(str(option), known)}")
-    return StreamOptions(**options)
-
-
-def recogniser_of(model: Any, name: str | None, batch_size: int | None) -> tuple[Spec, Recogniser | None]:
+def recogniser_of(model: Any, options: ModelOptions) -> tuple[Spec, Recogniser | None]:
     """A model as the runner takes it: the spec of one that is loaded later, or an object and the spec for it."""
+    from speech_robust_bench.models.adapters.live import as_live
     from speech_robust_bench.models.interface import check_spec, parse_spec
     from speech_robust_bench.models.wrap_model import as_recogniser
 
     if not isinstance(model, str):
-        return as_recogniser(model, name, batch_size)
+        spec, recogniser = as_recogniser(model, options.name, options.batch_size)
+        live = isinstance(options, RunOptions) and options.stream
+        return spec, as_live(recogniser) if live else recogniser
     spec = parse_spec(model)
     check_spec(spec)
     return spec, None
 
 
-def read_run(folder: str | os.PathLike) -> Results:
-    """The results of a run folder, made by `srb run` or by `Results.save`; it is scored if it was not yet."""
-    return Results(Path(folder))
+def _patterns(configs: str | Sequence[str]) -> list[str]:
+    return [configs] if isinstance(configs, str) else list(configs)
 
 
-def score(
-    references: Sequence[str],
-    predictions: Sequence[str],
-    *,
-    normaliser: str = "srb-paper-1",
-    unit: str | None = None,
-    language: str | None = None,
-    ids: Sequence[str] | None = None,
-    replicates: int = 1000,
-    level: float = 0.95,
-    seed: int = 0,
-) -> Score:
-    """The error rate of some transcripts, with its bootstrap interval.
+def _check(configs: str | Sequence[str], options: RunOptions) -> None:
+    """Refuse what does not go together, before anything is opened."""
+    from speech_robust_bench.models.adaptive_run import check_until
 
-    Args:
-        references, predictions: texts that pair one to one.
-        normaliser: "srb-paper-1", "whisper-en", "whisper-basic" or "none".
-        unit: "word", "char" or "char-nospace"; by default what the language calls for.
-        language: of the texts, for the unit.
-        ids: of the utterances; two scores over the same ids and seed are resampled alike.
-        replicates, level, seed: of the bootstrap.
-    """
-    from speech_robust_bench.scoring import bootstrap
-    from speech_robust_bench.scoring.scoring import align
-
-    counts = align(references, predictions, normaliser=normaliser, unit=unit, language=language)
-    if not len(counts):
-        raise UserError("there is nothing to score: references and predictions are empty")
-    names = [str(i) for i in range(len(counts))] if ids is None else list(ids)
-    low = high = None
-    if replicates:
-        draws = bootstrap.weights(names, None, replicates=replicates, seed=seed)
-        low, high = bootstrap.interval(bootstrap.rates(draws, [counts])[:, 0], level)
-    return Score("all", "wer", counts.rate, low, high, counts.totals())
+    if options.suite and configs:
+        raise UserError("give either configs or a suite")
+    check_until(options.until, suite=bool(options.suite), stream=bool(options.stream), ray=options.engine == "ray")
 
 
-def _patterns(
-    configs: str | Sequence[str],
+def _suite(options: RunOptions) -> Suite | None:
+    from speech_robust_bench.builders.suites import load
+
+    return load(options.suite) if options.suite else None
+
+
+def _stream(options: RunOptions) -> StreamOptions | None:
+    from speech_robust_bench.models.streaming.replay import StreamOptions
+
+    if isinstance(options.stream, bool):
+        return StreamOptions() if options.stream else None
+    return options.stream
+
+
+def _with_clean(names: list[str], source: DataSource, progress: bool) -> list[str]:
+    """The configs and the clean ones that `until` compares them with; those that were not asked for are named."""
+    chosen = with_clean(names, None if source.perturbed else source.configs.names())
+    if (added := [name for name in chosen if name not in names]) and progress:
+        print(f"added {', '.join(added)}, which the others are compared with")
+    return chosen
+
+
+def _transcribe(
+    model: tuple[Spec, Recogniser | None],
+    folder: Path,
+    source: DataSource,
+    names: list[str],
+    options: RunOptions,
     suite: Suite | None,
-    corpus: Corpora,
-    data: str | os.PathLike | None,
-    tts: str | None,
-) -> list[str]:
-    from speech_robust_bench.builders.corpora import as_sources
+) -> RunSummary:
+    from speech_robust_bench.models.costs import check_cost, estimated_cost
+    from speech_robust_bench.models.predictions import error_of_all
+    from speech_robust_bench.models.runner import RunJob
 
-    if suite and configs:
-        raise UserError("say either configs or a suite")
-    if not suite:
-        patterns = [configs] if isinstance(configs, str) else list(configs)
-        if not patterns:
-            raise UserError("say which configs: names or patterns such as 'en-demo_*', or suite='fast'")
-        return patterns
-    if data is not None:
-        from speech_robust_bench.builders.config_sources import open_data
+    job = RunJob(
+        spec=model[0],
+        folder=folder,
+        where=source.where,
+        name=options.name,
+        environment=tuple(options.env),
+        device=options.device,
+        batch_size=options.batch_size,
+        batch_seconds=options.batch_seconds,
+        limit=None if source.perturbed else source.limit,
+        retry_failed=options.retry_failed,
+        pace=_stream(options),
+        source=source.perturbed,
+        recogniser=model[1],
+        suite=suite,
+    )
+    configs = source.open(names)
+    cost = estimated_cost(job, configs)
+    check_cost(cost, options.pay)
+    records = _records(job, configs, options, source.progress)
+    return RunSummary(folder, records, cost, error_of_all(folder, records))
 
-        return suite.on_data(open_data(os.fspath(data)).names())
-    if "tts" in suite.members and not tts:
-        warnings.warn(f"suite {suite.name!r} without tts: say which engine speaks, as in tts='espeak'", stacklevel=3)
-    return suite.configs(as_sources(corpus) or {("en", "demo"): None}, tts=bool(tts))
+
+def _records(job: RunJob, configs: list[Config], options: RunOptions, progress: bool) -> dict[str, RunConfig]:
+    if options.until is not None:
+        from speech_robust_bench.models.adaptive_run import run_until
+
+        return run_until(job, configs, options.until, print if progress else lambda line: None, warn)
+    if options.engine == "ray":
+        from speech_robust_bench.models.ray_run import run_on_ray
+
+        return run_on_ray(job, [config.name for config in configs], options.workers, not progress)
+    from speech_robust_bench.models.runner import run_with_progress
+
+    return run_with_progress(job, configs, not progress)
 
 
-@dataclass
-class EvaluationData:
-    """Where the configs come from: what was built, or the corpora themselves."""
+def _for_entry(options: RunOptions, entry: ModelEntry) -> RunOptions:
+    return replace(options, name=entry.name, env=(*entry.env, *options.env), engine="local", workers=None)
 
-    corpus: Corpora
-    data: str | os.PathLike | None
-    limit: int | None
-    noise_dir: Folder
-    rir_dir: Folder
-    tts: str | None
-    file: Folder
-    workers: int | None
-    progress: bool
 
-    def __post_init__(self) -> None:
-        from speech_robust_bench.builders.banks import Banks
-        from speech_robust_bench.builders.corpora import as_sources
-        from speech_robust_bench.builders.custom import load_table
-        from speech_robust_bench.builders.live_config import LiveConfigs, default_workers
-        from speech_robust_bench.builders.plan import DEMO
+def _run_models_on_ray(calls: list[tuple[str, Any, dict[str, Any]]], workers: int | None) -> Iterator[RunSummary]:
+    """Every model is one worker's, with a GPU of its own where there are enough; one after another on each."""
+    from speech_robust_bench.core.engines import RayActors
 
-        if self.data is not None and self.corpus is not None:
-            raise UserError("say either data, for what was built, or corpus, to perturb as it runs")
-        self.perturbed: LiveConfigs | None = None
-        if self.data is None:
-            noises, rooms = (os.path.abspath(folder) if folder else None for folder in (self.noise_dir, self.rir_dir))
-            self.perturbed = LiveConfigs(
-                as_sources(self.corpus) or DEMO,
-                Banks(noises, rooms),
-                load_table(self.file),
-                limit=self.limit,
-                tts=self.tts,
-                workers=self.workers or default_workers(),
-            )
-        self.where = os.fspath(self.data) if self.data is not None else self.perturbed.where  # type: ignore[union-attr]
+    quiet = [(spec, configs, {**how, "progress": False}) for spec, configs, how in calls]
+    actors = RayActors(ModelWorker, (str(Path.cwd()),), workers, most=len(calls))
+    try:
+        yield from actors.map_unordered("run", quiet)
+    finally:
+        actors.close()
 
-    def open(self, patterns: list[str]) -> list[Any]:
-        """The configs that the patterns mean, and the clean ones that they are compared with."""
-        if self.perturbed is None:
-            from speech_robust_bench.builders.config_sources import open_data, select
 
-            stored = open_data(self.where)
-            names = with_clean(select(stored, patterns, self.where), set(stored.names()))
-            return [stored.config(name) for name in names]
-        names = with_clean(self.perturbed.select(patterns))
-        from speech_robust_bench.core.progress import tasks
+class ModelWorker:
+    """Runs whole models on a cluster, in the folder that the command was given in."""
 
-        with tasks(not self.progress) as show:
-            self.perturbed.progress = show
-            return list(self.perturbed.configs(names))
+    def __init__(self, folder: str) -> None:
+        os.chdir(folder)
 
-    def __enter__(self) -> EvaluationData:
-        return self
-
-    def __exit__(self, *_: Any) -> None:
-        if self.perturbed is not None:
-            self.perturbed.close()
+    def run(self, spec: str, configs: Sequence[str], how: dict[str, Any]) -> RunSummary:
+        return run(spec, configs, **how)

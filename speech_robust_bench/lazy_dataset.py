@@ -64,7 +64,7 @@ def load(
     noise_dir: Folder = None,
     rir_dir: Folder = None,
     tts: str | None = None,
-    file: Folder = None,
+    scenario_file: Folder = None,
 ) -> datasets.IterableDataset: ...
 @overload
 def load(
@@ -77,7 +77,7 @@ def load(
     noise_dir: Folder = None,
     rir_dir: Folder = None,
     tts: str | None = None,
-    file: Folder = None,
+    scenario_file: Folder = None,
 ) -> datasets.Dataset: ...
 def load(
     config: str,
@@ -89,7 +89,7 @@ def load(
     noise_dir: Folder = None,
     rir_dir: Folder = None,
     tts: str | None = None,
-    file: Folder = None,
+    scenario_file: Folder = None,
 ) -> datasets.IterableDataset | datasets.Dataset:
     """A dataset config, perturbed as it is read; every row is that of the config that `srb build` makes, with its hash.
 
@@ -100,12 +100,12 @@ def load(
         streaming: a `datasets.IterableDataset`; with False a `datasets.Dataset`, each row perturbed when it is indexed.
         decode: audio as {"array", "sampling_rate", "path"}; with False as {"bytes", "path"}, the FLAC that is stored.
         limit: only the first clips.
-        noise_dir, rir_dir, file: as in `srb.perturb`.
+        noise_dir, rir_dir, scenario_file: as in `srb.perturb`.
         tts: the engine of `*_tts` configs.
     """
     import datasets
 
-    job = job_named(config, load_table(file))
+    job = job_named(config, load_table(scenario_file))
     sources = {**DEMO, **as_sources(corpus, job.selection[:2])}
     _, items = clips(job.selection, sources, limit, tts)
     maker = LazyRows(job, noise_dir, rir_dir, decode, own_columns(items))

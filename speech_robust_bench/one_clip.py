@@ -64,7 +64,7 @@ def perturb(
     seed: str = "",
     noise_dir: Folder = None,
     rir_dir: Folder = None,
-    file: Folder = None,
+    scenario_file: Folder = None,
     second: Any = None,
 ) -> PerturbedClip:
     """Put a clip under a scenario.
@@ -79,12 +79,12 @@ def perturb(
             id the draw depends on the samples themselves.
         seed: any text, for another draw.
         noise_dir, rir_dir: recordings to draw noises and rooms from; the built-in ones otherwise.
-        file: a YAML file with scenarios of your own.
+        scenario_file: a YAML file with scenarios of your own.
         second: of `overlap`, the clip of the second talker, at the same rate.
     """
     if second is not None:
         return _with_second_talker(samples, second, rate, scenario, severity, value)
-    row = check_scenario(scenario, severity, file, value)
+    row = check_scenario(scenario, severity, scenario_file, value)
     clip = mono_at_benchmark_rate(samples, rate)
     clip_id = content_id(clip) if id is None else str(id)
     banks = open_banks(noise_dir, rir_dir)
@@ -105,13 +105,13 @@ def _with_second_talker(
     return PerturbedClip(stored, row.name, severity, mixed.parameters, None, mixed.clipped)
 
 
-def check_scenario(name: str, severity: Any, file: Folder = None, value: float | None = None) -> Scenario:
+def check_scenario(name: str, severity: Any, scenario_file: Folder = None, value: float | None = None) -> Scenario:
     """The scenario of that name if it perturbs clips and has that severity; else one clear error."""
     if not isinstance(name, str):
         raise UserError(f"a scenario is a name such as 'noise', not {name!r}")
     if isinstance(severity, bool) or not isinstance(severity, int | float):
         raise UserError(f"a severity is a number, 1 for the mildest, not {severity!r}")
-    scenario = find(name, load_table(file))
+    scenario = find(name, load_table(scenario_file))
     check_can_perturb(scenario)
     return scenario.chosen(severity, value)
 

@@ -1,7 +1,7 @@
 """A fixture for pytest, there wherever SRB is installed: a test that fails when a recogniser has become less robust.
 
 def test_robust(srb_gate):
-    srb_gate(my_model, baseline="runs/main", worst=0.05)
+    srb_gate(my_model, baseline="runs/main", gate_options=srb.GateOptions(worst=0.05))
 """
 
 from __future__ import annotations

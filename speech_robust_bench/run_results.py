@@ -11,7 +11,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from speech_robust_bench.core.errors import UserError, did_you_mean
-from speech_robust_bench.scoring.results import PARTS, Json, load, load_groups
+from speech_robust_bench.scoring.results import PARTS, Json, all_entries, check_comparable, load, load_groups
+from speech_robust_bench.scoring.table1 import (
+    Table,
+    beyond_table,
+    dataset_table,
+    group_tables,
+    paper_table,
+    to_markdown,
+    untranscribed_table,
+)
 
 if TYPE_CHECKING:
     import pandas
@@ -98,10 +107,10 @@ class Comparisons(Sequence["Comparison"]):
 class Results:
     """The results of one run. The run folder is like any other: every `srb` command takes it."""
 
-    def __init__(self, folder: Path, *, _kept: Any = None) -> None:
+    def __init__(self, folder: Path, *, allow_changed: bool = False, _kept: Any = None) -> None:
         self.folder = folder
         self._kept = _kept  # a temporary folder lives as long as this object
-        self.json: Json = load(folder)
+        self.json: Json = load(folder, allow_changed=allow_changed)
 
     @property
     def model(self) -> str:
@@ -113,16 +122,41 @@ class Results:
         """The configs that were run: those with references, without speech, without references."""
         return list(dict.fromkeys(config for part in PARTS for config in self.json.get(part, {})))
 
-    def to_records(self, by: str | None = None) -> list[dict[str, Any]]:
+    @property
+    def headline(self) -> str:
+        """Clean WER, strict and lenient, and NWERD, by language."""
+        parts = []
+        for language, rows in self.json["languages"].items():
+            clean = [row["wer"]["value"] for row in rows["clean"].values() if row["wer"]]
+            lenient = [self.json["configs"][config].get("wer_lenient") for config in rows["clean"]]
+            known = [score["value"] for score in lenient if score]
+            both = f" / lenient {sum(known) / len(known):.1f}" if known else ""
+            parts += [f"{language} clean WER {sum(clean) / len(clean):.1f}{both}"] if clean else []
+            parts += [f"NWERD {rows['overall']['nwerd']['value']:.1f}"] if rows["overall"]["nwerd"] else []
+        return ", ".join(parts)
+
+    @property
+    def problems(self) -> list[str]:
+        """What a reader of the numbers has to know: failed clips, unfinished configs, scores that are not there."""
+        json = self.json
+        failed = {config: entry["failed"] for config, entry in all_entries(json).items() if entry["failed"]}
+        lines = [f"{c}: {n} clips failed, scored as if their transcripts were empty" for c, n in failed.items()]
+        lines += [f"{config}: not finished; `srb run` goes on with it" for config in json["unfinished"]]
+        lost = {config: e["why"]["werd"] for config, e in json["configs"].items() if "werd" in e["why"]}
+        lines += [f"{config}: no WERD, {why}" for config, why in lost.items()]
+        unknown = json.get("untranscribed", {})
+        return lines + [f"{c}: no WER of {entry['rows']} clips without a transcript" for c, entry in unknown.items()]
+
+    def to_records(self, groups: str | None = None) -> list[dict[str, Any]]:
         """One dict a config with speech: what it is, its scores and their bounds.
 
-        `by` is a column that tells groups of clips apart, "gender" or one of the corpus' own: then one a config and
+        `groups` is a column that tells groups of clips apart, "gender" or one of the corpus' own: then one a config and
         group.
         """
-        if by is None:
+        if groups is None:
             return self._records(self.json)
-        groups = load_groups(self.folder, by)
-        return [{by: group, **record} for group, json in groups.items() for record in self._records(json)]
+        results = load_groups(self.folder, groups)
+        return [{groups: group, **record} for group, json in results.items() for record in self._records(json)]
 
     @staticmethod
     def _records(json: Json) -> list[dict[str, Any]]:
@@ -139,11 +173,11 @@ class Results:
             records.append(record)
         return records
 
-    def to_pandas(self, by: str | None = None) -> pandas.DataFrame:
-        """One row a config with speech, or a config and group of the column `by`."""
+    def to_pandas(self, groups: str | None = None) -> pandas.DataFrame:
+        """One row a config with speech, or a config and group of the column `groups`."""
         import pandas
 
-        return pandas.DataFrame(self.to_records(by))
+        return pandas.DataFrame(self.to_records(groups))
 
     def streaming(self) -> list[dict[str, Any]]:
         """Of a run that was used live: one dict a config, with its WER and the measures of docs/streaming.md.
@@ -163,31 +197,13 @@ class Results:
             raise UserError(f"no config '{config}' in this run; {did_you_mean(config, self.configs)}")
         return [line.as_json() for line in open_run(self.folder).read(config).lines]
 
-    def table(self, *others: Results, intervals: bool = False, by: str | None = None) -> TextTable:
+    def table(self, *others: Results, intervals: bool = False, groups: str | None = None) -> TextTable:
         """The paper's Table 1 for this run, and others beside it; below it what the paper does not have.
 
-        `by`: for each data set by itself ("dataset"), or for each group of clips that a column tells apart ("domain").
+        `groups`: for each data set ("dataset"), or for each group of clips that a column tells apart ("domain").
         """
-        from speech_robust_bench.scoring.results import check_comparable
-        from speech_robust_bench.scoring.table1 import (
-            beyond_table,
-            dataset_table,
-            group_tables,
-            paper_table,
-            to_markdown,
-            untranscribed_table,
-        )
-
-        results = [self.json, *(other.json for other in others)]
-        check_comparable(results)
-        if by == "dataset":
-            tables = [dataset_table(results)]
-        elif by:
-            tables = group_tables([load_groups(run.folder, by) for run in (self, *others)])
-        else:
-            tables = [paper_table(results), beyond_table(results), untranscribed_table(results)]
-        filled = [table.filled() for table in tables]
-        return TextTable("\n".join(to_markdown(table, intervals) for table in filled if table.columns))
+        filled = [each.filled() for each in paper_tables([self, *others], groups)]
+        return TextTable("\n".join(to_markdown(each, intervals) for each in filled if each.columns))
 
     def score(self, name: str = "overall", measure: str | None = None, language: str | None = None) -> Score:
         """The score of a config, scenario ("noise"), severity ("noise_sev3"), category ("noise_env") or "overall".
@@ -269,6 +285,25 @@ class Results:
 
         content = html.escape(page(gather([self.folder]), self.model), quote=True)
         return f'<iframe srcdoc="{content}" style="width: 100%; height: 640px; border: 1px solid #8886"></iframe>'
+
+
+def paper_tables(results: Sequence[Results], groups: str | None = None) -> list[Table]:
+    """The tables of `srb.table`: the paper's, and those below it that have any cell."""
+    json = [result.json for result in results]
+    check_comparable(json)
+    if groups == "dataset":
+        tables = [dataset_table(json)]
+    elif groups:
+        tables = group_tables([load_groups(result.folder, groups) for result in results])
+    else:
+        tables = [paper_table(json), beyond_table(json), untranscribed_table(json)]
+    tables = [table for table in tables if any(cell for line in table.lines for cell in line.cells)]
+    if not tables:
+        raise UserError(
+            "nothing to show: WERD and NWERD are differences to clean speech, and no run has a scenario together with "
+            "its clean config; run that one too (srb run ... en_clean)"
+        )
+    return tables
 
 
 def _score(name: str, row: Json, measure: str | None) -> Score:

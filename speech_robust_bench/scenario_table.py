@@ -1,4 +1,4 @@
-"""`srb.scenarios()`: the scenario table as an object that prints, filters and becomes a data frame."""
+"""`srb.scenarios()`: the scenario table as an object that prints, filters and becomes a data frame; `srb.suites()`."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from speech_robust_bench.builders.scenarios import Scenario
 
 if TYPE_CHECKING:
     import pandas
+
+    from speech_robust_bench.builders.suites import Suite
 
 
 class ScenarioTable(Sequence[Scenario]):
@@ -54,6 +56,12 @@ class ScenarioTable(Sequence[Scenario]):
 
         return pandas.DataFrame(self.to_records())
 
+    def to_markdown(self) -> str:
+        """One table."""
+        from speech_robust_bench.builders.scenario_listing import as_markdown
+
+        return as_markdown(self._rows)
+
     def __repr__(self) -> str:
         from speech_robust_bench.builders.scenario_listing import as_text
 
@@ -69,9 +77,23 @@ class ScenarioTable(Sequence[Scenario]):
         return f"<table><thead>{line(HEADS, 'th')}</thead><tbody>{body}</tbody></table>"
 
 
-def scenarios(*names: str, file: str | os.PathLike | None = None) -> ScenarioTable:
-    """The scenario table: all of it, or the categories and scenarios named; `file` adds your own from YAML."""
+def scenarios(*names: str, scenario_file: str | os.PathLike | None = None) -> ScenarioTable:
+    """The scenario table: all of it, or the categories and scenarios named; `scenario_file` adds your own from YAML."""
     from speech_robust_bench.builders.custom import load_table
     from speech_robust_bench.builders.scenarios import choose
 
-    return ScenarioTable(choose(names, load_table(file)))
+    return ScenarioTable(choose(names, load_table(scenario_file)))
+
+
+def suites() -> dict[str, str]:
+    """The suites, parts of the benchmark that stand for all of it: name -> what it is for."""
+    from speech_robust_bench.builders.suites import SUITES
+
+    return dict(SUITES)
+
+
+def suite(name: str) -> Suite:
+    """A suite by its name, or a file of `srb anchors`: its configs, its clips, and what is known about it."""
+    from speech_robust_bench.builders.suites import load
+
+    return load(name)

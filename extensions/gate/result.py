@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 from speech_robust_bench.core.categories import label
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.escape import for_markdown, for_terminal
+from speech_robust_bench.core.files import write_atomically
+from speech_robust_bench.core.options import normaliser_option, option
 
 CLIPS = 1500  # transcriptions at most
 BEYOND = 0.1  # the rise above what is allowed that must not be missed
@@ -21,12 +24,14 @@ HEAD = ("", "clips", "baseline WER", "new WER", "rise")
 class GateOptions:
     """What the gate lets pass, what it must find, and how sure it has to be."""
 
-    worst: float = 0.0  # the relative rise of the noisy WER that is allowed
-    detect: float | None = None  # the relative rise that must not be missed; without it, BEYOND above `worst`
-    alpha: float = 0.05  # of false alarms, and of rises of `detect` that are missed
-    clips: int = CLIPS
-    normaliser: str = "srb-paper-1"
-    seed: int = 0
+    worst: float = option(0.0, "relative rise of the noisy WER that is allowed; 0.05 is 5 %", metavar="R")
+    detect: float | None = option(
+        None, "relative rise that must not be missed (default: 10 % above the allowed rise)", metavar="R"
+    )
+    alpha: float = option(0.05, "share of false alarms, and of rises to detect that are missed")
+    clips: int = option(CLIPS, "clips to transcribe at most", metavar="N")
+    normaliser: str = normaliser_option()
+    seed: int = option(0, "seed of the order of the clips; another one plays other clips")
 
     def __post_init__(self) -> None:
         if not 0 <= self.worst < self.sought:
@@ -145,6 +150,13 @@ class GateResult:
         lines.insert(1, "|---" + "|---:" * 5 + "|---|")
         title = f"### Robustness gate {outcome}: {for_markdown(self.model)} against {for_markdown(self.baseline)}"
         return "\n".join([title, "", for_markdown(summary[0].upper() + summary[1:]) + ".", "", *lines, ""])
+
+    def write(self, junit: Path | None = None, markdown: Path | None = None, seconds: float = 0.0) -> None:
+        """Write the files that are named."""
+        if junit:
+            write_atomically(junit, self.junit(seconds))
+        if markdown:
+            write_atomically(markdown, self.markdown())
 
     def junit(self, seconds: float = 0.0) -> str:
         """As test results: one case for all clips, and one for each category.

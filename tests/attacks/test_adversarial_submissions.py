@@ -39,7 +39,7 @@ def folder(tmp_path_factory) -> Path:
     write_clean(data, CLEAN, [(clip.id, clip.text, clip.samples) for clip in (clip_of(seed, 1) for seed in range(4))])
     common = ["--data", str(data), "--quiet"]
     for name, model in MODELS.items():
-        words = ["pgd", "--model", model, "--name", name, "--config", CLEAN, "--out", str(data), "--threads", "1"]
+        words = ["pgd", CLEAN, "--model", model, "--name", name, "--out", str(data), "--threads", "1"]
         assert main(["attack", *words, *common]) == 0
     for name, model in MODELS.items():
         assert main(["run", "--model", model, "--name", name, "--out", str(place / "runs"), *common]) == 0

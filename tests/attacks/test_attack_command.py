@@ -34,7 +34,7 @@ def rows_of(data: Path, config: str) -> list[dict]:
 
 
 def attack(data: Path, *words: str) -> int:
-    return main(["attack", *words, "--config", "en-tones_clean", "--data", str(data), "--out", str(data)])
+    return main(["attack", words[0], "en-tones_clean", *words[1:], "--data", str(data), "--out", str(data)])
 
 
 def test_pgd_configs_load_run_and_score(tone_data, tmp_path, monkeypatch, capsys) -> None:  # noqa: F811
@@ -95,7 +95,7 @@ def test_a_second_time_nothing_is_done_and_other_settings_are_refused(tone_data,
 
 def test_a_killed_attack_goes_on_where_it_was(tone_data, capsys) -> None:  # noqa: F811
     words = ["pgd", "--model", "python:small:Slow", "--severity", "3", "--batch-size", "2", *FAST]
-    command = [*words, "--config", "en-tones_clean", "--data", str(tone_data), "--out", str(tone_data)]
+    command = [words[0], "en-tones_clean", *words[1:], "--data", str(tone_data), "--out", str(tone_data)]
     path = os.pathsep.join([str(HERE), os.environ.get("PYTHONPATH", "")])
     program = [sys.executable, "-m", "speech_robust_bench", "attack", *command]
     child = subprocess.Popen(program, env={**os.environ, "PYTHONPATH": path, "SLOW_CLIPS": "6"})  # of ten

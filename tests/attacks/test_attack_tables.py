@@ -23,7 +23,7 @@ from speech_robust_bench.scoring.attack_success import attack_rows
 @pytest.fixture
 def run(tone_data, tmp_path):  # noqa: F811
     """A small model attacked by PGD at two SNRs, with and without a target, and run."""
-    words = ["--model", "python:small:Ctc", "--config", "en-tones_clean", "--data", str(tone_data), "--out"]
+    words = ["en-tones_clean", "--model", "python:small:Ctc", "--data", str(tone_data), "--out"]
     common = [*words, str(tone_data), "--limit", "6", "--quiet", "--name", "toy", "--transcribe-every", "5"]
     assert main(["attack", "pgd", *common, "--severity", "3", "4", "--steps", "10"]) == 0
     assert main(["attack", "cw", *common, "--steps", "30", "--target", "ba", "--target", "ab cd"]) == 0

@@ -180,7 +180,7 @@ def test_a_universal_perturbation_is_one_of_the_starts() -> None:
 
 
 def test_the_command_makes_a_config(tone_data, capsys) -> None:  # noqa: F811
-    words = ["--model", "python:small:Ctc", "--config", "en-tones_clean", "--data", str(tone_data), "--limit", "3"]
+    words = ["en-tones_clean", "--model", "python:small:Ctc", "--data", str(tone_data), "--limit", "3"]
     settings = ["--severity", "4", "--steps", "8", "--quiet", "--out", str(tone_data)]
     assert main(["attack", "auto", *words, *settings]) == 0
     assert "en-tones_auto_sev4-small-Ctc: 3 clips, success" in capsys.readouterr().out

@@ -61,7 +61,7 @@ def test_a_clip_on_the_edge_abstains() -> None:
 
 def test_the_command_certifies_resumes_and_refuses(tone_data, tmp_path, capsys) -> None:  # noqa: F811
     out = tmp_path / "certificates.jsonl"
-    words = ["certify", "--model", "smooth:python:small:Ctc?sigma=0.02&n=3", "--config", "en-tones_clean", "--data"]
+    words = ["certify", "--model", "smooth:python:small:Ctc?sigma=0.02&n=3", "en-tones_clean", "--data"]
     words += [str(tone_data), "--out", str(out), "--quiet", "--draws", "20", "--alpha", "0.05"]
     assert main([*words, "--limit", "2"]) == 0
     first = out.read_text()

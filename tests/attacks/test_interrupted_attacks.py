@@ -20,7 +20,7 @@ from speech_robust_bench.builders.shards import digest_path
 from speech_robust_bench.cli.main import main
 from speech_robust_bench.core.files import file_digest, write_atomically
 
-COMMAND = "attack kenansville --config en-tones_clean --severity 1 --data {here} --out {here} --batch-size 2 --quiet"
+COMMAND = "attack kenansville en-tones_clean --severity 1 --data {here} --out {here} --batch-size 2 --quiet"
 
 
 def words(here: Path) -> list[str]:

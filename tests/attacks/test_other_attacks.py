@@ -230,7 +230,7 @@ def test_models_that_share_weights_are_marked() -> None:
 
 
 def test_the_weight_of_the_energy_is_an_option() -> None:
-    from speech_robust_bench.attacks.registry import AttackOptions, make_attack
+    from speech_robust_bench.attacks.registry import AttackSettings, make_attack
 
-    assert make_attack("cw", 0, AttackOptions(regularisation=1.0)).describe()["regularisation"] == 1.0
-    assert make_attack("cw", 0, AttackOptions()).describe()["regularisation"] == 0.25
+    assert make_attack("cw", 0, AttackSettings(regularisation=1.0)).describe()["regularisation"] == 1.0
+    assert make_attack("cw", 0, AttackSettings()).describe()["regularisation"] == 0.25

@@ -195,7 +195,7 @@ def test_a_change_of_a_scenario_of_ones_own_is_noticed(tmp_path, folder):
     pytest.importorskip("audiomentations", reason="audiomentations is not installed")
     own, out = tmp_path / "own.yaml", tmp_path / "srb"
     row = "{name: crush, transform: BitCrush, severities: [8], parameters: {min_bit_depth: 4, max_bit_depth: %d}}"
-    words = ["en-mine_crush", "--scenarios", own, "--corpus", f"en-mine={folder}"]
+    words = ["en-mine_crush", "--scenario-file", own, "--corpus", f"en-mine={folder}"]
     own.write_text(f"scenarios: [{row % 8}]")
     assert not is_refused_then_made_anew(out, words)
     before = hashes(out)
@@ -396,13 +396,13 @@ def test_the_cache_alone_holds_what_is_built_without_a_folder(tmp_path, folder, 
         assert {Path(file["filename"]).resolve() for file in loaded.cache_files} == {files[1].resolve()}
         assert open_data("srb").config(names[1]).manifest["rows"] == len(loaded) == 3
     monkeypatch.chdir(tmp_path)
-    assert main(["check", "srb"]) == 0
+    assert main(["check", "--data", "srb"]) == 0
     assert main([*words, "--limit", "3"]) == 0
     assert "0 configs built, 2 already there" in capsys.readouterr().out
     assert main([*words, "--limit", "2", "--overwrite"]) == 0
     assert len(datasets.load_dataset("srb", names[1], split="test")) == 2
     assert len(list(cache.rglob("*.arrow"))) == 2  # the edition before is gone
-    for command in (["quality", "srb"], ["export", "croissant", "--data", "srb"]):
+    for command in (["quality", "--data", "srb"], ["export", "croissant", "--data", "srb"]):
         assert main(command) == 2
         assert "is in the cache of `datasets` alone, as Arrow" in capsys.readouterr().err
     monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "other")

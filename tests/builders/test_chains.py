@@ -79,7 +79,7 @@ def test_a_users_chain_may_hold_an_earlier_one(tmp_path, capsys):
     made = perturb_clip(table["kitchen_call"], 0, CLIP, BANKS, corpus="c", clip_id="i")
     assert [step["scenario"] for step in made.parameters["chain"]] == ["kitchen", "gsm"]
     build = ["build", "en-demo_kitchen_sev2", "--limit", "1", "--out", str(tmp_path / "srb")]
-    assert main([*build, "--scenarios", str(tmp_path / "own.yaml")]) == 0
+    assert main([*build, "--scenario-file", str(tmp_path / "own.yaml")]) == 0
     manifest = json.loads((tmp_path / "srb/en-demo_kitchen_sev2/_manifest.json").read_text())
     assert manifest["parameters"] == {"chain": "rir_sev3 + noise_snr5 + telephone"}
     assert manifest["bank"] == "built-in bank (synthesised)"

@@ -39,14 +39,14 @@ def silence() -> dict:
 
 
 def test_what_was_built_is_sound(built, capsys):
-    assert main(["check", str(built)]) == 0
+    assert main(["check", "--data", str(built)]) == 0
     assert "2 of 2 configs are as they were built" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("changed", [{"text": "other words"}, {"audio": silence()}, {"audio": {"bytes": b"x"}}])
 def test_changed_rows_are_found(built, capsys, changed):
     change(built, **changed)
-    assert main(["check", str(built), "--workers", "1"]) == 1
+    assert main(["check", "--data", str(built), "--workers", "1"]) == 1
     printed = capsys.readouterr()
     assert f"{CONFIG}/test-00000-of-00001.parquet" in printed.err
     assert "1 of 2 configs" in printed.out
@@ -55,7 +55,7 @@ def test_changed_rows_are_found(built, capsys, changed):
 def test_a_config_of_other_rows_is_found(built, capsys):
     path = built / CONFIG / "test-00000-of-00001.parquet"
     pq.write_table(pq.read_table(path).take([2, 1, 0]), path)
-    assert main(["check", str(built), CONFIG]) == 1
+    assert main(["check", "--data", str(built), CONFIG]) == 1
     assert "not those that its manifest was written for" in capsys.readouterr().err
 
 
@@ -64,7 +64,7 @@ def test_a_flipped_bit_is_found(built):
     data = bytearray(path.read_bytes())
     data[len(data) // 2] ^= 1
     path.write_bytes(data)
-    assert main(["check", str(built), CONFIG]) == 1
+    assert main(["check", "--data", str(built), CONFIG]) == 1
 
 
 @pytest.mark.parametrize("damage", ["missing", "cut", "manifest"])
@@ -80,7 +80,7 @@ def test_a_run_over_a_damaged_config_is_refused(built, damage):
         manifest.write_text(json.dumps(json.loads(manifest.read_text()) | {"rows": 4}))
     with pytest.raises(UserError, match=CONFIG):
         BuiltFolder(built).config(CONFIG)
-    assert main(["check", str(built), CONFIG]) == 1
+    assert main(["check", "--data", str(built), CONFIG]) == 1
 
 
 def test_pandas_reads_a_config(built):

@@ -127,14 +127,14 @@ def test_own_scenarios(tmp_path, cuts):
     text = "scenarios:\n  - name: crush\n    transform: BitCrush\n    parameters: {p: $value}\n    severities: [8]\n"
     path = tmp_path / "own.yaml"
     path.write_bytes(mutate(text.encode(), cuts))
-    one_line("ls", "--json", "--scenarios", str(path))
+    one_line("ls", "--json", "--scenario-file", str(path))
 
 
 @pytest.mark.parametrize("text", [DEEP, "{" * 20_000, "a: &a [*a]", "scenarios: [1]", "scenarios: [{name: []}]"])
 def test_odd_yaml(tmp_path, text):
     path = tmp_path / "own.yaml"
     path.write_text(text)
-    one_line("ls", "--json", "--scenarios", str(path))
+    one_line("ls", "--json", "--scenario-file", str(path))
 
 
 @given(cuts=cuts, name=st.sampled_from(["_manifest.json", "test-00000-of-00001.parquet"]))
@@ -145,7 +145,7 @@ def test_built_configs(built, tmp_path, cuts, name):
     shutil.copytree(built, out)
     path = out / "en-mine_gain_sev1" / name
     path.write_bytes(mutate(path.read_bytes(), cuts))
-    one_line("check", str(out))
+    one_line("check", "--data", str(out))
     from speech_robust_bench.builders.config_sources import BuiltFolder
 
     with mistakes_are_one_line():

@@ -48,7 +48,7 @@ def test_new_columns_are_not_hidden_by_the_cache(load):
 
     score(Path("srb"), [CONFIG], lambda what, total: lambda count: None, columns=("dnsmos_p808",))
     assert "dnsmos_p808" in load().column_names
-    assert main(["check", "srb"]) == 0
+    assert main(["check", "--data", "srb"]) == 0
 
 
 def test_rows_decode(load):

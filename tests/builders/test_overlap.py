@@ -86,7 +86,7 @@ def test_rows_have_both_transcripts_and_are_the_same_built_loaded_and_limited(tm
     stored = open_data(str(out)).config(config)
     hashes = [row["sha256"] for group in stored.groups for row in group.read(["sha256"]).to_pylist()]
     assert hashes == [row["sha256"] for row in rows]
-    assert main(["check", str(out)]) == 0
+    assert main(["check", "--data", str(out)]) == 0
     results = srb.evaluate(lambda clips, *_: ["so"] * len(clips), [config], limit=3, progress=False)
     entry = results.json["configs"][config]
     assert entry["content_sha256"] == stored.manifest["content_sha256"]

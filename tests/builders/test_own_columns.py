@@ -96,16 +96,16 @@ def test_any_column_goes_from_the_manifest_to_the_results(corpus, tmp_path, caps
         "telephony": pytest.approx(66.6667),
     }
     assert load_groups(run.folder, "domain")["meetings"]["configs"]["en-mine_clean"]["wer"]["value"] == 0
-    assert {row["domain"] for row in run.to_records(by="domain")} == {"meetings", "telephony"}
-    assert "en telephony" in run.table(by="domain")
-    assert main(["table", *map(str, folders), "--by", "domain"]) == 0
+    assert {row["domain"] for row in run.to_records(groups="domain")} == {"meetings", "telephony"}
+    assert "en telephony" in run.table(groups="domain")
+    assert main(["table", *map(str, folders), "--groups", "domain"]) == 0
     assert "en meetings" in capsys.readouterr().out
     assert main(["fairness", *map(str, folders), "--groups", "native_language", "--comprehensible", "0"]) == 0
     assert "yo: 2 clips" in capsys.readouterr().out
     assert main(["compare", *map(str, folders), "--groups", "domain", "--replicates", "20", "--json"]) == 0
     rows = json.loads(capsys.readouterr().out)["rows"]
     assert {row["language"] for row in rows} == {"en meetings", "en telephony"}
-    assert main(["table", str(folders[0]), "--by", "domian"]) == 2
+    assert main(["table", str(folders[0]), "--groups", "domian"]) == 2
     assert "did you mean domain?" in capsys.readouterr().err
 
 

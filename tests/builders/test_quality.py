@@ -150,7 +150,7 @@ def built(tmp_path, speech):
 
 def test_srb_quality_adds_the_columns(built, monkeypatch, tmp_path, speech):
     before = {path.name: pq.read_table(path) for path in (built / "en_gain_sev1").iterdir()}
-    assert main(["quality", str(built), "en_gain*", "--workers", "2", "--quiet"]) == 0
+    assert main(["quality", "--data", str(built), "en_gain*", "--workers", "2", "--quiet"]) == 0
     for path in (built / "en_gain_sev1").iterdir():
         table = pq.read_table(path)
         assert table.select(before[path.name].column_names).equals(before[path.name])
@@ -175,14 +175,14 @@ def missing_everywhere(folder):
 
 def test_a_second_run_computes_only_what_is_missing(built, monkeypatch, capsys):
     monkeypatch.setattr(quality_columns, "dnsmos", lambda samples: dict.fromkeys(quality.DNSMOS_COLUMNS, 3.0))
-    assert main(["quality", str(built), "en_gain_sev1", "--no-pesq", "--workers", "1", "--quiet"]) == 0
+    assert main(["quality", "--data", str(built), "en_gain_sev1", "--no-pesq", "--workers", "1", "--quiet"]) == 0
     monkeypatch.setattr(quality_columns, "dnsmos", lambda samples: pytest.fail("computed twice"))
     monkeypatch.setattr(quality_columns, "pesq", lambda samples, clean: 2.0)
-    assert main(["quality", str(built), "en_gain_sev1", "--workers", "1", "--quiet"]) == 0
+    assert main(["quality", "--data", str(built), "en_gain_sev1", "--workers", "1", "--quiet"]) == 0
     table = pq.read_table(built / "en_gain_sev1")
     assert table["dnsmos_sig"].to_pylist() == [3.0] * 3
     assert table["pesq"].to_pylist() == [2.0] * 3
-    assert main(["quality", str(built), "en_gain_sev1", "--workers", "1", "--quiet"]) == 0
+    assert main(["quality", "--data", str(built), "en_gain_sev1", "--workers", "1", "--quiet"]) == 0
     assert "0 rows scored; 1 of 1 configs had their columns already" in capsys.readouterr().out
 
 
@@ -198,7 +198,7 @@ def test_an_interrupted_run_changes_nothing_and_goes_on_where_it_was(built, monk
         return dict.fromkeys(quality.DNSMOS_COLUMNS, 3.0)
 
     monkeypatch.setattr(quality_columns, "dnsmos", interrupted)
-    command = ["quality", str(built), "en_clean", "--workers", "1", "--quiet"]
+    command = ["quality", "--data", str(built), "en_clean", "--workers", "1", "--quiet"]
     assert main(command) == 130
     files = sorted((built / "en_clean").glob("test-*"))
     assert pa.concat_tables(map(pq.read_table, files)).equals(before)
@@ -222,15 +222,15 @@ def test_a_successor_of_an_older_build_is_not_used(built, monkeypatch):
 
 def test_recordings_have_no_pesq(built, monkeypatch):
     monkeypatch.setattr(quality_columns, "dnsmos", lambda samples: dict.fromkeys(quality.DNSMOS_COLUMNS, 3.0))
-    assert main(["quality", str(built), "en_clean", "--workers", "1", "--quiet"]) == 0
+    assert main(["quality", "--data", str(built), "en_clean", "--workers", "1", "--quiet"]) == 0
     assert pq.read_table(built / "en_clean")["pesq"].to_pylist() == [None] * 3
 
 
 def test_mistakes_are_explained(built, capsys, tmp_path):
-    assert main(["quality", str(built), "en_gain_sev2"]) == 2
+    assert main(["quality", "--data", str(built), "en_gain_sev2"]) == 2
     assert "has no config 'en_gain_sev2'; did you mean en_gain_sev1" in capsys.readouterr().err
-    assert main(["quality", str(tmp_path / "nothing")]) == 2
+    assert main(["quality", "--data", str(tmp_path / "nothing")]) == 2
     assert "has no built configs; make some with srb build" in capsys.readouterr().err
     shutil.rmtree(built / "en_clean")
-    assert main(["quality", str(built), "--quiet", "--workers", "1"]) == 2
+    assert main(["quality", "--data", str(built), "--quiet", "--workers", "1"]) == 2
     assert "en_clean is not built: srb build en_clean" in capsys.readouterr().err

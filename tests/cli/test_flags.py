@@ -12,7 +12,7 @@ import pytest
 from speech_robust_bench.cli import command
 from speech_robust_bench.cli.flags import add_arguments, read_arguments
 from speech_robust_bench.cli.help import HelpParser
-from speech_robust_bench.core.options import OptionError, Options, argument, at_least, option, options, shares
+from speech_robust_bench.core.options import OptionError, Options, argument, at_least, option, option_group, shares
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Outer(Options):
     form: Literal["l2", "linf"] = option("l2", "the norm", choices=("l2", "linf"))
     csv: bool = option(False, "as CSV", one_of="form")
     json: bool = option(False, "as JSON", one_of="form")
-    inner: Inner = options(Inner, "inside")
+    inner: Inner = option_group(Inner, "inside")
 
 
 def parser() -> HelpParser:

@@ -16,7 +16,7 @@ COMMANDS = {name: row.help for name, row in commands().items()}
 GROUPS = groups()
 
 CLI = Path(__file__).parents[2] / "cli"
-NOT_COMMANDS = {"__init__", "command", "flags", "help", "main", "options", "program"}
+NOT_COMMANDS = {"__init__", "arguments", "command", "flags", "help", "main", "options", "program", "rendering"}
 
 
 def test_every_command_is_in_one_group():

@@ -18,7 +18,7 @@ def file(tmp_path):
         ["metrics", "export", "werd", "{file}/space"],
         ["difficulty", "--out", "{file}/table.csv"],
         ["difficulty", "--out", "{folder}/no/such/folder/table.csv"],
-        ["ls", "custom", "--scenarios", "{folder}"],
+        ["ls", "custom", "--scenario-file", "{folder}"],
         ["perturb", "{folder}", "{folder}/out.wav", "--scenario", "echo", "--severity", "1"],
     ],
     ids=lambda words: " ".join(words[:2]),

@@ -64,8 +64,16 @@ def runs(tmp_path_factory) -> Path:
     return folder
 
 
+def new_model(clips: int, batch_size: int | None = None) -> dict:
+    """Arguments of `srb.gate` for a model that is called "new"."""
+    model_options = srb.ModelOptions("new", batch_size=batch_size)
+    return {"gate_options": srb.GateOptions(clips=clips), "model_options": model_options}
+
+
 def gate(runs: Path, new: str, **options) -> srb.GateResult:
-    return srb.gate(srb.read_run(runs / new), runs / "main", **{"clips": 600, **options})
+    configs, suite = options.pop("configs", ()), options.pop("suite", None)
+    how = {"gate_options": srb.GateOptions(**{"clips": 600, **options}), "model_options": srb.ModelOptions(suite=suite)}
+    return srb.gate(srb.read_run(runs / new), runs / "main", configs, **how)
 
 
 def test_a_clear_case_ends_at_the_first_look(runs):
@@ -304,14 +312,20 @@ def lossy(share: float, seed: int, heard: list[int]):
 @pytest.fixture(scope="module")
 def demo_baseline(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("demo") / "main"
-    srb.evaluate(lossy(0.2, 0, []), ["en-demo_gain_sev1", "en-demo_gain_sev2"], out=folder, name="main", progress=False)
+    srb.evaluate(
+        lossy(0.2, 0, []),
+        ["en-demo_gain_sev1", "en-demo_gain_sev2"],
+        out=folder,
+        run_options=srb.RunOptions("main"),
+        progress=False,
+    )
     return folder
 
 
 def test_a_model_hears_the_baselines_clips_and_no_more_than_it_has_to(demo_baseline, tmp_path):
     heard: list[int] = []
     new = lossy(0.7, 1, heard)
-    result = srb.gate(new, demo_baseline, out=tmp_path / "new", name="new", clips=60, progress=False)
+    result = srb.gate(new, demo_baseline, out=tmp_path / "new", progress=False, **new_model(60))
     assert not result.passed
     assert sum(heard) == result.looks[-1].clips < 60
     stored = open_run(tmp_path / "new")
@@ -329,7 +343,7 @@ def test_an_interrupted_gate_goes_on_and_a_finished_one_begins_anew(demo_baselin
             raise KeyboardInterrupt
         return whole(clips, rate, language)
 
-    how = {"out": tmp_path / "new", "name": "new", "clips": 40, "batch_size": 4, "progress": False}
+    how = {"out": tmp_path / "new", "progress": False, **new_model(40, 4)}
     with pytest.raises(KeyboardInterrupt):
         srb.gate(dies, demo_baseline, **how)
     before = sum(heard)
@@ -350,7 +364,7 @@ def test_a_live_model_that_fails_is_no_verdict_and_the_next_gate_tries_those_cli
             raise ConnectionError("connection refused")
         return whole(clips, rate, language)
 
-    how = {"out": tmp_path / "new", "name": "new", "clips": 40, "batch_size": 1, "progress": False}
+    how = {"out": tmp_path / "new", "progress": False, **new_model(40, 1)}
     told = (
         r"^new: 2 of the \d+ clips to compare failed, the first with: .*connection refused; gate it again, which tries"
     )
@@ -367,7 +381,7 @@ def test_progress_counts_the_clips_that_there_are(demo_baseline, tmp_path, monke
     totals = []
     monkeypatch.setattr("rich.progress.Progress.add_task", lambda bar, label, total: totals.append(total) or 0)
     monkeypatch.setattr("rich.progress.Progress.advance", lambda *_: None)
-    result = srb.gate(lossy(0.7, 1, []), demo_baseline, name="new")
+    result = srb.gate(lossy(0.7, 1, []), demo_baseline, model_options=srb.ModelOptions("new"))
     assert totals[-1] == result.planned < 1500
 
 
@@ -395,7 +409,7 @@ PLUGIN_TEST = """
 import speech_robust_bench as srb
 
 def test_robust(srb_gate):
-    assert srb_gate(srb.read_run({same!r}), baseline={main!r}, worst=0.05).passed
+    assert srb_gate(srb.read_run({same!r}), baseline={main!r}, gate_options=srb.GateOptions(worst=0.05)).passed
 
 def test_not_robust(srb_gate):
     srb_gate(srb.read_run({twice!r}), baseline={main!r})

@@ -155,9 +155,9 @@ def test_by_nwerd_the_clean_errors_and_the_difficulty_count(write_run, capsys):
     everything = np.arange(6)
     assert by_nwerd.of_clips(everything) == pytest.approx(by_nwerd.overall)
     assert by_werd.of_clips(everything[:2]) == pytest.approx([10, 15, 35])
-    assert main(["stability", *map(str, runs), "--by", "nwerd", "--json"]) == 0
+    assert main(["stability", *map(str, runs), "--measure", "nwerd", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["by"] == "nwerd"
-    assert main(["stability", *map(str, runs), "--by", "nwerd"]) == 0
+    assert main(["stability", *map(str, runs), "--measure", "nwerd"]) == 0
     assert "by NWERD" in capsys.readouterr().out
 
 
@@ -174,7 +174,7 @@ def test_probes_are_ranked_across_their_heads(write_run, capsys):
         about["options"] = {"upstream": upstream, "head": {"size": head}, "train_hours_asked": None}
         (folder / "run.json").write_text(json.dumps(about))
         runs.append(str(folder))
-    assert main(["stability", *runs, "--by", "werd", "--json"]) == 0
+    assert main(["stability", *runs, "--measure", "werd", "--json"]) == 0
     settings = json.loads(capsys.readouterr().out)["settings"]
     assert [(one["setting"], one["spearman"]) for one in settings] == [
         ("medium head, all data", pytest.approx(1)),

@@ -303,7 +303,7 @@ def test_a_run_above_a_dollar_wants_a_yes_and_sends_nothing(start, tones: Path, 
     assert srb_run(spec, tones, tmp_path / "runs", "en-demo_clean") == 2
     assert "would cost about 2.00 $" in capsys.readouterr().err
     assert not server.seen
-    assert srb_run(spec, tones, tmp_path / "runs", "en-demo_clean", "--yes") == 0
+    assert srb_run(spec, tones, tmp_path / "runs", "en-demo_clean", "--pay") == 0
     assert "cost: about 2.00 $" in capsys.readouterr().out
     assert srb_run(spec, tones, tmp_path / "runs", "en-demo_clean") == 0  # nothing is left to be sent
     assert len(server.seen) == 23

@@ -60,7 +60,17 @@ def test_the_command_measures_before_and_after_and_resumes(speech, tmp_path, cap
     write_config(tmp_path / "srb", "en-demo_clean", clean)
     write_config(tmp_path / "srb", "en-demo_noise_sev3", noisy)
     out = tmp_path / "rows.json"
-    command = ["quality", str(tmp_path / "srb"), "en-demo_noise_sev3", "--front", "asnr", "--out", str(out), "--quiet"]
+    command = [
+        "quality",
+        "--data",
+        str(tmp_path / "srb"),
+        "en-demo_noise_sev3",
+        "--front",
+        "asnr",
+        "--out",
+        str(out),
+        "--quiet",
+    ]
     assert srb([*command, "--limit", "1", "--json"]) == 0
     before, after = json.loads(capsys.readouterr().out)
     assert (before["front"], after["front"], before["clips"]) == ("", "asnr", 1)
@@ -86,7 +96,7 @@ def test_the_command_measures_before_and_after_and_resumes(speech, tmp_path, cap
 )
 def test_a_mistake_is_one_line(more, word, speech, tmp_path, capsys):
     write_config(tmp_path / "srb", "en-demo_noise_sev3", [speech[:RATE]])
-    assert srb(["quality", str(tmp_path / "srb"), *more, "--quiet"]) == 2
+    assert srb(["quality", "--data", str(tmp_path / "srb"), *more, "--quiet"]) == 2
     assert word in capsys.readouterr().err
 
 
@@ -116,7 +126,7 @@ def test_a_separator_is_measured_against_both_talkers(tmp_path, capsys):
     parts = [clean[json.loads(row["parameters"])["second"]], clean[row["id"]]]
     PARTS[max(map(len, parts))] = parts
     capsys.readouterr()
-    command = ["quality", str(out), config, "--front", "python:test_front_quality:ideal", "--quiet", "--json"]
+    command = ["quality", "--data", str(out), config, "--front", "python:test_front_quality:ideal", "--quiet", "--json"]
     assert srb(command) == 0
     before, after = json.loads(capsys.readouterr().out)
     assert before["si_sdri_db"] == pytest.approx(0)

@@ -151,7 +151,7 @@ def test_a_corpus_with_a_broken_clip_stops_or_goes_on_without_it(tmp_path, capsy
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["en-demo_clean", "--corpus", "en-demo", "--data", "srb"], "either --data"),
+        (["en-demo_clean", "--corpus", "en-demo", "--data", "srb"], "either data"),
         (["en-demo_nosie_sev3", "--corpus", "en-demo"], "did you mean noise"),
         (["en_clean", "--corpus", "en-demo"], "no data for LibriSpeech"),
         (["en_clean", "--corpus", "en"], "write LANGUAGE=PATH"),

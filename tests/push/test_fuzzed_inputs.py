@@ -62,7 +62,7 @@ TABLES = [
             "difficulty --table {here}/table.csv",
             "score {here}/runs/a --replicates 5 --table {here}/table.csv",
             "compare {here}/runs/a {here}/runs/b --replicates 5 --table {here}/table.csv",
-            "stability {here}/runs/a {here}/runs/b {here}/runs/c --trials 3 --by nwerd --table {here}/table.csv",
+            "stability {here}/runs/a {here}/runs/b {here}/runs/c --trials 3 --measure nwerd --difficulty {here}/table.csv",
         ),
     ),
     Reading("people.csv", ("difficulty --ratings {here}/people.csv --out {here}/out.csv",)),
@@ -73,7 +73,7 @@ TABLES = [
     Reading("listeners.csv", ("fairness {here}/runs/a --replicates 5 --ratings {here}/listeners.csv",)),
     Reading("meta.csv", ("report {here}/runs/a {here}/runs/b --meta {here}/meta.csv --out {here}/out.html",)),
     Reading("models.yaml", ("run --model @{here}/models.yaml --data {here}/srb --out {here}/new --quiet",)),
-    Reading("own.yaml", ("ls --json --scenarios {here}/own.yaml",), needs="audiomentations"),
+    Reading("own.yaml", ("ls --json --scenario-file {here}/own.yaml",), needs="audiomentations"),
     Reading("secret.txt", ("build en-demo_clean --limit 1 --secret {here}/secret.txt --out {here}/new",)),
 ]
 RECORDS = [

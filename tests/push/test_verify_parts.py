@@ -255,7 +255,12 @@ def documents(tmp_path):
         "reproduce": "srb run",
         "files": {name: facts.as_json() for name, facts in listed(tmp_path).items()},
     }
-    scored = {"schema": results.SCHEMA, "software": software, "options": results.Options().as_json(), "model": "hears"}
+    scored = {
+        "schema": results.SCHEMA,
+        "software": software,
+        "options": results.ScoreOptions().as_json(),
+        "model": "hears",
+    }
     return {"submission.json": about, "results.json": scored, "run.json": {"model": "hears"}}
 
 

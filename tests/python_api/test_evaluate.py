@@ -61,7 +61,13 @@ def test_a_frame_a_table_and_a_short_repr(results):
 
 
 def test_compare_and_report(results, tmp_path):
-    deaf = srb.evaluate(lambda clips, rate, language: [""] * len(clips), CONFIGS, limit=4, name="deaf", progress=False)
+    deaf = srb.evaluate(
+        lambda clips, rate, language: [""] * len(clips),
+        CONFIGS,
+        limit=4,
+        run_options=srb.RunOptions("deaf"),
+        progress=False,
+    )
     rows = results.compare(deaf)
     assert {row.name for row in rows} >= {"noise_env", "audio_proc"}
     assert "A = quiet_ears, B = deaf" in repr(rows)
@@ -126,14 +132,15 @@ def test_a_transformers_pipeline():
         tokenizer=tokeniser,
         feature_extractor=transformers.Wav2Vec2FeatureExtractor(),
     )
-    results = srb.evaluate(pipe, "en-demo_gain_sev1", limit=2, name="tiny", progress=False)
+    results = srb.evaluate(pipe, "en-demo_gain_sev1", limit=2, run_options=srb.RunOptions("tiny"), progress=False)
     assert results.json["failed"] == 0
     assert all(isinstance(line["pred_text"], str) for line in results.predictions("en-demo_clean"))
 
 
 def test_a_suite_is_its_configs(monkeypatch):
+    options = srb.RunOptions("x", suite="fast")
     with pytest.warns(UserWarning, match="without tts"):
-        results = srb.evaluate(lambda clips, *_: [""] * len(clips), suite="fast", limit=1, name="x", progress=False)
+        results = srb.evaluate(lambda clips, *_: [""] * len(clips), limit=1, run_options=options, progress=False)
     assert "en-demo_crosstalk_sev3" in results.configs
     assert len(results.configs) == 10
 
@@ -146,8 +153,11 @@ def test_a_suite_is_its_configs(monkeypatch):
         ({"model": len}, "which configs"),
         ({"model": len, "configs": "en-demo_x*"}, "no config matches"),
         ({"model": len, "configs": "en_clean"}, "no data for LibriSpeech"),
-        ({"model": len, "configs": "en_clean", "suite": "fast"}, "either configs or a suite"),
-        ({"model": len, "suite": "slow"}, "no suite 'slow'"),
+        (
+            {"model": len, "configs": "en_clean", "run_options": srb.RunOptions(suite="fast")},
+            "either configs or a suite",
+        ),
+        ({"model": len, "run_options": srb.RunOptions(suite="slow")}, "no suite 'slow'"),
         ({"model": len, "configs": "en_clean", "data": "x", "corpus": {"en-demo": None}}, "either data"),
     ],
 )

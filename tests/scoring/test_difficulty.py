@@ -136,7 +136,7 @@ def test_from_a_built_folder(tmp_path, capsys):
     build(built, "en_pgd_sev1-m", dnsmos_p808=[1.0], pesq=[1.0])
     out = tmp_path / "mine.csv"
     assert main(["difficulty", str(built), "--out", str(out)]) == 0
-    assert "without quality columns, left out: en_echo_sev1" in capsys.readouterr().out
+    assert "without quality columns, left out: en_echo_sev1" in capsys.readouterr().err
     rows = load(out).rows
     assert rows["noise_sev1"].avg == 25.0
     assert rows["noise_sev2"].avg == 75.0

@@ -13,7 +13,7 @@ from run_folders import TEXTS, write_run
 
 from speech_robust_bench.cli.main import main
 from speech_robust_bench.core.errors import UserError
-from speech_robust_bench.scoring.results import Options, load, score_run
+from speech_robust_bench.scoring.results import ScoreOptions, load, score_run
 
 SAID = list(TEXTS.values())
 CLEAN = ["the quick brown fox", "jumps over the lazy dog", "and runs away", "from all of it at one"]
@@ -125,7 +125,7 @@ def test_load_scores_again_only_when_something_changed(run):
     path = run / "en-tiny_noise_sev1.jsonl"
     path.write_text(path.read_text().replace("jumps over a lazy dog", "dog"))
     assert load(run)["configs"]["en-tiny_noise_sev1"]["wer"]["value"] > jiwer_wer(NOISY)
-    assert load(run, Options(difficulty="srb-1"))["scoring"]["difficulty"]["name"] == "srb-1"
+    assert load(run, ScoreOptions(difficulty="srb-1"))["scoring"]["difficulty"]["name"] == "srb-1"
 
 
 def test_the_command_says_what_a_reader_must_know(tmp_path, capsys):
@@ -147,4 +147,4 @@ def test_comparing_apples_with_pears_is_refused(run, tmp_path):
 
     other = write_run(tmp_path / "n", "n", {"clean": CLEAN})
     with pytest.raises(UserError, match="different difficulty"):
-        check_comparable([load(run), load(other, Options(difficulty="srb-1"))])
+        check_comparable([load(run), load(other, ScoreOptions(difficulty="srb-1"))])

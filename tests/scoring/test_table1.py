@@ -106,7 +106,7 @@ def test_table_7_has_a_line_for_each_data_set_with_the_papers_averages():
 
 
 def test_the_command_splits_by_data_set(runs, capsys):
-    assert main(["table", *runs, "--by", "dataset", "--markdown"]) == 0
+    assert main(["table", *runs, "--groups", "dataset", "--markdown"]) == 0
     assert "| en tiny | good_model | **26.4** | **0.0** |" in capsys.readouterr().out
 
 

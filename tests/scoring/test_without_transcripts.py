@@ -47,7 +47,9 @@ def evaluate(corpus, tmp_path, name, configs):
     sources = {("en", "mine"): str(corpus)}
     build(plan(configs, sources), sources, tmp_path / "srb", Inline(), lambda what, count: lambda n: None, Banks())
     where = tmp_path / name
-    return srb_api.evaluate(hear_with(name), configs, data=tmp_path / "srb", out=where, name=name, progress=False)
+    return srb_api.evaluate(
+        hear_with(name), configs, data=tmp_path / "srb", out=where, run_options=srb_api.RunOptions(name), progress=False
+    )
 
 
 @pytest.fixture

@@ -1,0 +1,176 @@
+"""`srb.build`: dataset configs on disk; `srb.check` and `srb.add_quality`: their hashes and their quality columns."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from speech_robust_bench.builders.banks import Banks
+from speech_robust_bench.builders.build import BuildSettings
+from speech_robust_bench.builders.build import build as build_jobs
+from speech_robust_bench.builders.content_check import check_configs, matching_configs
+from speech_robust_bench.builders.corpora import dev_splits
+from speech_robust_bench.builders.custom import load_table
+from speech_robust_bench.builders.manifests import CACHE_MARKER
+from speech_robust_bench.builders.plan import DEMO, available, check_limit, plan, uninstalled, unspoken
+from speech_robust_bench.builders.quality_columns import score as score_quality
+from speech_robust_bench.core.about import install_hint
+from speech_robust_bench.core.engines import open_engine
+from speech_robust_bench.core.errors import UserError, warn
+from speech_robust_bench.core.progress import tasks
+from speech_robust_bench.core.seeding import read_secret
+from speech_robust_bench.data_source import Corpora, Place, sources_of
+from speech_robust_bench.options import BuildOptions, DataOptions
+from speech_robust_bench.scoring.bank_provenance import is_stand_in
+
+if TYPE_CHECKING:
+    from speech_robust_bench.builders.build_size import BuildSize
+    from speech_robust_bench.builders.plan import Job
+
+
+@dataclass(frozen=True)
+class BuildResult:
+    """Result of a build: the folder, the configs that were built and those that were there, and clips left out."""
+
+    folder: Path
+    built: list[str]
+    already_there: list[str]
+    problems: list[Any] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        skipped = f", {len(self.problems)} clips left out" if self.problems else ""
+        return f"{self.folder}: {len(self.built)} configs built, {len(self.already_there)} already there{skipped}"
+
+
+def build(
+    configs: str | Sequence[str] = (),
+    *,
+    corpus: Corpora = None,
+    limit: int | None = None,
+    out: Place | None = None,
+    data_options: DataOptions = DataOptions(),
+    build_options: BuildOptions = BuildOptions(),
+    progress: bool = True,
+) -> BuildResult:
+    """Build dataset configs; a build that was interrupted goes on where it stopped.
+
+    Args:
+        configs: names or patterns, "en_noise_sev3" or "en-demo_*_sev3"; `BuildOptions(all=True)` builds all.
+        corpus: where corpora are, {"en": "LibriSpeech"}; the demo corpus is built in.
+        limit: only the first clips of each corpus.
+        out: where the configs go; "srb" by default, so that `load_dataset("srb", CONFIG)` finds them.
+        data_options: where noises, rooms, voices and scenarios of your own come from, and what to do about bad clips.
+        build_options: workers and engine, the split, a private edition, quality columns, the datasets cache.
+        progress: show progress, and how large the build will be.
+    """
+    patterns = [configs] if isinstance(configs, str) else list(configs)
+    if build_options.all == bool(patterns):
+        raise UserError("say which configs: names, globs such as 'en-demo_*_sev3', or --all")
+    check_limit(limit)
+    table, given = load_table(data_options.scenario_file), sources_of(corpus, data_options.follow_links)
+    if build_options.split == "dev":
+        given, patterns = dev_splits(given, patterns)
+    sources = {**DEMO, **given}
+    jobs = available(given or DEMO, table) if build_options.all else plan(patterns, sources, table)
+    _warn_left_out(["*"] if build_options.all else patterns, given or DEMO, table)
+    folder, copy_to_cache = _places(out, build_options.to_cache)
+    banks = Banks(*(os.path.abspath(each) if each else None for each in (data_options.noise_dir, data_options.rir_dir)))
+    secret = read_secret(Path(build_options.secret)) if build_options.secret else b""
+    settings = BuildSettings(limit, data_options.tts, data_options.on_error, build_options.overwrite, secret)
+    engine = open_engine(
+        build_options.engine,
+        build_options.workers,
+        build_options.address,
+        preload=["speech_robust_bench.builders.forkserver_preload"],
+    )
+
+    def announce(size: BuildSize) -> None:
+        if progress:
+            _announce(size, folder, copy_to_cache, jobs, banks)
+
+    names = [str(job.name) for job in jobs]
+    with tasks(not progress) as show:
+        try:
+            done = build_jobs(
+                jobs, sources, folder, engine, show, banks, settings, lambda problem: warn(str(problem)), announce
+            )
+        finally:
+            engine.close()
+        if build_options.quality:
+            score_quality(folder, names, show, workers=build_options.workers)
+        if copy_to_cache:
+            _copy_to_cache(folder, names, show)
+    return BuildResult(folder, done.made, done.reused, list(done.problems))
+
+
+def check(
+    configs: str | Sequence[str] = (), *, data: Place = "srb", workers: int = 1, progress: bool = True
+) -> dict[str, str | None]:
+    """Hash everything that was built again: config -> what is wrong with it, None where nothing is.
+
+    Args:
+        configs: names or patterns; without any, all.
+        data: the folder with the built configs.
+        workers: processes.
+        progress: show progress.
+    """
+    names = matching_configs(Path(data), [configs] if isinstance(configs, str) else list(configs))
+    engine = open_engine("local", workers)
+    with tasks(not progress) as show:
+        try:
+            wrong = check_configs(Path(data), names, engine, show)
+        finally:
+            engine.close()
+    return {name: wrong.get(name) for name in names}
+
+
+def _announce(size: BuildSize, folder: Path, copy_to_cache: bool, jobs: Sequence[Job], banks: Banks) -> None:
+    again = ", and as much again in the datasets cache" if copy_to_cache else ""
+    print(f"{folder}: {size}{again}", file=sys.stderr, flush=True)
+    if any(is_stand_in(banks.describe(*job.scenario.banks)) for job in jobs):
+        print("noises or rooms are of the built-in bank, not the paper's: --noise-dir, --rir-dir", file=sys.stderr)
+
+
+def _warn_left_out(patterns: list[str], sources: Any, table: Any) -> None:
+    """Name what patterns match but a build leaves out: configs that need a voice, or packages that are missing."""
+    for name in unspoken(patterns, sources):
+        warn(f"not {name}, which needs a voice: srb build {name} --tts ENGINE (docs/corpora.md)")
+    if left_out := uninstalled(patterns, sources, table):
+        warn(f"not {', '.join(left_out)}, which need more packages: {install_hint('codecs')}")
+
+
+def _copy_to_cache(folder: Path, names: list[str], show: Any) -> None:
+    from speech_robust_bench.builders.dataset import to_cache
+
+    advance = show("to the datasets cache", len(names))
+    for name in names:
+        to_cache(folder, name)
+        advance(1)
+
+
+def _places(given: Place | None, to_cache: bool) -> tuple[Path, bool]:
+    """Where the configs go, and whether the `datasets` cache gets a copy of them.
+
+    With `to_cache` and no folder, the cache itself is where they go, and `./srb` a link to it: so the names of its
+    configs can be listed here.
+    """
+    out = Path(given or "srb")
+    links_to_a_cache = out.is_symlink() and (out / CACHE_MARKER).is_file()
+    if given or not to_cache or (out.is_dir() and not links_to_a_cache):
+        return out, to_cache
+    from speech_robust_bench.builders.dataset import open_cache_folder
+
+    folder = open_cache_folder()
+    try:
+        if links_to_a_cache:
+            if not out.samefile(folder):
+                warn(f"srb: is a link to {folder} from now on; before, it was to {out.readlink()}")
+            out.unlink()
+        out.symlink_to(folder.absolute(), target_is_directory=True)
+    except OSError:  # no links here
+        return folder, False
+    return out, False

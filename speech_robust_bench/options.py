@@ -1,0 +1,108 @@
+"""Options of the API beyond the everyday keywords; each field is also a flag of the command line."""
+
+from __future__ import annotations
+
+import math
+import os
+from dataclasses import dataclass
+from typing import Literal
+
+from speech_robust_bench.core.options import Options, above, at_least, option
+from speech_robust_bench.models.streaming.replay import StreamOptions
+
+Folder = str | os.PathLike | None
+
+
+@dataclass(frozen=True)
+class ScenarioOptions(Options):
+    """Where noises, rooms and scenarios come from when a clip is perturbed."""
+
+    noise_dir: Folder = option(
+        None, "noise recordings: MS-SNSD, ESC-50, MUSAN, WHAM!, a folder that holds them, or any audio", metavar="DIR"
+    )
+    rir_dir: Folder = option(
+        None, "room impulse responses: OpenSLR-28 (RIRS_NOISES) or any folder of them", metavar="DIR"
+    )
+    scenario_file: Folder = option(
+        None, "YAML file with scenarios of your own (audiomentations transforms)", metavar="FILE"
+    )
+
+
+@dataclass(frozen=True)
+class DataOptions(ScenarioOptions):
+    """Also the voice of synthetic speech, and what to do about bad clips and links."""
+
+    tts: str | None = option(
+        None, "engine of the *_tts configs: espeak, flite, yourtts, bark, mms, hf:MODEL", metavar="ENGINE"
+    )
+    on_error: Literal["stop", "skip"] = option("stop", "what to do about bad clips", choices=("stop", "skip"))
+    follow_links: bool = option(False, "read links in a corpus that lead to files outside of it")
+
+
+@dataclass(frozen=True)
+class ModelOptions(Options):
+    """How a recogniser is loaded and run, and on which part of the benchmark."""
+
+    name: str | None = option(None, "name of the model in all tables, and of its folder (default: its own)")
+    suite: str | None = option(
+        None,
+        "part of the benchmark to use instead of configs (`srb ls --suite` lists them), or a file of `srb anchors`",
+        metavar="NAME",
+    )
+    env: list[str] | tuple[str, ...] = option(
+        (), "run the model in an environment of its own that has REQ", metavar="REQ", repeat=True
+    )
+    batch_size: int | None = option(None, "clips at a time (default: the adapter's)", metavar="N", check=at_least(1))
+    device: str | None = option(None, "device of the model, where the adapter has a choice: cpu, cuda, cuda:1")
+    pay: bool = option(False, "run a paid endpoint even if it costs more than 1 $")
+    perturb_workers: int | None = option(
+        None,
+        "processes that perturb (default: one less than there are cores, at most 4)",
+        metavar="N",
+        check=at_least(1),
+    )
+
+
+@dataclass(frozen=True)
+class RunOptions(ModelOptions):
+    """How a run goes: in which batches, on one machine or a cluster, until when, and whether live."""
+
+    until: float | None = option(
+        None,
+        "run until the 95 % interval of the average NWERD is narrower than POINTS; adds clips where they help most",
+        metavar="POINTS",
+        check=above(0, math.inf),
+    )
+    batch_seconds: float | None = option(
+        None, "at most S seconds of padded audio at a time", metavar="S", check=above(0)
+    )
+    retry_failed: bool = option(False, "try the clips again that failed before")
+    engine: Literal["local", "ray"] = option(
+        "local", "ray spreads the configs over a cluster", choices=("local", "ray")
+    )
+    workers: int | None = option(
+        None, "with --engine ray: number of models (default: one per GPU, or per node)", metavar="N", check=at_least(1)
+    )
+    stream: StreamOptions | bool = False  # use the model live, chunk by chunk
+
+
+@dataclass(frozen=True)
+class BuildOptions(Options):
+    """How configs are built: which split, by how many processes, into which places."""
+
+    all: bool = option(False, "build every config of the corpora given")
+    split: Literal["test", "dev"] = option(
+        "test", "dev: the dev split of LibriSpeech, MLS or TED-LIUM, as en-tedliumdev_...", choices=("test", "dev")
+    )
+    workers: int = option(1, "processes", metavar="N", check=at_least(1))
+    engine: Literal["local", "ray"] = option("local", "where the work runs", choices=("local", "ray"))
+    address: str | None = option(None, "address of the Ray cluster; without it, Ray starts on this machine")
+    overwrite: bool = option(False, "build configs again that were built from something else")
+    secret: str | os.PathLike | None = option(
+        None, "build a private edition: the secret in FILE is mixed into everything that is drawn", metavar="FILE"
+    )
+    to_cache: bool = option(
+        False,
+        'make load_dataset("srb", ...) work from any folder; without --out and ./srb, the cache has the only copy',
+    )
+    quality: bool = option(False, "add DNSMOS and PESQ columns")

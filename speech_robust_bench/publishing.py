@@ -1,0 +1,175 @@
+"""`srb.push_data`, `srb.push_metrics`, `srb.push_results`: publish on the Hugging Face Hub.
+
+The token is the stored login or HF_TOKEN. With `dry_run` nothing is sent.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from speech_robust_bench.core.errors import UserError, warn
+from speech_robust_bench.core.options import Options, option
+from speech_robust_bench.core.progress import tasks
+from speech_robust_bench.core.seeding import BENCHMARK_VERSION
+from speech_robust_bench.data_source import Place
+from speech_robust_bench.push import dataset_upload, model_results, spaces
+from speech_robust_bench.push.hub import Hub
+
+
+def _licences(pairs: Sequence[str]) -> dict[str, str]:
+    split = [pair.rpartition("=") for pair in pairs]
+    for pair, (bank, _, licence) in zip(pairs, split, strict=True):
+        if not (bank and licence):
+            raise UserError(f"{pair}: write it as 'NAME OF THE BANK=LICENCE'")
+    return {bank: licence for bank, _, licence in split}
+
+
+@dataclass(frozen=True)
+class PushOptions(Options):
+    """Where built data goes on the Hub, and how."""
+
+    revision: str = option("main", "branch to push to")
+    tag: str | None = option(None, "tag of the pushed state (default: v<benchmark version>; 'none' for no tag)")
+    retag: bool = option(False, "move a tag that is there already")
+    skip_refused: bool = option(False, "leave out what may not be published, push the rest")
+    bank_licence: Mapping[str, str] = option(
+        {},
+        "licence of a bank of your own, by the name that the manifest has",
+        metavar="BANK=LICENCE",
+        repeat=True,
+        parse=_licences,
+    )
+
+
+@dataclass(frozen=True)
+class DataPush:
+    """A push of built data: what was to be sent, and the commit and tag; a dry run has neither."""
+
+    plan: Any  # dataset_upload.Plan
+    new: bool  # the repository is not there yet
+    sha: str | None = None
+    tagged: str | None = None
+
+
+def push_data(
+    configs: str | Sequence[str] = (),
+    *,
+    repo: str,
+    data: Place = "srb",
+    public: bool = False,
+    dry_run: bool = False,
+    push_options: PushOptions = PushOptions(),
+    progress: bool = True,
+) -> DataPush:
+    """Push built configs to a dataset repository; those that are there unchanged are not sent again.
+
+    Args:
+        configs: names or patterns; without any, all.
+        repo: the dataset repository, "ORG/srb"; it is made if it is not there.
+        data: the built folder.
+        public: let everyone see it.
+        dry_run: only plan.
+        push_options: branch, tag, licences of banks.
+        progress: show progress.
+    """
+    _check_name(repo)
+    patterns = [configs] if isinstance(configs, str) else list(configs)
+    folder, options = Path(data), push_options
+    hub = Hub(_say, retries=0) if dry_run else Hub(_say)
+    dataset_upload.choose(folder, patterns)  # a mistake here needs no network
+    info = _repository(hub, repo, dry_run)
+    if info is not None and not info.private and not public and not dry_run:
+        raise UserError(f"{repo} is public; add --public to say that everyone may see this")
+    at = info and hub.info(repo, dataset_upload.KIND, options.revision)
+    there = hub.files(repo, dataset_upload.KIND, at.sha) if at else {}
+    banks = dict(options.bank_licence)
+    plan = dataset_upload.plan(folder, repo, patterns, there, options.revision, banks)
+    for name, reason in plan.refused.items():
+        warn(f"refused {name}: {reason}")
+    if dry_run:
+        return DataPush(plan, info is None)
+    if plan.refused and not options.skip_refused:
+        raise UserError(
+            f"{len(plan.refused)} of {len(plan.manifests)} configs may not be published (named above); "
+            "--skip-refused pushes the others"
+        )
+    if not plan.changes:
+        raise UserError("nothing is left to push")
+    hub.create(repo, dataset_upload.KIND, private=not public)
+    if (info is None or at is None) and options.revision != "main":
+        branch = {"branch": options.revision, "repo_type": dataset_upload.KIND, "exist_ok": True}
+        hub.ask(repo, lambda: hub.api.create_branch(repo, **branch))
+    with tasks(not progress) as show:
+        sha = dataset_upload.push(hub, plan, folder, show, banks)
+    tag = options.tag or f"v{BENCHMARK_VERSION}"
+    tagged = hub.tag(repo, dataset_upload.KIND, tag, sha, move=options.retag) if tag != "none" else None
+    return DataPush(plan, info is None, sha, tagged)
+
+
+def push_metrics(
+    metrics: Sequence[str] = (), *, namespace: str, public: bool = False, dry_run: bool = False
+) -> dict[str, dict[str, bytes]]:
+    """Push each metric as a Space, for `evaluate.load("ORG/nwerd")`: repository -> the files that are sent.
+
+    Args:
+        metrics: which ones; without any, all.
+        namespace: the user or organisation on the Hub.
+        public: let everyone see them.
+        dry_run: send nothing.
+    """
+    chosen = {f"{namespace}/{metric}": files for metric, files in spaces.metric_files(list(metrics)).items()}
+    if dry_run:
+        return chosen
+    hub = Hub(_say)
+    hub.need_login()
+    sent = {}
+    for repo, files in chosen.items():
+        message = f"Update {repo.rpartition('/')[2]}"
+        changed = spaces.push(hub, repo, files, private=not public, message=message)
+        sent[repo] = {path: files[path] for path in changed}
+    return sent
+
+
+def push_results(run: Place, *, model_id: str, dataset: str, dry_run: bool = False) -> dict[str, str] | str:
+    """Open a pull request with the scores of a run to the model's repository: its address, or in a dry run the files.
+
+    Args:
+        run: the run folder.
+        model_id: the model's repository on the Hub.
+        dataset: the benchmark's dataset repository.
+        dry_run: send nothing.
+    """
+    _check_name(model_id)
+    _check_name(dataset)
+    hub = Hub(_say)
+    if not dry_run:
+        hub.need_login()
+    files = model_results.files(hub, str(run), model_id, dataset)
+    return files if dry_run else model_results.push(hub, model_id, files)
+
+
+def _repository(hub: Hub, repo: str, dry_run: bool) -> Any:
+    """What the Hub knows of the repository; a dry run goes on without an answer."""
+    try:
+        if not dry_run or hub.token:
+            hub.need_login()
+        return hub.info(repo, dataset_upload.KIND)
+    except UserError as error:
+        if not dry_run:
+            raise
+        _say(f"{error}\nso this is what a push to an empty repository would do:")
+        return None
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr)
+
+
+def _check_name(repo: str) -> None:
+    if not re.fullmatch(r"[\w.-]+/[\w.-]+", repo):
+        raise UserError(f"'{repo}' is not a repository's name; they look like ORG/NAME")

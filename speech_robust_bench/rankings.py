@@ -1,0 +1,73 @@
+"""`srb.stability`: how many configs and clips are enough to rank some recognisers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.core.options import Options, at_least, option
+from speech_robust_bench.data_source import Place
+from speech_robust_bench.extensions.sampling.rank_stability import (
+    across_probe_settings,
+    enough,
+    of_random_parts,
+    ranked_scores,
+    sizes_of,
+)
+from speech_robust_bench.scoring.runs import open_run
+
+
+def _correlation(value: Any) -> str | None:
+    return None if 0 < value <= 1 else f"must be above 0 and at most 1, not {value}"
+
+
+@dataclass(frozen=True)
+class StabilityOptions(Options):
+    """What ranks the recognisers, and which agreement is enough."""
+
+    measure: Literal["wer", "werd", "nwerd"] = option(
+        "wer", "measure that ranks the recognisers", choices=("wer", "werd", "nwerd")
+    )
+    difficulty: str = option(
+        "paper-table3", "difficulty table of NWERD: a name, or the path of a CSV file", metavar="TABLE"
+    )
+    rho: float = option(0.95, "rank correlation that is enough", check=_correlation)
+    trials: int = option(200, "random parts of each size", metavar="N", check=at_least(1))
+    seed: int = option(0, "seed of the random parts")
+
+
+@dataclass(frozen=True)
+class Stability:
+    """How well random parts of the configs, and of the clips, rank as all of them do; and probes of other settings."""
+
+    options: StabilityOptions
+    parts: dict[str, list[Any]]  # "configs" and "clips": a row for each size
+    settings: list[Any]
+
+    def enough(self, what: str) -> int | None:
+        """The smallest size that is enough; None if not even all but a few are."""
+        return enough(self.parts[what], self.options.rho)
+
+    def to_json(self) -> dict[str, Any]:
+        """Everything as plain values."""
+        report: dict[str, Any] = {what: [asdict(row) for row in rows] for what, rows in self.parts.items()}
+        return report | {"by": self.options.measure, "settings": [asdict(row) for row in self.settings]}
+
+
+def stability(runs: Sequence[Place], stability_options: StabilityOptions = StabilityOptions()) -> Stability:
+    """How many configs and clips are enough to rank three or more runs on the same configs."""
+    if len(runs) < 3:
+        raise UserError(f"a ranking needs three recognisers or more, not {len(runs)}")
+    options, opened = stability_options, [open_run(run) for run in runs]
+    ranked = ranked_scores(opened, options.measure, options.difficulty)
+    how = {"trials": options.trials, "seed": options.seed}
+    configs, clips = len(ranked.configs), len(ranked.clips)
+    parts = {
+        "configs": of_random_parts(
+            lambda drawn: ranked.of_configs[:, drawn].mean(axis=1), configs, sizes_of(configs), **how
+        ),
+        "clips": of_random_parts(ranked.of_clips, clips, sizes_of(clips), **how) if clips else [],
+    }
+    return Stability(options, parts, list(across_probe_settings(opened, ranked.overall)))
