@@ -35,13 +35,13 @@ class Arguments(Options):
 def run(args: Arguments) -> None:
     if bool(args.all) == bool(args.output) or bool(args.output) != bool(args.scenario):
         raise UserError("give either OUT and --scenario, or --all DIR")
-    how = {"seed": args.seed, "scenario_options": args.scenario_options}
+    how: dict[str, Any] = {"seed": args.seed, "scenario_options": args.scenario_options}
     if args.all:
         reports = srb.perturb_all(args.input, args.all, **how)
         print(json.dumps(reports) if args.json else f"{len(reports)} clips; open {Path(args.all) / 'index.html'}")
         return
     report = srb.perturb_file(
-        args.input, args.output, args.scenario, args.severity, value=args.value, second=args.second, **how
+        args.input, str(args.output), str(args.scenario), args.severity, value=args.value, second=args.second, **how
     )
     print(json.dumps(report) if args.json else _line(report))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from typing import Any
 
 import speech_robust_bench as srb
 from speech_robust_bench.cli.arguments import configs_argument, json_option, limit_option, quiet_option
@@ -32,7 +33,7 @@ class Arguments(Options):
 
 
 def run(args: Arguments) -> None:
-    how = {"data": args.data, "progress": not args.quiet}
+    how: dict[str, Any] = {"data": args.data, "progress": not args.quiet}
     if not args.fronts.front:
         print(srb.add_quality(args.configs, pesq=args.pesq, workers=args.workers, **how))
         return

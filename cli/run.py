@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass, replace
+from typing import Any
 
 import speech_robust_bench as srb
 from speech_robust_bench.cli.arguments import (
@@ -48,7 +49,7 @@ class Arguments(Options):
 def run(args: Arguments) -> int:
     """Run the model, or each model of a file; the exit code is 1 if every clip of one failed."""
     options = replace(args.run_options, stream=args.stream_options if args.stream else False)
-    how = {
+    how: dict[str, Any] = {
         "corpus": args.corpus,
         "data": args.data,
         "limit": args.limit,

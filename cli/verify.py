@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import speech_robust_bench as srb
 from speech_robust_bench.cli.arguments import adversarial_option, benchmark_option
@@ -23,7 +24,7 @@ class Arguments(Options):
 def run(args: Arguments) -> int:
     if args.verify_options.rerun and len(args.submissions) > 1:
         raise UserError("--rerun MODEL is for one submission")
-    how = {"data": args.data, "adversarial": args.adversarial, "verify_options": args.verify_options}
+    how: dict[str, Any] = {"data": args.data, "adversarial": args.adversarial, "verify_options": args.verify_options}
     verified = srb.verify_all(args.submissions, **how)
     accepted = [_show(folder, verification) for folder, verification in zip(args.submissions, verified, strict=True)]
     return 0 if all(accepted) else 1

@@ -70,6 +70,8 @@ if TYPE_CHECKING:
 _PUBLIC = {
     "adversarial": ("AttackOptions", "AttackResult", "CertifyOptions", "attack", "certify"),
     "anchors": (
+        "AnchorOptions",
+        "AnchorPrediction",
         "choose_anchors",
         "predict_from_anchors",
     ),

@@ -62,7 +62,7 @@ def choose_anchors(
     Returns:
         By how many points the average NWERD of each run is off, where it is predicted from the others.
     """
-    opened, options = [open_run(run) for run in runs], anchor_options
+    opened, options = [open_run(str(run)) for run in runs], anchor_options
     with progress_bar(not progress) as bar:
         task = bar.add_task("reading runs, predicting each from the others", total=len(opened) + anchors.DRAWS)
         return anchors.choose(
@@ -85,8 +85,8 @@ def predict_from_anchors(run: Place, runs: Sequence[Place], suite: Place, *, pro
         suite: the file of `choose_anchors`.
         progress: show progress.
     """
-    opened, about = [open_run(known) for known in runs], load(os.fspath(suite)).about
+    opened, about = [open_run(str(known)) for known in runs], load(os.fspath(suite)).about
     with progress_bar(not progress) as bar:
         task = bar.add_task("reading runs", total=len(opened) + 1)
-        scores = anchors.predict(open_run(run), opened, about, lambda: bar.advance(task))
+        scores = anchors.predict(open_run(str(run)), opened, about, lambda: bar.advance(task))
     return AnchorPrediction(scores, len(about["configs"]))

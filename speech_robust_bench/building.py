@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -24,6 +23,7 @@ from speech_robust_bench.core.errors import UserError, warn
 from speech_robust_bench.core.progress import tasks
 from speech_robust_bench.core.seeding import read_secret
 from speech_robust_bench.data_source import Corpora, Place, sources_of
+from speech_robust_bench.one_clip import open_banks
 from speech_robust_bench.options import BuildOptions, DataOptions
 from speech_robust_bench.scoring.bank_provenance import is_stand_in
 
@@ -78,7 +78,7 @@ def build(
     jobs = available(given or DEMO, table) if build_options.all else plan(patterns, sources, table)
     _warn_left_out(["*"] if build_options.all else patterns, given or DEMO, table)
     folder, copy_to_cache = _places(out, build_options.to_cache)
-    banks = Banks(*(os.path.abspath(each) if each else None for each in (data_options.noise_dir, data_options.rir_dir)))
+    banks = open_banks(data_options.noise_dir, data_options.rir_dir)
     secret = read_secret(Path(build_options.secret)) if build_options.secret else b""
     settings = BuildSettings(limit, data_options.tts, data_options.on_error, build_options.overwrite, secret)
     engine = open_engine(

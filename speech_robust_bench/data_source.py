@@ -41,10 +41,10 @@ class DataSource:
     progress: bool = True
 
     def __post_init__(self) -> None:
-        from speech_robust_bench.builders.banks import Banks
         from speech_robust_bench.builders.custom import load_table
         from speech_robust_bench.builders.live_config import LiveConfigs, default_workers
         from speech_robust_bench.builders.plan import DEMO, check_limit
+        from speech_robust_bench.one_clip import open_banks
 
         check_limit(self.limit)
         if self.data is not None and self.corpus:
@@ -52,10 +52,9 @@ class DataSource:
         self.perturbed: LiveConfigs | None = None
         self._stored: ConfigSource | None = None
         if self.data is None:
-            folders = (self.options.noise_dir, self.options.rir_dir)
             self.perturbed = LiveConfigs(
                 sources_of(self.corpus, self.options.follow_links) or DEMO,
-                Banks(*(os.path.abspath(folder) if folder else None for folder in folders)),
+                open_banks(self.options.noise_dir, self.options.rir_dir),
                 load_table(self.options.scenario_file),
                 limit=self.limit,
                 tts=self.options.tts,

@@ -66,7 +66,7 @@ class Diagnosis:
 
 def diagnose(run: Place, diagnose_options: DiagnoseOptions = DiagnoseOptions()) -> Diagnosis:
     """The system report card of a run folder: which words, clips and speakers the recogniser fails on."""
-    options, opened = diagnose_options, open_run(run)
+    options, opened = diagnose_options, open_run(Path(run))
     there = sorted({parse(config).language for config in opened.configs})
     if options.language and options.language not in there:
         raise UserError(f"{run} has nothing in '{options.language}'; it has {', '.join(there)}")
@@ -79,4 +79,4 @@ def diagnose(run: Place, diagnose_options: DiagnoseOptions = DiagnoseOptions()) 
         )
         for language in ([options.language] if options.language else there)
     }
-    return Diagnosis(opened.model, cards, languages(load(run)) if len(cards) > 1 else None)
+    return Diagnosis(opened.model, cards, languages(load(Path(run))) if len(cards) > 1 else None)

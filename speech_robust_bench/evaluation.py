@@ -37,7 +37,7 @@ class RunSummary:
     @property
     def failed(self) -> int:
         """How many clips failed."""
-        return sum(record.failed for record in self.records.values())
+        return sum(record.failed or 0 for record in self.records.values())
 
     def __str__(self) -> str:
         rows, audio_s, seconds = (

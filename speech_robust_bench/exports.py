@@ -6,7 +6,6 @@ import json
 import re
 import time
 from pathlib import Path
-from typing import Literal
 
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.files import write_atomically
@@ -21,7 +20,7 @@ def export_results(
     *,
     model_id: str,
     organisation: str,
-    relationship: Literal["first_party", "third_party", "collaborative", "other"] = "third_party",
+    relationship: str = "third_party",
     dataset: str | None = None,
     out: Place = ".",
 ) -> tuple[Path, int]:
@@ -31,14 +30,14 @@ def export_results(
         run: the run folder.
         model_id: the model's repository on the Hub.
         organisation: who ran the evaluation.
-        relationship: between who ran it and who made the model.
+        relationship: between who ran it and who made the model: first_party, third_party, collaborative or other.
         dataset: the Hub dataset that the clips came from.
         out: the record goes to `out/data/...`.
     """
     if not re.fullmatch(r"[\w.-]+/[\w.-]+", model_id) or ".." in model_id:
         raise UserError(f"'{model_id}' is not a model's name; they look like ORG/MODEL")
-    source = Source(model_id, organisation, relationship, dataset)
-    converted = record(load(run), source, int(time.time()))
+    source = Source(model_id, organisation, relationship, dataset)  # type: ignore[arg-type]
+    converted = record(load(Path(run)), source, int(time.time()))
     path = Path(out) / file_name(converted)
     path.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(path, json.dumps(converted, indent=2, ensure_ascii=False) + "\n")

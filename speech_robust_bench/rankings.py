@@ -60,7 +60,7 @@ def stability(runs: Sequence[Place], stability_options: StabilityOptions = Stabi
     """How many configs and clips are enough to rank three or more runs on the same configs."""
     if len(runs) < 3:
         raise UserError(f"a ranking needs three recognisers or more, not {len(runs)}")
-    options, opened = stability_options, [open_run(run) for run in runs]
+    options, opened = stability_options, [open_run(str(run)) for run in runs]
     ranked = ranked_scores(opened, options.measure, options.difficulty)
     how = {"trials": options.trials, "seed": options.seed}
     configs, clips = len(ranked.configs), len(ranked.clips)

@@ -73,7 +73,7 @@ def write_report(
         report = gather(
             [str(run) for run in runs],
             meta=meta,
-            data=source and source.configs,
+            data=source.configs if source else None,
             embed=embed if embed is not None else CLIPS if known else 0,
             population=report_options.population,
             advance=lambda: bar.advance(task),

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from speech_robust_bench.builders.config_sources import open_data
 from speech_robust_bench.builders.content_check import matching_configs
 from speech_robust_bench.builders.quality import COLUMNS, DNSMOS_COLUMNS
 from speech_robust_bench.builders.quality_columns import score
@@ -149,5 +150,5 @@ def front_quality(
     names = source.select([configs] if isinstance(configs, str) else list(configs))
     with tasks(not progress) as show:
         return fronts_module.front_quality(
-            source.configs, names, fronts, limit=limit, out=Path(out) if out else None, progress=show
+            open_data(source.where), names, fronts, limit=limit, out=Path(out) if out else None, progress=show
         )

@@ -90,13 +90,13 @@ def submit(
         "url": options.url,
         "training_data": options.training_data,
     }
-    place = Path(out) if out else Path("submissions") / (options.name or open_run(run).model)
+    place = Path(out) if out else Path("submissions") / (options.name or open_run(Path(run)).model)
     benchmark = expected_rows.load(str(data))
     configs, others = submission.choose(str(run), benchmark)
     if others:
         warn(f"left out, because {data} does not have them: {for_terminal(', '.join(others))}")
     folder = submission.make(str(run), place, model, configs, parquet=options.parquet)
-    verdict = check(folder, benchmark, audio=places(str(data), adversarial and str(adversarial)))
+    verdict = check(folder, benchmark, audio=places(str(data), str(adversarial) if adversarial else None))
     if not verdict.accepted:
         for reason in verdict.reasons:
             warn(f"  {reason}")
@@ -176,7 +176,7 @@ def verify_all(
         outcome = check(
             str(each),
             benchmark,
-            audio=places(str(data), adversarial and str(adversarial)),
+            audio=places(str(data), str(adversarial) if adversarial else None),
             out=options.out,
             predictions_url=options.predictions_url,
             author=options.author,

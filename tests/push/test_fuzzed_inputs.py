@@ -59,10 +59,11 @@ TABLES = [
     Reading(
         "table.csv",
         (
-            "difficulty --table {here}/table.csv",
-            "score {here}/runs/a --replicates 5 --table {here}/table.csv",
+            "difficulty --difficulty {here}/table.csv",
+            "score {here}/runs/a --replicates 5 --difficulty {here}/table.csv",
             "compare {here}/runs/a {here}/runs/b --replicates 5 --table {here}/table.csv",
-            "stability {here}/runs/a {here}/runs/b {here}/runs/c --trials 3 --measure nwerd --difficulty {here}/table.csv",
+            "stability {here}/runs/a {here}/runs/b {here}/runs/c --trials 3 --measure nwerd "
+            "--difficulty {here}/table.csv",
         ),
     ),
     Reading("people.csv", ("difficulty --ratings {here}/people.csv --out {here}/out.csv",)),
