@@ -27,14 +27,9 @@ os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS
 
 import numpy as np
 
-from speech_robust_bench.extensions.fairness.clip_sets import (
-    ClipSet,
-    TranscribedSet,
-    with_transcripts,
-    without_transcripts,
-)
 from speech_robust_bench.extensions.fairness.report import FairnessOptions, assess
 from speech_robust_bench.extensions.fairness.violations import compare_groups
+from speech_robust_bench.scoring.clip_sets import ClipSet, TranscribedSet, with_transcripts, without_transcripts
 from speech_robust_bench.scoring.runs import open_run
 from speech_robust_bench.scoring.word_errors import Vocabulary, align
 from tests import simulated_recogniser as simulate

@@ -23,6 +23,7 @@ from speech_robust_bench.core.about import install_hint
 from speech_robust_bench.core.audio import Samples
 from speech_robust_bench.core.categories import CATEGORIES
 from speech_robust_bench.core.errors import UserError, did_you_mean
+from speech_robust_bench.core.extensions import registered_objects
 from speech_robust_bench.core.names import parameter_word, parse
 
 Bank = Literal["noise", "noise_esc50", "noise_musan", "noise_wham", "music", "speech", "rir", "real_rir"]
@@ -411,7 +412,8 @@ def _ways(row: Scenario) -> str:
 
 
 def _whole_table() -> dict[str, Scenario]:
-    table = {row.name: row for row in _ROWS}
+    """Our rows, those of extensions, and the chains of both."""
+    table = {**registered_objects("SCENARIOS"), **{row.name: row for row in _ROWS}}
     chains = {name: chain(name, what, "Aksenova", steps, table) for name, (what, steps) in _CHAINS.items()}
     return {**table, **chains}
 

@@ -37,6 +37,11 @@ def registered(attribute: str) -> dict[str, Any]:
     return found
 
 
+def registered_objects(attribute: str) -> dict[str, Any]:
+    """The same, with each `package.module:name` loaded."""
+    return {name: load_object(reference) for name, reference in registered(attribute).items()}
+
+
 def load_object(reference: str) -> Any:
     """The object that `package.module:name` names."""
     module, _, name = reference.partition(":")

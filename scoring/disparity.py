@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 from speech_robust_bench.core.names import parse
-from speech_robust_bench.extensions.fairness.clip_sets import ErrorMatrix
 from speech_robust_bench.scoring.bootstrap import interval, weights
+from speech_robust_bench.scoring.clip_sets import ErrorMatrix
 from speech_robust_bench.scoring.groups import disparity, log2_ratio
 from speech_robust_bench.scoring.runs import Predictions
 from speech_robust_bench.scoring.scoring import Counts

@@ -37,6 +37,7 @@ from speech_robust_bench.builders.corpora import (
 )
 from speech_robust_bench.builders.corpora.base import Corpus, CorpusInfo, FileAudio, Problem, Utterance
 from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.core.extensions import registered_objects
 from speech_robust_bench.core.files import check_link, check_tree
 from speech_robust_bench.core.names import default_corpus
 
@@ -84,6 +85,7 @@ def _long(info: CorpusInfo, what: str) -> CorpusInfo:
 CORPORA = {
     entry.info.name: entry
     for entry in (
+        *registered_objects("CORPORA").values(),
         *_WITH_DEV,
         *map(_dev_split, _WITH_DEV),
         KnownCorpus(_long(tedlium.INFO, "talks"), tedlium.read_talks, tedlium.LAYOUT, ("en",)),

@@ -16,7 +16,7 @@ from functools import cached_property
 import numpy as np
 
 from speech_robust_bench.core.names import parse
-from speech_robust_bench.extensions.fairness.clip_sets import TranscribedSet
+from speech_robust_bench.scoring.clip_sets import TranscribedSet
 from speech_robust_bench.scoring.word_errors import Coded, align
 
 MOST = 5  # of what a word turned into

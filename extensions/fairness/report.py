@@ -23,15 +23,9 @@ import numpy as np
 from speech_robust_bench.core.audio import RATE, Samples
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.extensions.fairness import violations
-from speech_robust_bench.extensions.fairness.clip_sets import (
-    JOIN,
-    TranscribedSet,
-    clip_sets,
-    with_transcripts,
-    without_transcripts,
-)
 from speech_robust_bench.extensions.fairness.fault_localisation import OMEGA, Faults, localise, table9
 from speech_robust_bench.extensions.fairness.violations import Degradation, GroupComparison
+from speech_robust_bench.scoring.clip_sets import JOIN, TranscribedSet, clip_sets, with_transcripts, without_transcripts
 from speech_robust_bench.scoring.disparity import group_disparity
 from speech_robust_bench.scoring.runs import Run
 

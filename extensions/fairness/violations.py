@@ -21,8 +21,8 @@ import numpy as np
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.names import parse
 from speech_robust_bench.core.table_files import csv_rows, read_text
-from speech_robust_bench.extensions.fairness.clip_sets import ErrorMatrix
 from speech_robust_bench.scoring.bootstrap import interval, weights
+from speech_robust_bench.scoring.clip_sets import ErrorMatrix
 
 TAUS = (0.01, 0.05, 0.1, 0.15)  # the paper's
 LEFT_OUT = frozenset({("aeq_scale", 4), ("aeq_scale", 5)})  # of Table 4: "the two most destructive Scale" levels (RQ1)

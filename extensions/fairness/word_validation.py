@@ -21,8 +21,8 @@ import numpy as np
 from speech_robust_bench.core.audio import RATE, Samples
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.names import parse
-from speech_robust_bench.extensions.fairness.clip_sets import TranscribedSet, clip_sets
 from speech_robust_bench.extensions.fairness.fault_localisation import OMEGA, Faults, localise
+from speech_robust_bench.scoring.clip_sets import TranscribedSet, clip_sets
 from speech_robust_bench.scoring.runs import Run
 from speech_robust_bench.scoring.scoring import normalise
 from speech_robust_bench.scoring.word_errors import Vocabulary, align

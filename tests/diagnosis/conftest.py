@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import simulated_recogniser as simulate
 
-from speech_robust_bench.extensions.fairness.clip_sets import ClipSet, TranscribedSet
+from speech_robust_bench.scoring.clip_sets import ClipSet, TranscribedSet
 from speech_robust_bench.scoring.word_errors import Vocabulary
 
 WORDS = 500

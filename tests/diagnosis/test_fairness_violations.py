@@ -8,12 +8,6 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from speech_robust_bench.extensions.fairness.clip_sets import (
-    ClipSet,
-    ErrorMatrix,
-    with_transcripts,
-    without_transcripts,
-)
 from speech_robust_bench.extensions.fairness.violations import (
     TAUS,
     GroupComparison,
@@ -25,6 +19,7 @@ from speech_robust_bench.extensions.fairness.violations import (
     group_clips,
     table4,
 )
+from speech_robust_bench.scoring.clip_sets import ClipSet, ErrorMatrix, with_transcripts, without_transcripts
 
 # AequeVox, Table 4: the totals of the Accents data set.
 TOTALS = {

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from speech_robust_bench.extensions.fairness.clip_sets import ClipSet, TranscribedSet
 from speech_robust_bench.extensions.fairness.fault_localisation import fault_localiser, localise, table9
+from speech_robust_bench.scoring.clip_sets import ClipSet, TranscribedSet
 from speech_robust_bench.scoring.word_errors import Vocabulary
 
 LEVELS = ("en_aeq_noise_sev1", "en_aeq_noise_sev5", "en_aeq_drop_sev1")

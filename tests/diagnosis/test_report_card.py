@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from speech_robust_bench.cli.main import main
-from speech_robust_bench.extensions.fairness.clip_sets import ClipSet, ErrorMatrix
 from speech_robust_bench.scoring import report_card, word_errors
+from speech_robust_bench.scoring.clip_sets import ClipSet, ErrorMatrix
 from speech_robust_bench.scoring.disparity import group_disparity, languages, lwerr_table
 from speech_robust_bench.scoring.report_card import aligned, card
 from speech_robust_bench.scoring.runs import open_run

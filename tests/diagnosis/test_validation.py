@@ -9,7 +9,6 @@ import pytest
 
 from speech_robust_bench.builders.perturb.environment import snr_db
 from speech_robust_bench.core.errors import UserError
-from speech_robust_bench.extensions.fairness.clip_sets import ClipSet, TranscribedSet
 from speech_robust_bench.extensions.fairness.word_validation import (
     Sentence,
     grammar_validity,
@@ -19,6 +18,7 @@ from speech_robust_bench.extensions.fairness.word_validation import (
     voices,
     words_to_test,
 )
+from speech_robust_bench.scoring.clip_sets import ClipSet, TranscribedSet
 from speech_robust_bench.scoring.scoring import normalise
 from speech_robust_bench.scoring.word_errors import Vocabulary
 

@@ -1,0 +1,5 @@
+"""An extension of Speech Robust Bench, as anybody's package could be: it says what it adds and imports nothing."""
+
+ADAPTERS = {"parrot": "srb_example.parrot"}
+CORPORA = {"whispers": "srb_example.whispers:WHISPERS"}
+SCENARIOS = {"backwards": "srb_example.backwards:BACKWARDS"}
