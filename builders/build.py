@@ -33,7 +33,7 @@ from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.files import UNFINISHED, locked_folder, write_atomically
 from speech_robust_bench.core.rows import content_digest
 from speech_robust_bench.core.secrets import without_folders
-from speech_robust_bench.core.seeding import BENCHMARK_VERSION, later_version, secret_seed
+from speech_robust_bench.core.seeding import BENCHMARK_VERSION, edition_version, later_version, secret_seed
 from speech_robust_bench.core.table_files import damage_named
 
 MOST_OPEN_FILES = 200
@@ -52,7 +52,7 @@ class BuildSettings:
     tts: str | None = None  # the engine that speaks *_tts configs
     on_error: OnError = "stop"  # what to do about clips that cannot be used
     overwrite: bool = False  # build anew what was built from something else
-    secret: bytes = b""  # for a private edition: mixed into everything that is drawn
+    secret: bytes = b""  # for a private edition: mixed into everything that is drawn, and changes every clip a little
 
 
 @dataclass
@@ -163,7 +163,7 @@ def _build_group(group: Sequence[Job], sources: Sources, run: _Run, built: Built
     show = run.progress(f"building {corpus.name}", sum(task.rows for task in tasks))
     run.engine.map(write_shard, tasks, show)
     for config in todo:
-        _finish(config, checked, len(shards), private=bool(seed))
+        _finish(config, checked, len(shards), seed)
         built.made.append(str(config.job.name))
 
 
@@ -238,7 +238,7 @@ def _tasks(
             yield Shard(shard, tuple(chosen), run.banks, seed, columns)
 
 
-def _finish(config: _Config, checked: CheckedClips, shards: int, private: bool) -> None:
+def _finish(config: _Config, checked: CheckedClips, shards: int, seed: str) -> None:
     """Say what the config is, and finish it."""
     scenario, corpus = config.job.scenario, checked.corpus
     about = {
@@ -261,9 +261,9 @@ def _finish(config: _Config, checked: CheckedClips, shards: int, private: bool) 
         },
         "skipped": [str(problem).replace(f"{corpus.source}/", "") for problem in checked.problems],
         "fingerprint": config.fingerprint,
-        **later_version(scenario.edition),
+        **later_version(edition_version(scenario.edition, seed)),
     }
-    finish(config.partial, config.place, shards, {**about, "private": True} if private else about)
+    finish(config.partial, config.place, shards, {**about, "private": True} if seed else about)
 
 
 def finish(partial: Path, place: Path, shards: int, about: dict[str, Any], libraries: Sequence[str] = ()) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,8 @@ from speech_robust_bench.core.rows import COLUMNS, STRINGS, row_digest
 from speech_robust_bench.core.seeding import clip_rng
 
 ROWS_PER_GROUP = 100
+PRIVATE_LOSS_DB = (0.3, 2.0)  # what a private edition takes off the level of a clip
+PRIVATE_LEAD_IN_MS = (20.0, 120.0)  # and how much it puts before it
 AT_ONCE = 25  # clips whose rows are gathered into a table while they are still in the processor's cache
 
 
@@ -102,6 +104,9 @@ class RowGenerator:
 
     def rows(self, utterance: Utterance, samples: Samples) -> list[Row]:
         """A clip's row in each of the configs."""
+        drawn: dict[str, Any] = {}
+        if self.seed and len(samples):
+            samples, drawn = private_clip(samples, clip_rng(utterance.corpus, utterance.id, "private", 0, self.seed))
         rows, analyses = [], {}
         for job in self.jobs:
             scenario = job.scenario
@@ -113,6 +118,7 @@ class RowGenerator:
                 rng = clip_rng(utterance.corpus, utterance.id, scenario.stream, job.severity, self.seed)
                 analysis = analyses[prepare] if prepare else None
                 perturbed = apply(scenario, job.severity, samples, rng, self.banks, analysis)
+            perturbed = replace(perturbed, parameters=perturbed.parameters | drawn) if drawn else perturbed
             rows.append(Row(job, utterance, perturbed, to_pcm16(perturbed.samples)))
         return rows
 
@@ -127,6 +133,17 @@ class RowGenerator:
             ]
             pieces.append([_table(config, schema) for config in zip(*stored, strict=True)])
         return [pa.concat_tables(config) for config in zip(*pieces, strict=True)]
+
+
+def private_clip(samples: Samples, rng: np.random.Generator) -> tuple[Samples, dict[str, Any]]:
+    """A clip of a private edition and what was drawn for it: a little softer, after a moment of the faintest noise.
+
+    Effects without randomness, and clean speech, would else be the public ones sample by sample.
+    """
+    gain_db, lead_in_ms = -rng.uniform(*PRIVATE_LOSS_DB), rng.uniform(*PRIVATE_LEAD_IN_MS)
+    lead_in = rng.integers(-1, 2, size=round(lead_in_ms * RATE / 1000)) / 2**15  # the last bit of 16
+    changed = np.concatenate([lead_in.astype(np.float32), samples * np.float32(10 ** (gain_db / 20))])
+    return changed, {"private": {"gain_db": round(gain_db, 3), "lead_in_ms": round(lead_in_ms, 3)}}
 
 
 def _as_recorded(utterance: Utterance, samples: Samples) -> Perturbed:

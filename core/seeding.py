@@ -17,6 +17,7 @@ from speech_robust_bench.core.errors import UserError
 BENCHMARK_VERSION = "1"
 SECRET_BYTES = 16
 FIRST_VERSION = "1"  # of a scenario
+PRIVATE = "-private-"  # between a scenario's version and the name of a private edition
 
 
 def clip_rng(corpus: str, clip_id: str, scenario: str, severity: float, seed: str = "") -> np.random.Generator:
@@ -36,7 +37,27 @@ def secret_seed(secret: bytes) -> str:
     """The `seed` of a private edition: without the secret nobody can draw the same, and it does not show the secret."""
     if not secret:
         return ""
-    return hashlib.blake2b(b"srb private edition", key=hashlib.sha512(secret).digest(), digest_size=32).hexdigest()
+    return hashlib.blake2b(b"srb private edition 2", key=hashlib.sha512(secret).digest(), digest_size=32).hexdigest()
+
+
+def edition_version(version: str, seed: str) -> str:
+    """A scenario's version in an edition: `1`, or `1-private-3fa1c2d4` with the name that a secret's edition has.
+
+    Whatever keeps versions apart (verification, tables, comparisons, rankings) so keeps editions apart too.
+    """
+    if not seed:
+        return version
+    return f"{version}{PRIVATE}{hashlib.blake2b(seed.encode(), digest_size=4).hexdigest()}"
+
+
+def edition_name(version: str) -> str:
+    """The private edition that a scenario's version belongs to; empty for the public one.
+
+    >>> edition_name("1-private-3fa1c2d4"), edition_name("1")
+    ('private-3fa1c2d4', '')
+    """
+    _, private, name = version.partition(PRIVATE)
+    return f"{PRIVATE[1:]}{name}" if private else ""
 
 
 def read_secret(path: Path) -> bytes:

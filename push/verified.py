@@ -25,7 +25,7 @@ from speech_robust_bench.core.records import SubmissionRecord, SubmittedModel
 from speech_robust_bench.core.seeding import FIRST_VERSION, later_version
 from speech_robust_bench.push.evidence import Fingerprints, copies
 from speech_robust_bench.push.leaderboard import verified_files
-from speech_robust_bench.push.leaderboard.verified_files import SCHEMA
+from speech_robust_bench.push.leaderboard.verified_files import SCHEMA, edition_of
 from speech_robust_bench.push.verify import Verdict
 from speech_robust_bench.scoring import aggregate, results
 from speech_robust_bench.scoring.aggregate import MEASURES
@@ -43,7 +43,7 @@ def write(verdict: Verdict, out: Path, predictions_url: str | None = None) -> Pa
     assert verdict.accepted
     assert verdict.results is not None
     assert verdict.facts is not None
-    path = out / f"{stem(verdict.facts.model)}.json"
+    path = out / f"{stem(verdict.facts.model, edition_of(verdict.results['configs']))}.json"
     draws = io.BytesIO()
     np.savez_compressed(draws, **_draws(verdict))  # type: ignore[arg-type]
     content = compact(verdict.results, verdict.facts, predictions_url)
@@ -57,6 +57,7 @@ def write(verdict: Verdict, out: Path, predictions_url: str | None = None) -> Pa
             verified_files.name_of(entry): Fingerprints(entry.get("error_digests", {}), entry.get("error_sketches", {}))
             for entry in _entries(out, path)
             if name not in entry.get("copy_of", [])  # else a copy would bring the original off the board
+            and verified_files.name_of(entry) != name  # its results on another edition
         },
     )
     content["copy_of"] = list(copied)
@@ -74,9 +75,9 @@ def write(verdict: Verdict, out: Path, predictions_url: str | None = None) -> Pa
     return path
 
 
-def stem(model: SubmittedModel) -> str:
-    """The name of a model's files: `<owner>--<name>`."""
-    return f"{model.owner}--{model.name}"
+def stem(model: SubmittedModel, edition: str = "") -> str:
+    """The name of a model's files: `<owner>--<name>`, on a private edition `<owner>--<name>--<edition>`."""
+    return "--".join([model.owner, model.name, *([edition] if edition else [])])
 
 
 def add_rerun(path: Path, rerun: Json) -> None:

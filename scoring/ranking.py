@@ -14,11 +14,12 @@ smallest k that cannot be won by being worse, hence the closest to the paper's.
 Ranked is a system that recognises clean speech (WER at most `CLEAN_CEILING`, at most `EMPTY_CEILING` of the clean clips
 without a word) and that has every config that another such system has: who leaves a config out loses the place. A clip
 that failed counts as one without a word. All others stand last, with the reason. Configs that the systems have in
-different versions of their scenario count for nobody.
+different versions of their scenario count for nobody. Results of a private edition are ranked among themselves alone.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -28,7 +29,7 @@ import numpy as np
 
 from speech_robust_bench.core.categories import AVERAGED, CLEAN
 from speech_robust_bench.core.names import parse
-from speech_robust_bench.core.seeding import FIRST_VERSION
+from speech_robust_bench.core.seeding import FIRST_VERSION, edition_name
 
 RULE = "srb-rank-2"
 SENTENCE = (
@@ -83,6 +84,11 @@ class Candidate:
         """The configs without which it could not be ranked beside a system that has them."""
         return {row.config: row for row in self.configs if row.counts}
 
+    @cached_property
+    def edition(self) -> str:
+        """The private edition that its configs are of, empty for the public one; several are named together."""
+        return " and ".join(sorted({edition_name(row.version) for row in self.configs}))
+
 
 @dataclass(frozen=True)
 class Standing:
@@ -102,7 +108,22 @@ class Standing:
 
 
 def rank(candidates: Sequence[Candidate]) -> list[Standing]:
-    """The standings of some recognisers in one language, best first, those that are not ranked at the end."""
+    """The standings of some recognisers in one language, best first, those that are not ranked at the end.
+
+    Editions never rank together: where there are several, those of the public one are ranked, else of the commonest.
+    """
+    counted = Counter(candidate.edition for candidate in candidates)
+    ranked = max(counted, key=lambda edition: (not edition, counted[edition], edition), default="")
+    others = [
+        Standing(c.name, None, why=f"of another edition: {c.edition or 'public'}")
+        for c in candidates
+        if c.edition != ranked
+    ]
+    standings = _rank_edition([candidate for candidate in candidates if candidate.edition == ranked])
+    return [*standings, *sorted(others, key=lambda standing: standing.name)]
+
+
+def _rank_edition(candidates: Sequence[Candidate]) -> list[Standing]:
     mixed = _mixed_versions(candidates)
     # A system that cannot be ranked anyway does not decide which configs the others must have.
     required = set().union(*(c.counted for c in candidates if not _refusal(c))) - mixed

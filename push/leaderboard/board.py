@@ -64,6 +64,14 @@ class Entry:
     def draws(self) -> dict[str, np.ndarray]:
         return verified_files.read_draws(self.path, self.content)
 
+    @cached_property
+    def edition(self) -> str:
+        """The private edition that it was run on, `private-3fa1c2d4`; empty for the public one."""
+        try:
+            return verified_files.edition_of(self.content["configs"])
+        except UserError as problem:
+            raise UserError(f"{self.path.name}: {problem}") from None
+
     @property
     def suite(self) -> str | None:
         """The suite that it was run on, `lite-1`; None for the whole benchmark."""
@@ -150,6 +158,15 @@ class Board:
 
     entries: tuple[Entry, ...]
     problems: tuple[str, ...] = ()
+
+    @property
+    def private_editions(self) -> list[str]:
+        """The private editions that models were run on."""
+        return sorted({entry.edition for entry in self.entries} - {""})
+
+    def edition(self, name: str) -> Board:
+        """The models that were run on one edition; the public one has no name."""
+        return Board(tuple(entry for entry in self.entries if entry.edition == name), self.problems if not name else ())
 
     @cached_property
     def languages(self) -> list[str]:
@@ -281,6 +298,7 @@ def _entry(path: Path) -> Entry:
             grid(entry, language)
             entry.conditions(language)
         _scoring(entry)
+        assert entry.edition is not None
     except UserError:
         raise
     except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
@@ -352,6 +370,8 @@ def compare(entries: Sequence[Entry], language: str) -> list[PairDifference]:
     """Every pair in every row that both have; p-values corrected over all of them by Holm's method."""
     pairs = []
     for a, b in itertools.combinations(entries, 2):
+        if a.edition != b.edition:
+            continue
         for key in sorted(set(a.draws) & set(b.draws)):
             of, name, measure = key.split("/")
             if of == language and a.draws[key].shape == b.draws[key].shape:

@@ -178,6 +178,7 @@ def model(entry: Entry, language: str) -> Html:
         ("Median NWERD", _interval(entry.median(language))),
         ("Checked", checked(entry)),
         *([("Suite", entry.suite)] if entry.suite else []),
+        *([("Edition", entry.edition)] if entry.edition else []),
         ("WER on clean speech", fixed(clean)),
         ("Size", _size(entry.params_m)),
         ("Speed", f"{1 / entry.content['rtf']:.0f} x real time" if entry.content["rtf"] else "–"),

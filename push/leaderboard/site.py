@@ -67,6 +67,12 @@ the clean clips empty, that lacks a config that the others have, or whose predic
 <p><b>reproduces</b>: every score follows from the predictions that were sent. <b>rerun</b>: the maintainers loaded the
 model at its revision, transcribed clips that were drawn afterwards, and got the same words.</p>
 """
+PRIVATE = """
+<p class="lead">Models that the maintainers ran on data that nobody else has: the public scenarios, drawn with a secret,
+from clips that were changed a little with it. Results of an edition are ranked among themselves and never beside public
+ones, whose noises, rooms and levels differ. A model that does much worse here than on the public board may know
+the public data.</p>
+"""
 LIVE = """
 <p class="lead">Recognisers that were sent every clip chunk by chunk, as it would arrive. Latency and stability follow
 from the events that were sent in, and were computed again; how quick the machine was is as submitted.</p>
@@ -81,10 +87,12 @@ def files(board: Board) -> dict[str, bytes]:
         "published.html": ("As published", _published()),
         "compare.html": ("Compare", _compare(board)),
     }
-    for language in board.languages:
-        contents |= _numbered(language_page(board, language), "Verified", _ranking(board, language))
-    contents |= _numbered("streaming.html", "Used live", _by_models(board, pages.streaming, Html(LIVE)))
-    contents |= _numbered("attacks.html", "Under attack", _by_models(board, pages.attacks))
+    public = board.edition("")
+    for language in public.languages:
+        contents |= _numbered(language_page(public, language), "Verified", _ranking(public, language))
+    contents |= _numbered("private.html", "Private", _private(board))
+    contents |= _numbered("streaming.html", "Used live", _by_models(public, pages.streaming, Html(LIVE)))
+    contents |= _numbered("attacks.html", "Under attack", _by_models(public, pages.attacks))
     site: dict[str, str | bytes] = {name: (FOLDER / name).read_bytes() for name in ("style.css", "script.js")}
     site |= {path: _page(title, content, tabs, path) for path, (title, content) in contents.items()}
     for entry in board.entries:
@@ -131,10 +139,13 @@ def batched(rows: Iterable[Row], size: int) -> Iterator[list[Row]]:
 
 def _tabs(board: Board) -> dict[str, str]:
     """The pages that every page links to."""
-    tabs = {language_page(board, language): f"Verified ({language})" for language in board.languages}
-    if any(entry.live for entry in board.entries):
+    public = board.edition("")
+    tabs = {language_page(public, language): f"Verified ({language})" for language in public.languages}
+    if board.private_editions:
+        tabs["private.html"] = "Private"
+    if any(entry.live for entry in public.entries):
         tabs["streaming.html"] = "Used live"
-    if any(entry.attacks(language) for entry in board.entries for language in entry.content["languages"]):
+    if any(entry.attacks(language) for entry in public.entries for language in entry.content["languages"]):
         tabs["attacks.html"] = "Under attack"
     return tabs | {"compare.html": "Compare", "published.html": "As published", "about.html": "About"}
 
@@ -162,6 +173,17 @@ def _ranking(board: Board, language: str) -> list[Html]:
     return [join([filters, table, *notes]) for table in pages.ranking(board.rows(language))]
 
 
+def _private(board: Board) -> list[Html]:
+    """A ranking for each private edition and language, beside which no other results stand."""
+    parts = []
+    for name in board.private_editions:
+        private = board.edition(name)
+        for language in private.languages:
+            head, note = tag("h2", f"{name}, language: {language}"), pages.material(private, language)
+            parts += [join([Html(PRIVATE), head, table, note]) for table in pages.ranking(private.rows(language))]
+    return parts
+
+
 def _filters(board: Board, language: str) -> Html:
     """Read by the script: what it cannot do without one, it does not show."""
     boxes = [
@@ -187,8 +209,16 @@ def _model(entry: Entry) -> Html:
 
 
 def _compare(board: Board) -> Html:
-    options = [tag("option", entry.name, value=entry.stem) for entry in sorted(board.entries, key=lambda e: e.name)]
-    languages = [tag("option", language, value=language) for language in board.languages]
+    options = [
+        tag("option", f"{entry.name} {entry.edition}".strip(), value=entry.stem)
+        for entry in sorted(board.entries, key=lambda entry: (entry.name, entry.edition))
+    ]
+    names = [
+        _compared_as(language, name)
+        for name in ("", *board.private_editions)
+        for language in board.edition(name).languages
+    ]
+    languages = [tag("option", name, value=name) for name in names]
     return tag(
         "form",
         tag("label", "Language ", tag("select", languages, name_="language")),
@@ -210,12 +240,17 @@ def _data(entry: Entry) -> str:
         language, name, measure = key.split("/")
         value = boards.row_value(entry, language, name, measure)
         if value is not None:
-            rows[key] = {
+            rows[f"{_compared_as(language, entry.edition)}/{name}/{measure}"] = {
                 "label": "Average" if name == "overall" else label(name),
                 "value": value,
                 "draws": _hundredths(draws),
             }
     return msgspec.json.encode({"name": entry.name, "rows": rows}).decode()
+
+
+def _compared_as(language: str, edition: str) -> str:
+    """What the comparison calls a language: only rows of one edition are compared."""
+    return f"{language} {edition}" if edition else language
 
 
 def _hundredths(draws: np.ndarray) -> list[int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import numpy as np
 from speech_robust_bench.core import records
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.files import DAMAGED_ARRAYS
+from speech_robust_bench.core.seeding import FIRST_VERSION, edition_name
 from speech_robust_bench.push.leaderboard.verified_shape import VERIFIED
 from speech_robust_bench.scoring.runs import digest
 
@@ -22,6 +24,14 @@ Json = dict[str, Any]
 def name_of(content: Json) -> str:
     """A model's full name: `owner/name`."""
     return f"{content['model']['owner']}/{content['model']['name']}"
+
+
+def edition_of(configs: Mapping[str, Mapping[str, Any]]) -> str:
+    """The private edition that results are of, by the versions of their configs; empty for the public one."""
+    names = {edition_name(str(entry.get("scenario_version") or FIRST_VERSION)) for entry in configs.values()}
+    if len(names) > 1:
+        raise UserError(f"has configs of several editions: {', '.join(sorted(name or 'public' for name in names))}")
+    return names.pop() if names else ""
 
 
 def read(path: Path) -> Json:

@@ -15,6 +15,7 @@ from speech_robust_bench.builders.manifests import read_manifest
 from speech_robust_bench.cli.main import main
 from speech_robust_bench.core.audio import RATE
 from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.core.seeding import edition_name
 
 CLIPS = 3
 
@@ -208,7 +209,10 @@ def test_a_private_edition_draws_otherwise_and_shows_no_secret(tmp_path, corpus,
     assert one["content_sha256"] != two["content_sha256"] == three["content_sha256"]
     assert two["private"] is True
     assert "private" not in one
-    assert content(tmp_path / "public") == content(tmp_path / "private")  # clean speech has nothing to draw
+    assert content(tmp_path / "public") != content(tmp_path / "private") == content(tmp_path / "again")
+    assert two["scenario_version"] == three["scenario_version"]
+    assert edition_name(two["scenario_version"]).startswith("private-")
+    assert "scenario_version" not in one
     for path in (tmp_path / "private").rglob("*"):
         assert not path.is_file() or b"battery" not in path.read_bytes()
     columns = [pq.read_table(tmp_path / name / "en-mine_noise_sev2").schema for name in ("public", "private")]

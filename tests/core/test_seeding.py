@@ -6,7 +6,15 @@ import numpy as np
 import pytest
 
 from speech_robust_bench.core.errors import UserError
-from speech_robust_bench.core.seeding import clip_rng, content_id, later_version, read_secret, secret_seed
+from speech_robust_bench.core.seeding import (
+    clip_rng,
+    content_id,
+    edition_name,
+    edition_version,
+    later_version,
+    read_secret,
+    secret_seed,
+)
 
 CLIP = ("librispeech", "1089-134686-0000", "noise", 3)
 
@@ -47,7 +55,7 @@ def test_a_clip_without_a_name_goes_by_its_samples():
 def test_the_seed_of_a_private_edition_is_a_keyed_hash_that_does_not_show_the_secret():
     """HMAC-like: BLAKE2b of 32 bytes under a key of 64, the SHA-512 of the secret."""
     expected = hashlib.blake2b(
-        b"srb private edition", key=hashlib.sha512(b"0123456789abcdef").digest(), digest_size=32
+        b"srb private edition 2", key=hashlib.sha512(b"0123456789abcdef").digest(), digest_size=32
     ).hexdigest()
     assert secret_seed(b"0123456789abcdef") == expected
     assert len(expected) == 64
@@ -69,3 +77,13 @@ def test_a_secret_has_sixteen_bytes_without_the_white_space_around_it(tmp_path):
 def test_only_a_later_version_of_a_scenario_is_told():
     assert later_version("1") == {}
     assert later_version("2") == {"scenario_version": "2"}
+
+
+def test_a_private_edition_has_a_name_that_versions_carry():
+    seeds = [secret_seed(key) for key in (b"a" * 16, b"b" * 16)]
+    first, second = (edition_version("2", seed) for seed in seeds)
+    assert first != second
+    assert edition_version("2", "") == "2"
+    assert edition_name(first) == "private-" + first.split("-private-")[1]
+    assert edition_name("1, noise 2") == ""
+    assert not any(part in first for part in (seeds[0], seeds[0][:8]))

@@ -234,3 +234,37 @@ def test_the_built_in_bank_is_named_where_scores_are_shown(tmp_path):
 def test_no_folder_says_how_to_make_one():
     with pytest.raises(UserError, match="srb verify SUBMISSION --out"):
         board.load(Path("nowhere"))
+
+
+def test_private_editions_have_a_tab_and_a_ranking_of_their_own(tmp_path):
+    folder = write_models(tmp_path / "verified", models=4, configs=60)
+
+    def make_private(content):
+        for entry in content["configs"].values():
+            entry["scenario_version"] = "1-private-3fa1c2d4"
+
+    for name in ("recogniser-001", "recogniser-003"):
+        _changed(folder, name, make_private)
+    loaded = board.load(folder)
+    assert not loaded.problems
+    assert loaded.private_editions == ["private-3fa1c2d4"]
+    pages_of = {path: content.decode() for path, content in site.files(loaded).items() if path.endswith(".html")}
+    for path, here in (("index.html", (0, 2)), ("private.html", (1, 3))):
+        shown = {n for n in range(4) if f">acme/recogniser-00{n}</a>" in pages_of[path]}
+        assert shown == set(here), path
+        assert '<a href="private.html"' in pages_of[path]
+    assert [row.place for row in loaded.edition("private-3fa1c2d4").rows("en")] == [1, 2]
+    every = [loaded.find(f"acme/recogniser-00{n}") for n in range(4)]
+    compared = {(pair.a, pair.b) for pair in board.compare(every, "en")}
+    assert compared == {("acme/recogniser-000", "acme/recogniser-002"), ("acme/recogniser-001", "acme/recogniser-003")}
+    keys = json.loads(site.files(loaded)["data/acme--recogniser-001.json"])["rows"]
+    assert all(key.startswith("en private-3fa1c2d4/") for key in keys)
+
+
+def test_a_file_with_configs_of_several_editions_is_left_out(tmp_path):
+    folder = write_models(tmp_path / "verified", models=2, configs=60)
+    later = {"scenario_version": "1-private-3fa1c2d4"}
+    _changed(folder, "recogniser-001", lambda content: content["configs"]["en_clean"].update(later))
+    assert board.load(folder).problems == (
+        "acme--recogniser-001.json: has configs of several editions: private-3fa1c2d4, public",
+    )

@@ -256,3 +256,16 @@ def test_one_loop_moves_the_mean_and_not_the_median():
 def test_without_clean_speech_nobody_is_ranked():
     assert rank([Candidate("x", [], None)])[0].why == "clean speech was not scored"
     assert rank([]) == []
+
+
+def test_private_and_public_results_never_rank_together():
+    def private(system, edition):
+        return replace(system, configs=[replace(row, version=f"1-private-{edition}") for row in system.configs])
+
+    best = private(candidate("best", 1.0, [1, 2, 3, 4]), "aa")
+    standings = rank([best, *HONEST])
+    assert [(s.name, s.place) for s in standings] == [("good", 1), ("fair", 2), ("best", None)]
+    assert standings[-1].why == "of another edition: private-aa"
+    assert standings[0].configs == 4
+    assert [s.place for s in rank([best, private(HONEST[0], "aa")])] == [1, 2]
+    assert [s.place for s in rank([best, private(HONEST[0], "bb")])] == [1, None]
