@@ -61,6 +61,14 @@ def default_workers() -> int:
     return min(MOST_WORKERS, max(1, cores() - 1))
 
 
+def _memory_bytes() -> int:
+    """The memory of the machine, or a guess where the system does not tell."""
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):
+        return 4 * 2**30
+
+
 # --- in a worker -----------------------------------------------------------------------------------------------------
 
 _kept = KeptClips()
@@ -184,9 +192,8 @@ class LiveConfigs:
 
     @property
     def kept_bytes(self) -> int:
-        """How many bytes of decoded clips each worker may keep: of a small machine an eighth at most."""
-        memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 2**32
-        return min(KEPT_BYTES, memory // 8) // self.workers
+        """How many bytes of decoded clips each worker may keep: of a small machine's memory an eighth in all."""
+        return min(KEPT_BYTES, _memory_bytes() // 8) // self.workers
 
     def take_early(self, name: str) -> dict[Chunk, list[Part]]:
         """What was begun for a config before it was asked for; what was begun for another is given up."""

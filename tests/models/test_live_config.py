@@ -12,6 +12,7 @@ import pytest
 from test_kill import without_time
 from test_running import run_json
 
+from speech_robust_bench.builders.checked_clips import CheckedClip, KeptClips
 from speech_robust_bench.builders.live_config import LiveConfigs
 from speech_robust_bench.cli.main import main
 
@@ -209,6 +210,27 @@ def test_what_is_in_memory_is_bounded_whatever_the_corpus(monkeypatch):
     assert pool.under_way == 0
     lengths = [first.rows[position].duration for chunk in first.chunks(range(count)) for position in chunk]
     assert lengths == sorted(lengths, reverse=True)  # clips of like length together
+
+
+def test_a_worker_decodes_a_clip_once_for_all_configs(monkeypatch):
+    monkeypatch.setattr("speech_robust_bench.builders.live_config._kept", KeptClips())
+    decoded = []
+    load = CheckedClip.load
+    monkeypatch.setattr(CheckedClip, "load", lambda clip: decoded.append(clip.utterance.id) or load(clip))
+    source = LiveConfigs(DEMO, limit=3, workers=1)
+    configs = source.configs(["en-demo_clean", "en-demo_gain_sev1"])
+    source.close()
+    source._pool = InlinePool()
+    for config in configs:
+        assert sum(len(window.rows) for window in config.windows({0, 1, 2})) == 3
+    assert sorted(decoded) == sorted(row.id for row in configs[0].rows)
+
+
+def test_workers_share_what_they_may_keep(monkeypatch):
+    monkeypatch.setattr("speech_robust_bench.builders.live_config._memory_bytes", lambda: 2**30)
+    assert LiveConfigs(DEMO, workers=2).kept_bytes == 2**26
+    monkeypatch.setattr("speech_robust_bench.builders.live_config._memory_bytes", lambda: 2**40)
+    assert LiveConfigs(DEMO, workers=2).kept_bytes == 2**29
 
 
 def test_a_script_without_a_main_guard_is_not_run_again_by_the_workers(tmp_path):
