@@ -61,26 +61,19 @@ GROUPS = {
     },
     "compare and diagnose": {
         "compare": "test whether one recogniser is more robust than another",
-        "gate": "fail if a model is less robust than a baseline (for CI)",
-        "fairness": "test whether a scenario hurts some speakers more",
         "diagnose": "show which words, clips and speakers a model fails on",
-        "stability": "show how many configs and clips a ranking needs",
-        "anchors": "choose a few clips that predict the score of all",
-        "probe": "train a small head on a frozen encoder; rank encoders",
     },
     "attack": {
         "attack": "make the adversarial configs of one model",
-        "certify": "certify the radius of a smoothed recogniser",
     },
     "publish": {
         "push": "publish data, metrics or results on the Hugging Face Hub",
-        "export": "export results (Every Eval Ever) or metadata (Croissant)",
         "submit": "send a run to the leaderboard by pull request",
         "verify": "recompute the scores of a submission",
         "leaderboard": "serve the verified results as a page in the browser",
     },
 }
-RESUMING = {"demo", "build", "quality", "probe", "run", "gate", "attack", "certify", "push"}
+RESUMING = {"demo", "build", "quality", "run", "attack", "push"}
 
 
 @cache
@@ -92,7 +85,10 @@ def commands() -> dict[str, CommandRow]:
         for name, help in names.items()
     ]
     added = [row for extension in extensions() for row in getattr(extension, "COMMANDS", ())]
-    return {row.name: row for row in (*reversed(added), *ours)}
+    rows: dict[str, CommandRow] = {}
+    for row in (*ours, *added):
+        rows.setdefault(row.name, row)
+    return rows
 
 
 def groups() -> dict[str, dict[str, str]]:

@@ -11,6 +11,8 @@ from speech_robust_bench.cli.arguments import configs_argument, json_option, lim
 from speech_robust_bench.cli.command import Command
 from speech_robust_bench.core.options import Options, at_least, option, option_group
 
+FACTS = ("config", "front", "clips", "content_sha256")  # of a row; the others are measures
+
 
 @dataclass(frozen=True, kw_only=True)
 class FrontArguments(Options):
@@ -45,12 +47,11 @@ def run(args: Arguments) -> None:
 
 
 def _show(rows: list) -> None:
-    from speech_robust_bench.sound_quality import FRONT_MEASURES
-
-    heads = (name.removeprefix("dnsmos_") for name in FRONT_MEASURES)
+    measures = [name for name in rows[0] if name not in FACTS]
+    heads = (name.removeprefix("dnsmos_") for name in measures)
     print(f"{'config':<28}{'front end':<18}" + "".join(f"{head:>10}" for head in heads))
     for row in rows:
-        values = (row[name] for name in FRONT_MEASURES)
+        values = (row[name] for name in measures)
         shown = "".join(f"{'-' if value is None else f'{value:.3f}':>10}" for value in values)
         print(f"{row['config']:<28}{row['front'] or '-':<18}{shown}")
 

@@ -22,25 +22,20 @@ from typing import TYPE_CHECKING, Any
 from speech_robust_bench.core.about import __version__
 
 if TYPE_CHECKING:
-    from speech_robust_bench.adversarial import AttackOptions, AttackResult, CertifyOptions, attack, certify
-    from speech_robust_bench.anchors import AnchorOptions, AnchorPrediction, choose_anchors, predict_from_anchors
+    from speech_robust_bench.adversarial import AttackOptions, AttackResult, attack
     from speech_robust_bench.audio_files import perturb_all, perturb_file
     from speech_robust_bench.augmentation import Perturb, RandomPerturb
     from speech_robust_bench.builders.dataset import SpeechRobustBench
     from speech_robust_bench.building import BuildResult, build, check
     from speech_robust_bench.diagnosing import DiagnoseOptions, Diagnosis, diagnose
     from speech_robust_bench.evaluation import RunSummary, evaluate, run, run_folder, run_models
-    from speech_robust_bench.exports import export_croissant, export_results
     from speech_robust_bench.lazy_dataset import load
     from speech_robust_bench.metric_modules import export_metric, install_metrics
     from speech_robust_bench.models.streaming.replay import StreamOptions
     from speech_robust_bench.one_clip import PerturbedClip, perturb
     from speech_robust_bench.options import BuildOptions, DataOptions, ModelOptions, RunOptions, ScenarioOptions
-    from speech_robust_bench.probes import ablate_probes, train_probe
     from speech_robust_bench.publishing import DataPush, PushOptions, push_data, push_metrics, push_results
-    from speech_robust_bench.rankings import Stability, StabilityOptions, stability
     from speech_robust_bench.reporting import ReportOptions, write_report
-    from speech_robust_bench.robustness_gate import GateOptions, GateResult, gate
     from speech_robust_bench.run_results import Results, Score
     from speech_robust_bench.run_scores import read_run, score, score_run
     from speech_robust_bench.scenario_table import ScenarioTable, scenarios, suite, suites
@@ -51,7 +46,6 @@ if TYPE_CHECKING:
         add_quality,
         difficulty,
         explain_difficulty,
-        front_quality,
     )
     from speech_robust_bench.submissions import (
         Submission,
@@ -68,13 +62,7 @@ if TYPE_CHECKING:
 
 # module -> the public names in it
 _PUBLIC = {
-    "adversarial": ("AttackOptions", "AttackResult", "CertifyOptions", "attack", "certify"),
-    "anchors": (
-        "AnchorOptions",
-        "AnchorPrediction",
-        "choose_anchors",
-        "predict_from_anchors",
-    ),
+    "adversarial": ("AttackOptions", "AttackResult", "attack"),
     "audio_files": (
         "perturb_all",
         "perturb_file",
@@ -101,10 +89,6 @@ _PUBLIC = {
         "run_folder",
         "run_models",
     ),
-    "exports": (
-        "export_croissant",
-        "export_results",
-    ),
     "lazy_dataset": ("load",),
     "metric_modules": (
         "export_metric",
@@ -122,10 +106,6 @@ _PUBLIC = {
         "RunOptions",
         "ScenarioOptions",
     ),
-    "probes": (
-        "ablate_probes",
-        "train_probe",
-    ),
     "publishing": (
         "DataPush",
         "PushOptions",
@@ -133,15 +113,9 @@ _PUBLIC = {
         "push_metrics",
         "push_results",
     ),
-    "rankings": ("Stability", "StabilityOptions", "stability"),
     "reporting": (
         "ReportOptions",
         "write_report",
-    ),
-    "robustness_gate": (
-        "GateOptions",
-        "GateResult",
-        "gate",
     ),
     "run_results": (
         "Results",
@@ -165,7 +139,6 @@ _PUBLIC = {
         "add_quality",
         "difficulty",
         "explain_difficulty",
-        "front_quality",
     ),
     "submissions": (
         "Submission",
@@ -189,12 +162,20 @@ __all__ = sorted([*_MODULES, "__version__"])
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _MODULES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}; it has {', '.join(__all__)}")
-    value = getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
+    if name.startswith("__"):
+        raise AttributeError(name)
+    from speech_robust_bench.core.extensions import registered
+
+    module = f"{__name__}.{_MODULES[name]}" if name in _MODULES else registered("API").get(name)
+    if module is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}; it has {', '.join(__dir__())}")
+    value = getattr(import_module(module), name)
     globals()[name] = value
     return value
 
 
 def __dir__() -> list[str]:
-    return list(__all__)
+    """The public names: those of the benchmark, and those that extensions add."""
+    from speech_robust_bench.core.extensions import registered
+
+    return sorted({*__all__, *registered("API")})

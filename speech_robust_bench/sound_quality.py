@@ -1,4 +1,4 @@
-"""`srb.difficulty`, `srb.add_quality`, `srb.front_quality`: how speech sounds, and how hard a scenario is by that."""
+"""`srb.difficulty`, `srb.add_quality`: how speech sounds, and how hard a scenario is by that."""
 
 from __future__ import annotations
 
@@ -8,19 +8,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from speech_robust_bench.builders.config_sources import open_data
 from speech_robust_bench.builders.content_check import matching_configs
 from speech_robust_bench.builders.quality import COLUMNS, DNSMOS_COLUMNS
 from speech_robust_bench.builders.quality_columns import score
 from speech_robust_bench.core.errors import UserError, warn
 from speech_robust_bench.core.options import Options, option
 from speech_robust_bench.core.progress import tasks
-from speech_robust_bench.data_source import DataSource, Place
-from speech_robust_bench.extensions.front_ends import quality as fronts_module
+from speech_robust_bench.data_source import Place
 from speech_robust_bench.scoring import difficulty as tables
 from speech_robust_bench.scoring.quality_from_builds import read_built
-
-FRONT_MEASURES = (*fronts_module.MEASURES, "rtf")
 
 
 @dataclass(frozen=True)
@@ -126,29 +122,3 @@ def add_quality(
     with tasks(not progress) as show:
         rows, done = score(Path(data), names, show, columns=columns, workers=workers or os.cpu_count() or 1)
     return QualityResult(rows, done, len(names))
-
-
-def front_quality(
-    fronts: Sequence[str],
-    configs: str | Sequence[str] = (),
-    *,
-    data: Place = "srb",
-    limit: int | None = None,
-    out: Place | None = None,
-    progress: bool = True,
-) -> list[dict[str, Any]]:
-    """Measure the clips of built configs before and after front ends: a row for each config and front end.
-
-    Args:
-        fronts: front ends or chains, such as "wpe+rnnoise".
-        configs, data: as in `srb.add_quality`.
-        limit: only the first clips of each config.
-        out: a JSON file for the rows; those in it are not measured again.
-        progress: show progress.
-    """
-    source = DataSource(data=data, limit=limit)
-    names = source.select([configs] if isinstance(configs, str) else list(configs))
-    with tasks(not progress) as show:
-        return fronts_module.front_quality(
-            open_data(source.where), names, fronts, limit=limit, out=Path(out) if out else None, progress=show
-        )

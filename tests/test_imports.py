@@ -99,3 +99,26 @@ def test_no_modules_import_each_other_in_a_circle():
 def test_the_walk_sees_imports_inside_functions():
     """The check itself: `srb.run` imports the runner inside a function."""
     assert "speech_robust_bench.models.runner" in imports("speech_robust_bench.evaluation")
+
+
+# What the command line may import beside the API: options, errors, and what prints.
+PRINTING = {"about", "console", "engines", "errors", "escape", "extensions", "options", "progress"}
+UNCONVERTED = {"compare", "options"}
+
+
+def test_the_command_line_imports_only_the_api_options_and_rendering():
+    """Commands parse, call the API and print; nothing in them knows the rooms behind it."""
+    front = {path.stem for path in (ROOT / "speech_robust_bench").glob("*.py")}
+    wrong = set()
+    for module in modules():
+        if room(module) != ROOMS.index("cli") or module.rsplit(".", 1)[-1] in UNCONVERTED:
+            continue
+        for other in imports(module) - {"speech_robust_bench"}:
+            place, *rest = other.removeprefix("speech_robust_bench.").split(".")
+            if not (place in front or place == "cli" or (place == "core" and rest and rest[0] in PRINTING)):
+                wrong.add(f"{module} -> {other}")
+    assert not wrong
+
+
+def test_nothing_but_extensions_imports_an_extension():
+    assert not [module for module in modules() for other in imports(module) if ".extensions." in other]

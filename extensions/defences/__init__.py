@@ -1,4 +1,13 @@
 """Defences: randomised smoothing, its certificate, and gradients through it."""
 
+from speech_robust_bench.cli.command import CommandRow
+
+COMMANDS = [
+    CommandRow("certify", "attack", "certify the radius of a smoothed recogniser", f"{__name__}.command", resumes=True),
+]
+API = {
+    "CertifyOptions": f"{__name__}.api",
+    "certify": f"{__name__}.api",
+}
 ADAPTERS = {"smooth": f"{__name__}.smooth"}
 VIEWS = {"Smooth": f"{__name__}.views:defended_view"}

@@ -22,6 +22,7 @@ import numpy as np
 
 from speech_robust_bench.core.audio import RATE, Samples
 from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.core.options import normaliser_option, option, shares
 from speech_robust_bench.extensions.fairness import violations
 from speech_robust_bench.extensions.fairness.fault_localisation import OMEGA, Faults, localise, table9
 from speech_robust_bench.extensions.fairness.violations import Degradation, GroupComparison
@@ -100,23 +101,31 @@ SCHEMA = (
 class FairnessOptions:
     """What to test, and how."""
 
-    groups: str = "gender"
-    base: str | None = None
-    taus: tuple[float, ...] = violations.TAUS
-    comprehensible: float | None = (
-        None  # only levels that people rated so or better; None: those of the paper's Table 4
+    groups: str = option(
+        "gender",
+        "groups of clips: a column of the predictions (gender, accent, age, ...), pitch, or a crossing: gender+accent",
+        metavar="COLUMN",
     )
-    minimum: int = 1
-    omega: int = OMEGA
-    by_speaker: bool = False
-    replicates: int = 1000
+    base: str | None = option(None, "base group (default: every group in turn)", metavar="GROUP")
+    tau: tuple[float, ...] = option(violations.TAUS, "violation thresholds")
+    comprehensible: float | None = option(
+        None, "only levels that people rated N of 10 or more (default: the levels of the paper's Table 4)", metavar="N"
+    )
+    ratings: str | None = option(
+        None, "ratings by your own listeners: CSV of scenario,sev1,sev2,... (default: AequeVox')", metavar="CSV"
+    )
+    normaliser: str = normaliser_option()
+    unit: str | None = option(None, "unit of the errors (default: by language)", choices=("word", "char-nospace"))
+    minimum: int = option(1, "leave out groups of fewer clips", metavar="N")
+    omega: int = option(OMEGA, "a word lost more than N times is not robust", metavar="N")
+    population: Mapping[str, float] | None = option(
+        None, "shares of groups in the population, for weighted WER", metavar="GROUP=SHARE", parse=shares
+    )
+    data: str | None = option(None, "built configs, for --groups pitch")
+    by_speaker: bool = option(False, "draw whole speakers instead of clips")
+    replicates: int = option(1000, "bootstrap replicates", metavar="N")
+    seed: int = option(0, "seed of the bootstrap")
     level: float = 0.95
-    seed: int = 0
-    weights: Mapping[str, float] | None = None
-    data: str | None = None
-    ratings: str | None = None  # a CSV file of one's own ratings of comprehensibility
-    normaliser: str = "srb-paper-1"
-    unit: str | None = None  # what errors are counted in: "word" or "char-nospace"; None is the language's own
 
 
 def choose(run: Run, patterns: Sequence[str]) -> Run:
@@ -180,7 +189,7 @@ def assess(runs: Sequence[Run], options: FairnessOptions, advance: Callable[[], 
             degradations += degraded_and_compared[0]
             comparisons += degraded_and_compared[1]
             if measured.form == "transcripts":
-                disparities += group_disparity(measured, labels, referenced, options.weights)
+                disparities += group_disparity(measured, labels, referenced, options.population)
         faults += localise(tested, groups, transcripts=False)
         faults += localise(tested, referenced, transcripts=True) if scored else []
     if not sets:
@@ -191,13 +200,13 @@ def assess(runs: Sequence[Run], options: FairnessOptions, advance: Callable[[], 
     return {
         "schema": SCHEMA,
         "models": [run.model for run in runs],
-        "options": asdict(options) | {"taus": list(options.taus)},
+        "options": asdict(options) | {"tau": list(options.tau)},
         "proxy": NAME in options.groups.split(JOIN),
         "sets": sets,
         "skipped": skipped,
         "degradations": [_degradation(d) for d in degradations],
-        "comparisons": [_comparison(c, options.taus) for c in comparisons],
-        "table4": {form: _table4([c for c in comparisons if c.form == form], options.taus) for form in forms},
+        "comparisons": [_comparison(c, options.tau) for c in comparisons],
+        "table4": {form: _table4([c for c in comparisons if c.form == form], options.tau) for form in forms},
         "table9": {form: table9(f for f in faults if f.form == form) for form in ("alone", "transcripts")},
         "faults": [_faults(f, options.omega) for f in faults],
         "disparity": disparities,
@@ -207,7 +216,7 @@ def assess(runs: Sequence[Run], options: FairnessOptions, advance: Callable[[], 
 def _check(options: FairnessOptions) -> None:
     if not all(options.groups.split(JOIN)):
         raise UserError(f"--groups '{options.groups}' is not a column such as gender, nor some joined with +")
-    if not options.taus or any(not 0 <= tau < 1 for tau in options.taus):
+    if not options.tau or any(not 0 <= tau < 1 for tau in options.tau):
         raise UserError("--tau is a share between 0 and 1, as in --tau 0.05")
     if options.replicates < 0 or not 0 < options.level < 1 or options.minimum < 1 or options.omega < 0:
         raise UserError("--replicates and --omega are 0 or more, --minimum 1 or more, --level between 0 and 1")

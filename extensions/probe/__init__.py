@@ -3,5 +3,20 @@
 It asks what a representation is worth for recognition, in domain and out of it, without fine-tuning the encoder.
 """
 
+from speech_robust_bench.cli.command import CommandRow
+
+COMMANDS = [
+    CommandRow(
+        "probe",
+        "compare and diagnose",
+        "train a small head on a frozen encoder; rank encoders",
+        f"{__name__}.command",
+        resumes=True,
+    ),
+]
+API = {
+    "ablate_probes": f"{__name__}.api",
+    "train_probe": f"{__name__}.api",
+}
 ADAPTERS = {"probe": f"{__name__}.adapter"}
 VIEWS = {"Probe": f"{__name__}.attack_view:probe_view"}

@@ -1,1 +1,27 @@
 """Fewer clips: anchors that predict the score of all, and how stable a ranking is."""
+
+from speech_robust_bench.cli.command import CommandRow
+
+COMMANDS = [
+    CommandRow(
+        "stability",
+        "compare and diagnose",
+        "show how many configs and clips a ranking needs",
+        f"{__name__}.stability_command",
+    ),
+    CommandRow(
+        "anchors",
+        "compare and diagnose",
+        "choose a few clips that predict the score of all",
+        f"{__name__}.anchors_command",
+    ),
+]
+API = {
+    "AnchorOptions": f"{__name__}.anchors_api",
+    "AnchorPrediction": f"{__name__}.anchors_api",
+    "choose_anchors": f"{__name__}.anchors_api",
+    "predict_from_anchors": f"{__name__}.anchors_api",
+    "Stability": f"{__name__}.stability_api",
+    "StabilityOptions": f"{__name__}.stability_api",
+    "stability": f"{__name__}.stability_api",
+}

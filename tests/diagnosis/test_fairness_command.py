@@ -25,7 +25,7 @@ def fails(capsys, *argv: str) -> str:
 
 def test_one_run_from_files_to_json(write_run, capsys):
     folder = write_run("m", CONFIGS, SAID, gender=GENDER, speaker=["a", "b", "c", "d"])
-    words = ["--omega", "0", "--weights", "female=1", "male=3", "--comprehensible", "7"]
+    words = ["--omega", "0", "--population", "female=1", "male=3", "--comprehensible", "7"]
     assert main(["fairness", str(folder), "--json", *words]) == 0
     made = json.loads(capsys.readouterr().out)
     assert made["sets"][0]["below_comprehensibility"] == ["en-x_aeq_noise_sev5"]
@@ -177,8 +177,8 @@ def test_recognisers_with_different_clips_or_configs(write_run, capsys):
         (["--ratings", "nowhere.csv"], "cannot read nowhere.csv"),
         (["--groups", "pitch"], "--data"),
         (["--tau", "5"], "--tau is a share"),
-        (["--weights", "female"], "'female' is not GROUP=SHARE"),
-        (["--weights", "female=1"], "weights must name the groups"),
+        (["--population", "female"], "'female' is not GROUP=SHARE"),
+        (["--population", "female=1"], "weights must name the groups"),
         (["--configs", "en_nothing*"], "no finished config that matches"),
         (["--configs", "*sev5", "--comprehensible", "7"], "comprehensibility of 7 or more"),
     ],

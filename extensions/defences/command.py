@@ -8,6 +8,7 @@ import speech_robust_bench as srb
 from speech_robust_bench.cli.arguments import BUILT, limit_option, model_option, quiet_option
 from speech_robust_bench.cli.command import Command
 from speech_robust_bench.core.options import Options, argument, option, option_group
+from speech_robust_bench.extensions.defences.api import CertifyOptions
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -17,7 +18,7 @@ class Arguments(Options):
     data: str = option("srb", BUILT)
     out: str = option("certificates.jsonl", "file with a line per clip", metavar="FILE")
     limit: int | None = limit_option("only the first N clips")
-    certify_options: srb.CertifyOptions = option_group(srb.CertifyOptions)
+    certify_options: CertifyOptions = option_group(CertifyOptions)
     quiet: bool = quiet_option()
 
 

@@ -2,84 +2,39 @@
 
 from __future__ import annotations
 
-import argparse
+import json
+from dataclasses import dataclass
 from typing import Any
 
-from speech_robust_bench.cli.options import add_normaliser_option
+from speech_robust_bench.cli.arguments import json_option, runs_argument
+from speech_robust_bench.cli.command import Command
+from speech_robust_bench.core.options import Options, option, option_group
+from speech_robust_bench.extensions.fairness.api import FairnessOptions, fairness
 
 Json = dict[str, Any]
 
 
-def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("runs", nargs="+", metavar="RUN", help="run folders; two or more are also compared in pairs")
-    parser.add_argument(
-        "--groups",
-        default="gender",
-        help="a column of the predictions (gender, accent, age, ...), pitch, or a crossing: gender+accent",
-    )
-    parser.add_argument("--base", help="the base group (default: every group in turn)")
-    parser.add_argument("--tau", nargs="+", type=float, default=[0.01, 0.05, 0.1, 0.15], help="violation thresholds")
-    parser.add_argument(
-        "--comprehensible",
-        type=float,
-        metavar="N",
-        help="only levels that people rated N of 10 or more (default: the levels of the paper's Table 4)",
-    )
-    parser.add_argument(
-        "--ratings", metavar="CSV", help="ratings by your own listeners: scenario,sev1,sev2,... (default: AequeVox')"
-    )
-    add_normaliser_option(parser)
-    parser.add_argument("--unit", choices=["word", "char-nospace"], help="of the errors (default: the language's own)")
-    parser.add_argument("--configs", nargs="+", default=[], metavar="GLOB", help="only these configs")
-    parser.add_argument("--minimum", type=int, default=1, metavar="N", help="leave out groups of fewer clips")
-    parser.add_argument("--omega", type=int, default=3, metavar="N", help="a word lost more than N times is not robust")
-    parser.add_argument(
-        "--weights", nargs="+", metavar="GROUP=SHARE", help="shares of the population, for weighted WER"
-    )
-    parser.add_argument("--data", help="built configs, for --groups pitch")
-    parser.add_argument("--by-speaker", action="store_true", help="draw whole speakers instead of clips")
-    parser.add_argument("--replicates", type=int, default=1000, metavar="N", help="of the bootstrap (default: 1000)")
-    parser.add_argument("--seed", type=int, default=0, help="of the bootstrap")
-    parser.add_argument("--validate", metavar="MODEL", help="speak lost and kept words to this recogniser, in noise")
-    parser.add_argument("--tts", default="flite", help="the voice of --validate: flite or espeak (default: flite)")
-    parser.add_argument(
-        "--snr", nargs="+", type=float, default=[10, 6, 2], metavar="DB", help="of the noise of --validate (10 6 2)"
-    )
-    parser.add_argument("--json", action="store_true", help="everything, for programs")
+@dataclass(frozen=True, kw_only=True)
+class Arguments(Options):
+    runs: list[str] = runs_argument("run folders; two or more are also compared in pairs")
+    configs: list[str] = option([], "only these configs or patterns", metavar="CONFIG")
+    fairness_options: FairnessOptions = option_group(FairnessOptions)
+    validate: str | None = option(None, "speak lost and kept words to this recogniser, in noise", metavar="MODEL")
+    tts: str = option("flite", "voice of --validate: flite or espeak", metavar="ENGINE")
+    snr: list[float] = option([10.0, 6.0, 2.0], "SNRs of the noise of --validate, in dB", metavar="DB")
+    json: bool = json_option("print everything as JSON")
 
 
-def run(args: argparse.Namespace) -> None:
-    import json
-
-    from speech_robust_bench.cli.options import shares
-    from speech_robust_bench.core.progress import progress
-    from speech_robust_bench.extensions.fairness.report import FairnessOptions, assess, choose
-    from speech_robust_bench.extensions.fairness.word_validation import ValidationOptions, validate_run
-    from speech_robust_bench.scoring.runs import open_run
-
-    options = FairnessOptions(
-        groups=args.groups,
-        base=args.base,
-        taus=tuple(args.tau),
-        comprehensible=args.comprehensible,
-        minimum=args.minimum,
-        omega=args.omega,
-        by_speaker=args.by_speaker,
-        replicates=args.replicates,
-        seed=args.seed,
-        weights=shares("--weights", args.weights),
-        data=args.data,
-        ratings=args.ratings,
-        normaliser=args.normaliser,
-        unit=args.unit,
+def run(args: Arguments) -> None:
+    result = fairness(
+        args.runs,
+        args.configs,
+        fairness_options=args.fairness_options,
+        validate=args.validate,
+        tts=args.tts,
+        snrs_db=args.snr,
+        progress=not args.json,
     )
-    runs = [choose(open_run(folder), args.configs) for folder in args.runs]
-    with progress(quiet=args.json) as bar:
-        task = bar.add_task("reading transcripts", total=sum(len(run.configs) for run in runs))
-        result = assess(runs, options, lambda: bar.advance(task))
-    if args.validate:
-        how = ValidationOptions(args.tts, tuple(args.snr), args.omega, args.seed)
-        result["validation"] = validate_run(runs[0], args.validate, how)
     if args.json:
         print(json.dumps(result, indent=1, ensure_ascii=False))
     else:
@@ -244,7 +199,7 @@ def _word(entry: Json) -> str:
 
 def _show_rates(result: Json, console) -> None:
     groups = _groups(result)
-    weighted = result["options"]["weights"] is not None
+    weighted = result["options"]["population"] is not None
     for recogniser in dict.fromkeys(row["recogniser"] for row in result["disparity"]):
         heads = [*groups, "gap", "log2 ratio", *(["weighted"] if weighted else [])]
         table = _table(f"\n{recogniser}: WER", "", *heads)
@@ -258,3 +213,6 @@ def _show_rates(result: Json, console) -> None:
 
 def _groups(result: Json) -> list[str]:
     return list(dict.fromkeys(group for clip_set in result["sets"] for group in clip_set["groups"]))
+
+
+COMMAND = Command(Arguments, run)

@@ -13,6 +13,7 @@ from speech_robust_bench.cli.arguments import BUILT, configs_argument, corpus_op
 from speech_robust_bench.cli.command import Command
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.options import Options, option, option_group
+from speech_robust_bench.extensions.gate.api import GateOptions, GateResult
 
 EPILOG = """examples:
   srb gate --baseline runs/main --model hf:ORG/NEW
@@ -35,7 +36,7 @@ class Arguments(Options):
         None, "the new model: adapter:target?option=value&... (docs/models.md)", metavar="M", one_of="model"
     )
     run: str | None = option(None, "run folder of the new model, instead of running it", metavar="RUN", one_of="model")
-    gate_options: srb.GateOptions = option_group(srb.GateOptions)
+    gate_options: GateOptions = option_group(GateOptions)
     junit: Path | None = option(None, "write the result as JUnit XML", metavar="FILE")
     markdown: Path | None = option(None, "write the result as Markdown", metavar="FILE")
     json: bool = json_option()
@@ -73,7 +74,7 @@ def run(args: Arguments) -> int:
     return 0 if result.passed else 1
 
 
-def show(result: srb.GateResult) -> None:
+def show(result: GateResult) -> None:
     """Print the table of the parts, and the verdict."""
     from rich.table import Table
     from rich.text import Text

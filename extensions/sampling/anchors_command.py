@@ -10,6 +10,7 @@ from speech_robust_bench.cli.arguments import json_option, runs_argument
 from speech_robust_bench.cli.command import Command
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.options import Options, option, option_group
+from speech_robust_bench.extensions.sampling.anchors_api import AnchorOptions
 
 EPILOG = """examples:
   srb anchors runs/a runs/b runs/c --clips 600 --suite anchors.json      # choose: writes the file, says its error
@@ -25,7 +26,7 @@ class Arguments(Options):
     predict: str | None = option(
         None, "predict what all clips would say of this run, which has only the anchors", metavar="RUN"
     )
-    anchor_options: srb.AnchorOptions = option_group(srb.AnchorOptions, "choosing anchors (without --predict)")
+    anchor_options: AnchorOptions = option_group(AnchorOptions, "choosing anchors (without --predict)")
     json: bool = json_option()
 
 
@@ -33,7 +34,7 @@ def run(args: Arguments) -> None:
     if args.predict is None:
         _choose(args)
         return
-    if args.anchor_options != srb.AnchorOptions():
+    if args.anchor_options != AnchorOptions():
         raise UserError(f"--predict takes the clips and how they are scored from {args.suite}; leave other options out")
     _predict(args.predict, args)
 

@@ -9,12 +9,13 @@ import speech_robust_bench as srb
 from speech_robust_bench.cli.arguments import json_option, runs_argument
 from speech_robust_bench.cli.command import Command
 from speech_robust_bench.core.options import Options, option_group
+from speech_robust_bench.extensions.sampling.stability_api import StabilityOptions
 
 
 @dataclass(frozen=True, kw_only=True)
 class Arguments(Options):
     runs: list[str] = runs_argument("three or more run folders on the same configs")
-    stability_options: srb.StabilityOptions = option_group(srb.StabilityOptions)
+    stability_options: StabilityOptions = option_group(StabilityOptions)
     json: bool = json_option()
 
 
