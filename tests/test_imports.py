@@ -118,7 +118,3 @@ def test_the_command_line_imports_only_the_api_options_and_rendering():
             if not (place in front or place == "cli" or (place == "core" and rest and rest[0] in PRINTING)):
                 wrong.add(f"{module} -> {other}")
     assert not wrong
-
-
-def test_nothing_but_extensions_imports_an_extension():
-    assert not [module for module in modules() for other in imports(module) if ".extensions." in other]
