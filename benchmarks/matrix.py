@@ -268,33 +268,35 @@ def read_errors(rows: Sequence[dict[str, Any]]) -> tuple[dict[str, SystemErrors]
 
 
 def category_mean(system: SystemErrors, configs: Sequence[str], draws: np.ndarray, measure: str) -> np.ndarray | None:
-    """The mean WERD or NWERD of some configs in each draw; none where a clip of one is missing."""
+    """The mean NWER, WERD or NWERD of some configs in each draw; none where a clip of one is missing."""
     if not all(system.whole(config) for config in ("clean", *configs)):
         return None
     hard = load_difficulty()
-    scales = [100 / hard.of(f"en_{config}") if measure == "NWERD" else 1 for config in configs]
-    lost = [scale * system.werd(config, draws) for scale, config in zip(scales, configs, strict=True)]
-    return np.mean(lost, axis=0)
+    scales = [100 / hard.of(f"en_{config}") if measure.startswith("N") else 1 for config in configs]
+    rate = system.wer if measure == "NWER" else system.werd
+    return np.mean([scale * rate(config, draws) for scale, config in zip(scales, configs, strict=True)], axis=0)
 
 
 def print_tables(path: Path) -> None:
-    """Every system's WER on clean speech, with NWERD and with WERD by category; intervals are over speakers."""
+    """Every system's WER on clean speech, with NWER, which ranks, NWERD and WERD; intervals are over speakers."""
     rows = stored_rows(path)
     members: dict[str, list[str]] = {}
     for scenario in map(SCENARIOS.__getitem__, PAPER):
         levels = range(1, len(scenario.severities) + 1)
         members.setdefault(scenario.category, []).extend(f"{scenario.name}_sev{level}" for level in levels)
     systems, draws = read_errors(rows)
-    for measure in ("NWERD", "WERD"):
-        lines = []
+    for measure in ("NWER", "NWERD", "WERD"):
+        lines: list[tuple[float, list[str]]] = []
         for name, system in systems.items():
             cells = sum(int((counts[1] > 0).sum()) for counts in system.counts.values())
             means = [category_mean(system, configs, draws, measure) for configs in members.values()]
             average = None if any(mean is None for mean in means) else np.mean(np.stack(means), axis=0)
             wer = system.wer("clean", draws) if system.whole("clean") else None
-            lines.append([name, f"{cells:,}", *map(_with_interval, (wer, average, *means))])
+            line = [name, f"{cells:,}", *map(_with_interval, (wer, average, *means))]
+            lines.append((np.inf if average is None or measure != "NWER" else float(average[0]), line))
         print(f"\n{measure}:\n")
-        _print_markdown(("system", "transcripts", "WER, clean", "average", *members), lines)
+        ordered = [line for _, line in sorted(lines, key=lambda entry: entry[0])]
+        _print_markdown(("system", "transcripts", "WER, clean", "average", *members), ordered)
 
 
 def _with_interval(draws: np.ndarray | None) -> str:
