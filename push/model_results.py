@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.core.result_records import RunResults
 from speech_robust_bench.push.hub import Hub
 from speech_robust_bench.scoring import results
 
@@ -20,35 +21,34 @@ PATH = ".eval_results/srb.yaml"
 CARD = "README.md"
 NAME = "Speech Robust Bench"
 MEANS = ("nwer", "nwerd")  # of a language: what ranks, and the paper's metric
-Json = dict[str, Any]
 
 
-def scores(result: Json) -> dict[str, float]:
+def scores(result: RunResults) -> dict[str, float]:
     """Task of the benchmark -> value: the mean NWER and NWERD of each language, and the WER of each config."""
     means = {
-        f"{language}_{measure}": rows["overall"][measure]["value"]
-        for language, rows in result["languages"].items()
+        f"{language}_{measure}": score.value
+        for language, rows in result.languages.items()
         for measure in MEANS
-        if rows["overall"][measure]
+        if (score := rows.overall.score(measure))
     }
-    return means | {config: entry["wer"]["value"] for config, entry in result["configs"].items() if entry["wer"]}
+    return means | {config: entry.wer.value for config, entry in result.configs.items() if entry.wer}
 
 
-def part_of_benchmark(result: Json) -> str | None:
+def part_of_benchmark(result: RunResults) -> str | None:
     """What says that a result is of some clips alone: a suite, `--until` or `--limit`. None if it is of all."""
-    for config, entry in results.all_entries(result).items():
-        if entry["of"] and entry["rows"] < entry["of"]:
-            return f"{config} has {entry['rows']} of {entry['of']} clips"
-    limited = re.search(r"--limit \d+", str(result["run"].get("data") or ""))
+    for config, entry in result.entries():
+        if entry.of and entry.rows < entry.of:
+            return f"{config} has {entry.rows} of {entry.of} clips"
+    limited = re.search(r"--limit \d+", result.run.data or "")
     return f"it was made with {limited[0]}" if limited else None
 
 
-def eval_results(result: Json, dataset: str) -> str:
+def eval_results(result: RunResults, dataset: str) -> str:
     """The text of `.eval_results/srb.yaml`."""
     import yaml
     from huggingface_hub import EvalResultEntry, eval_result_entries_to_yaml
 
-    date = str(result["run"].get("updated") or "") or None
+    date = result.run.updated or None
     notes = _notes(result)
     entries = [
         EvalResultEntry(dataset_id=dataset, task_id=task, value=value, date=date, notes=notes)
@@ -57,13 +57,13 @@ def eval_results(result: Json, dataset: str) -> str:
     return yaml.safe_dump(eval_result_entries_to_yaml(entries), sort_keys=False, allow_unicode=True)
 
 
-def _notes(result: Json) -> str:
-    difficulty = result["scoring"]["difficulty"]["name"]
-    version = result["software"]["speech-robust-bench"]
-    return f"per cent, lower is better; {result['scoring']['normaliser']}, difficulty {difficulty}, srb {version}"
+def _notes(result: RunResults) -> str:
+    difficulty = result.scoring.difficulty.name
+    version = result.software["speech-robust-bench"]
+    return f"per cent, lower is better; {result.scoring.normaliser}, difficulty {difficulty}, srb {version}"
 
 
-def model_card(card: str, result: Json, model_id: str, dataset: str) -> str:
+def model_card(card: str, result: RunResults, model_id: str, dataset: str) -> str:
     """The model card with our entries in its `model-index`; those of other benchmarks stay as they are."""
     from huggingface_hub import EvalResult, ModelCard
 

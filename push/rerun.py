@@ -26,6 +26,7 @@ from speech_robust_bench.core.categories import CLEAN
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.names import parse
 from speech_robust_bench.core.records import Prediction, Stream, Told, convert, parse_line, read_run_record
+from speech_robust_bench.core.result_records import RerunGain, RerunRecord
 from speech_robust_bench.models.interface import Recogniser
 from speech_robust_bench.models.transcriber import Transcriber, Transcription
 from speech_robust_bench.push import parquet_predictions
@@ -36,7 +37,6 @@ CLEAN_SHARE = 0.5  # of the sample: a tenth of the benchmark is clean, and every
 ALPHA = 0.01  # of each test: how often an honest submission fails it, at most
 PAYING = {"perturbed": (-1,), CLEAN: (-1, 1)}  # which difference in errors pays: fewer, and on clean speech more
 LEAST_SHOWN = 0.5  # of the clips with the same words: those in which they were shown after the same audio
-Json = dict[str, Any]
 Key = tuple[str, str]  # a config and a clip
 
 
@@ -88,9 +88,11 @@ class Rerun:
         """The directions that pay in which the predictions differ from the model's by more than chance."""
         return [gain for gain in self.gains if gain.p < ALPHA]
 
-    def to_json(self) -> Json:
+    @property
+    def record(self) -> RerunRecord:
         """The outcome as a verified file keeps it."""
-        return asdict(self)
+        facts = {**asdict(self), "gains": [RerunGain(**asdict(gain)) for gain in self.gains]}
+        return RerunRecord(**facts, agrees=self.agrees)
 
 
 def rerun(folder: str | Path, data: str | Path, spec: str, sample: int, seed: int | None = None) -> Rerun:

@@ -9,7 +9,6 @@ them, and `submission.json`: `schema`, `model` (owner, name, id, params_m, licen
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 import shlex
 from collections.abc import Container, Iterable, Mapping
@@ -110,7 +109,7 @@ def _fill(out: Path, run: Run, about: RunRecord, model: SubmittedModel, parquet:
     about = about.replace(configs=entries, model=model.name, run_name=run.folder.name)
     (out / "run.json").write_bytes(to_json(about, indent=1))
     scored = results.results(open_run(out))
-    _write(out / results.NAME, scored)
+    (out / results.NAME).write_bytes(to_json(scored, indent=1))
     if parquet:
         for config in chosen:
             parquet_predictions.pack(out / f"{config}.jsonl")
@@ -120,7 +119,7 @@ def _fill(out: Path, run: Run, about: RunRecord, model: SubmittedModel, parquet:
         model=model,
         benchmark_version=BENCHMARK_VERSION,
         software={"speech-robust-bench": metadata.version("speech-robust-bench")},
-        reproduce=reproduce_command(about, chosen, model.name, scored["suite"]),
+        reproduce=reproduce_command(about, chosen, model.name, scored.suite),
         files=files,
     )
     (out / NAME).write_bytes(to_json(record, indent=1))
@@ -151,10 +150,6 @@ def _stream_options(options: Settings) -> str:
         return ""
     repeats = f" --repeats {options['repeats']}" if "repeats" in options else ""
     return f" --stream --chunk-ms {options['chunk_ms']}{repeats}" + (" --realtime" if options.get("realtime") else "")
-
-
-def _write(path: Path, content: Mapping[str, Any]) -> None:
-    path.write_text(json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n", encoding="utf-8")
 
 
 def send(hub: Any, folder: Path, repo: str) -> str:

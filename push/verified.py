@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import io
-import json
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from importlib import metadata
@@ -18,20 +17,34 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from msgspec import structs
 
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.files import write_atomically
-from speech_robust_bench.core.records import SubmissionRecord, SubmittedModel
-from speech_robust_bench.core.seeding import FIRST_VERSION, later_version
+from speech_robust_bench.core.records import SubmissionRecord, SubmittedModel, convert, to_json
+from speech_robust_bench.core.result_records import (
+    MEASURES,
+    ConfigResults,
+    MeanRow,
+    Measures,
+    NormalisedRates,
+    PastVersion,
+    RerunRecord,
+    RunResults,
+    Streaming,
+    VerifiedConfig,
+    VerifiedLanguage,
+    VerifiedModel,
+    VerifiedResults,
+    digest,
+)
 from speech_robust_bench.push.evidence import Fingerprints, copies
 from speech_robust_bench.push.leaderboard import verified_files
 from speech_robust_bench.push.leaderboard.verified_files import SCHEMA, edition_of
 from speech_robust_bench.push.verify import Verdict
 from speech_robust_bench.scoring import aggregate, results
-from speech_robust_bench.scoring.aggregate import MEASURES
-from speech_robust_bench.scoring.runs import Predictions, Run, digest
+from speech_robust_bench.scoring.runs import Predictions, Run
 
-Json = dict[str, Any]
 OTHER_NORMALISERS = ("srb-numbers-1", "open-asr-1")
 
 
@@ -43,35 +56,36 @@ def write(verdict: Verdict, out: Path, predictions_url: str | None = None) -> Pa
     assert verdict.accepted
     assert verdict.results is not None
     assert verdict.facts is not None
-    path = out / f"{stem(verdict.facts.model, edition_of(verdict.results['configs']))}.json"
+    path = out / f"{stem(verdict.facts.model, edition_of(verdict.results.configs))}.json"
     draws = io.BytesIO()
     np.savez_compressed(draws, **_draws(verdict))  # type: ignore[arg-type]
-    content = compact(verdict.results, verdict.facts, predictions_url)
-    content["draws_sha256"] = hashlib.sha256(draws.getvalue()).hexdigest()
-    content["error_digests"], content["error_sketches"] = verdict.fingerprints.digests, verdict.fingerprints.sketches
-    content["by_normaliser"] = _by_normaliser(verdict)
-    name = verified_files.name_of(content)
+    content = compact(verdict.results, verdict.facts, predictions_url).replace(
+        draws_sha256=hashlib.sha256(draws.getvalue()).hexdigest(),
+        error_digests=dict(verdict.fingerprints.digests),
+        error_sketches={language: list(sketch) for language, sketch in verdict.fingerprints.sketches.items()},
+        by_normaliser=_by_normaliser(verdict),
+    )
+    name = content.model.full_name
     copied = copies(
         verdict.fingerprints,
         {
-            verified_files.name_of(entry): Fingerprints(entry.get("error_digests", {}), entry.get("error_sketches", {}))
+            entry.model.full_name: Fingerprints(entry.error_digests or {}, entry.error_sketches or {})
             for entry in _entries(out, path)
-            if name not in entry.get("copy_of", [])  # else a copy would bring the original off the board
-            and verified_files.name_of(entry) != name  # its results on another edition
+            if name not in (entry.copy_of or [])  # else a copy would bring the original off the board
+            and entry.model.full_name != name  # its results on another edition
         },
     )
-    content["copy_of"] = list(copied)
-    content["flags"] = [*verdict.flags, *copied.values()]
+    content = content.replace(copy_of=list(copied), flags=[*verdict.flags, *copied.values()])
     before = _previous(path)
-    if before and all(before.get(key) == content[key] for key in content):
+    if before and before.replace(version=None, history=None, sha256=None) == content:
         return path
-    content["version"] = (before["version"] + 1) if before else 1
-    content["history"] = [*before["history"], _past(before)] if before else []
+    version = before.version or 1 if before else 0
     if before:
-        _keep(path, before["version"])
+        content = content.replace(history=[*(before.history or []), _past(before)])
+        _keep(path, version)
     out.mkdir(parents=True, exist_ok=True)
     write_atomically(path.with_suffix(".npz"), draws.getvalue())
-    _write(path, content)
+    _write(path, content.replace(version=version + 1, history=content.history or []))
     return path
 
 
@@ -80,17 +94,17 @@ def stem(model: SubmittedModel, edition: str = "") -> str:
     return "--".join([model.owner, model.name, *([edition] if edition else [])])
 
 
-def add_rerun(path: Path, rerun: Json) -> None:
+def add_rerun(path: Path, rerun: RerunRecord) -> None:
     """Note in a verified file that a sample was transcribed again, and what came of it."""
-    _write(path, {**verified_files.read(path), "rerun": rerun})
+    _write(path, verified_files.read(path).replace(rerun=rerun))
 
 
-def _write(path: Path, content: Json) -> None:
-    content = {**content, "sha256": digest(content)}
-    write_atomically(path, json.dumps(content, ensure_ascii=False, allow_nan=False) + "\n")
+def _write(path: Path, content: VerifiedResults) -> None:
+    content = content.replace(sha256=None)
+    write_atomically(path, to_json(content.replace(sha256=digest(content.as_json()))))
 
 
-def _entries(out: Path, but: Path) -> Iterator[Json]:
+def _entries(out: Path, but: Path) -> Iterator[VerifiedResults]:
     """The other verified files; one that cannot be read is no evidence."""
     for path in sorted(out.glob("*.json")):
         if path != but:
@@ -98,15 +112,20 @@ def _entries(out: Path, but: Path) -> Iterator[Json]:
                 yield verified_files.read(path)
 
 
-def _previous(path: Path) -> Json | None:
+def _previous(path: Path) -> VerifiedResults | None:
     return verified_files.read(path) if path.is_file() else None
 
 
-def _past(before: Json) -> Json:
+def _past(before: VerifiedResults) -> PastVersion:
     """What the model's page says of an earlier version."""
-    overall = {language: rows["overall"].get("nwerd") for language, rows in before["languages"].items()}
-    keys = ("version", "revision", "verified_with", "benchmark_version")
-    return {**{key: before.get(key) for key in keys}, "nwerd": overall, "sha256": before["sha256"]}
+    return PastVersion(
+        version=before.version or 1,
+        revision=before.revision,
+        verified_with=before.verified_with,
+        benchmark_version=before.benchmark_version,
+        nwerd={language: rows.overall.get("nwerd") for language, rows in before.languages.items()},
+        sha256=before.sha256,
+    )
 
 
 def _keep(path: Path, version: int) -> None:
@@ -117,52 +136,62 @@ def _keep(path: Path, version: int) -> None:
         old.replace(history / f"{path.stem}--{version}{suffix}")
 
 
-def compact(result: Json, facts: SubmissionRecord, predictions_url: str | None) -> Json:
+def compact(result: RunResults, facts: SubmissionRecord, predictions_url: str | None) -> VerifiedResults:
     """What the leaderboard shows of a results file."""
+    return VerifiedResults(
+        schema=SCHEMA,
+        model=VerifiedModel(**structs.asdict(facts.model)),
+        reproduce=facts.reproduce,
+        predictions=predictions_url,
+        verified_with=metadata.version("speech-robust-bench"),
+        benchmark_version=facts.benchmark_version,
+        scoring=result.scoring,
+        revision=result.run.revision,
+        suite=result.suite,
+        failed=result.failed,
+        rtf=result.speed.rtf,
+        languages={
+            language: VerifiedLanguage(
+                clean={config: _measures(row) for config, row in rows.clean.items()},
+                categories={category: _measures(row) for category, row in rows.categories.items()},
+                overall=_measures(rows.overall),
+                median=_measures(rows.median),
+                adversarial=_measures(rows.adversarial),
+                categories_missing=len(rows.overall.missing),
+            )
+            for language, rows in result.languages.items()
+        },
+        configs={config: _config(entry) for config, entry in result.configs.items()},
+        reject={config: entry.words_per_minute for config, entry in result.reject.items()},
+    )
 
-    def measures(row: Json) -> Json:
-        return {measure: _triple(row[measure]) for measure in MEASURES if row.get(measure)}
 
+def _config(entry: ConfigResults) -> VerifiedConfig:
+    streaming = entry.streaming and convert(_in_short(entry.streaming.as_json()), Streaming)
+    return VerifiedConfig(
+        language=entry.language,
+        corpus=entry.corpus,
+        scenario=entry.scenario,
+        severity=entry.severity,
+        category=entry.category,
+        scenario_version=entry.scenario_version,
+        **_measures(entry),
+        clean_wer=entry.clean_wer,
+        difficulty=entry.difficulty,
+        bank=entry.bank,
+        empty=entry.empty,
+        utterances=entry.utterances,
+        streaming=streaming,
+        attack=entry.attack or None,
+    )
+
+
+def _measures(row: MeanRow | ConfigResults) -> Measures:
+    """Each measure as [value, low, high], in hundredths: what a table or a chart can show."""
+    scores = {measure: score for measure in MEASURES if (score := row.score(measure))}
     return {
-        "schema": SCHEMA,
-        "model": facts.model.as_json(),
-        "reproduce": facts.reproduce,
-        "predictions": predictions_url,
-        "verified_with": metadata.version("speech-robust-bench"),
-        "benchmark_version": facts.benchmark_version,
-        "scoring": result["scoring"],
-        "revision": result["run"].get("revision"),
-        "rerun": None,
-        "suite": result["suite"],
-        "failed": result["failed"],
-        "rtf": result["speed"]["rtf"],
-        "languages": {
-            language: {
-                "clean": {config: measures(row) for config, row in rows["clean"].items()},
-                "categories": {category: measures(row) for category, row in rows["categories"].items()},
-                "overall": measures(rows["overall"]),
-                "median": measures(rows["median"]),
-                "adversarial": measures(rows["adversarial"]),
-                "categories_missing": len(rows["overall"]["missing"]),
-            }
-            for language, rows in result["languages"].items()
-        },
-        "configs": {
-            config: {
-                **{key: entry[key] for key in ("language", "corpus", "scenario", "severity", "category")},
-                **later_version(entry.get("scenario_version", FIRST_VERSION)),
-                **measures(entry),
-                "clean_wer": entry["clean_wer"],
-                "difficulty": entry["difficulty"],
-                "bank": entry.get("bank"),
-                "empty": entry["empty"],
-                "utterances": entry["utterances"],
-                **({"streaming": _in_short(entry["streaming"])} if entry.get("streaming") else {}),
-                **({"attack": entry["attack"]} if entry.get("attack") else {}),
-            }
-            for config, entry in result["configs"].items()
-        },
-        "reject": {config: entry["words_per_minute"] for config, entry in result["reject"].items()},
+        measure: [round(value, 2) for value in (score.value, *(score.interval or ()))]
+        for measure, score in scores.items()
     }
 
 
@@ -175,19 +204,14 @@ def _in_short(measures: Any) -> Any:
     return round(measures, 4) if isinstance(measures, float) else measures
 
 
-def _triple(score: Json) -> list[float | None]:
-    """[value, low, high], in hundredths: what a table or a chart can show."""
-    return [round(value, 2) for value in (score["value"], *(score["interval"] or ()))]
-
-
-def _by_normaliser(verdict: Verdict) -> dict[str, Json]:
+def _by_normaliser(verdict: Verdict) -> dict[str, dict[str, NormalisedRates]]:
     """Clean WER and average NWERD in each language by the other normalisers, where they and their packages apply.
 
     A model that writes "8 4 7" for "eight four seven" looks different by each: the difference says how it writes.
     """
     assert verdict.run is not None
     speech = _with_references(verdict.run)
-    by_normaliser: dict[str, Json] = {}
+    by_normaliser: dict[str, dict[str, NormalisedRates]] = {}
     for normaliser in OTHER_NORMALISERS:
         with suppress(UserError):  # a package that is not there, or a language that it does not know
             counts = [predictions.count(normaliser) for predictions in speech]
@@ -195,10 +219,9 @@ def _by_normaliser(verdict: Verdict) -> dict[str, Json]:
                 verdict.run, aggregate.score(counts, replicates=0, floor=results.ScoreOptions().floor)
             )
             by_normaliser[normaliser] = {
-                language: {
-                    "clean": _mean_wer(summary.clean.values()),
-                    "nwerd": _rounded(summary.overall.values.get("nwerd")),
-                }
+                language: NormalisedRates(
+                    clean=_mean_wer(summary.clean.values()), nwerd=_rounded(summary.overall.values.get("nwerd"))
+                )
                 for language, summary in aggregate.summarise(own).items()
             }
     return by_normaliser

@@ -25,6 +25,7 @@ from speech_robust_bench.core.records import (
     SubmittedPrediction,
     convert,
 )
+from speech_robust_bench.core.result_records import RunResults
 from speech_robust_bench.core.rows import transcripts_digest
 from speech_robust_bench.core.seeding import BENCHMARK_VERSION
 from speech_robust_bench.push import adversarial, parquet_predictions, submission, untrusted_json
@@ -51,7 +52,7 @@ class Verdict:
     reasons: list[str] = field(default_factory=list)
     flags: list[str] = field(default_factory=list)
     fingerprints: Fingerprints = field(default_factory=Fingerprints)
-    results: Json | None = None
+    results: RunResults | None = None
     facts: SubmissionRecord | None = None
     run: Run | None = None
     scratch: TemporaryDirectory | None = None  # what was unpacked, for as long as `run` is read
@@ -161,7 +162,7 @@ def _check_submission(verdict: Verdict, folder: Path, files: SubmittedFiles, ver
         verdict.refuse(f"results.json: 'schema' must be {results.SCHEMA}")
     elif _version(scored.get("software")) != ours:
         verdict.refuse(f"results.json: scored with srb {shown(str(_version(scored.get('software'))))}, this is {ours}")
-    elif scored.get("options") != results.ScoreOptions().as_json():
+    elif scored.get("options") != results.ScoreOptions().record.as_json():
         verdict.refuse("results.json: not scored with the leaderboard's options; `srb score` without any has them")
     for name, model in (("run.json", files.run.model), ("results.json", scored.get("model"))):
         if model != about.model.name:
@@ -291,7 +292,7 @@ def _check_scores(verdict: Verdict, folder: Path, files: SubmittedFiles, entries
         verdict.refuse(f"cannot be scored: {shown(str(error))}")
         return
     skip = ("software",)
-    for line in differences({k: v for k, v in claimed.items() if k not in skip}, recomputed, skip=skip):
+    for line in differences({k: v for k, v in claimed.items() if k not in skip}, recomputed.as_json(), skip=skip):
         verdict.refuse(f"results.json: {line}")
     verdict.results, verdict.run = recomputed, run
 

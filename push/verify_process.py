@@ -93,7 +93,7 @@ def _check(task: Task) -> Outcome:
     if task.out is None:
         return Outcome([], verdict.flags)
     written = verified.write(verdict, Path(task.out), task.predictions_url)
-    return Outcome([], verified_files.read(written)["flags"], str(written))
+    return Outcome([], verified_files.read(written).flags or [], str(written))
 
 
 def _main() -> None:

@@ -14,7 +14,7 @@ from speech_robust_bench.builders.gallery import spectrogram_png
 from speech_robust_bench.core.audio import encode_flac, read, to_pcm16
 from speech_robust_bench.core.names import parse
 from speech_robust_bench.core.records import Prediction
-from speech_robust_bench.scoring.results import Json
+from speech_robust_bench.core.result_records import RunResults
 from speech_robust_bench.scoring.runs import Predictions, open_run
 
 PEAK = 0.5  # of the added signal as it is played
@@ -37,17 +37,17 @@ class AttackedClip:
     spectrograms: Mapping[str, str]  # what it shows -> PNG
 
 
-def attacked_clips(folder: str | Path, results: Json, data: ConfigSource, most: int) -> list[AttackedClip]:
+def attacked_clips(folder: str | Path, results: RunResults, data: ConfigSource, most: int) -> list[AttackedClip]:
     """The most damaged clip of each adversarial config of a run whose audio is at hand, at most `most`."""
     run, there = open_run(folder), set(data.names())
     shown: list[AttackedClip] = []
     for config in run.configs:
-        entry = results["configs"].get(config, {})
-        source = entry.get("source")
-        if not entry.get("attack") or not parse(config).model or not {config, source} <= there or len(shown) == most:
+        entry = results.configs.get(config)
+        source = entry.source if entry and entry.attack and parse(config).model else None
+        if source is None or not {config, source} <= there or len(shown) == most:
             continue
         predictions = run.read(config)
-        worst = _worst(predictions, results["options"]["normaliser"])
+        worst = _worst(predictions, results.options.normaliser)
         sounds = [dict(data.config(name).stored_audio({worst.id})).get(worst.id) for name in (source, config)]
         if sounds[0] is None or sounds[1] is None:
             continue

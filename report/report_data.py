@@ -11,9 +11,11 @@ from base64 import b64encode
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from speech_robust_bench.builders.configs import ConfigSource
 from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.core.result_records import LanguageResults, RunResults, ScoreValue
 from speech_robust_bench.core.table_files import csv_rows, read_text
 from speech_robust_bench.report import stream_clip
 from speech_robust_bench.report.attacked_clips import AttackedClip, attacked_clips
@@ -21,7 +23,7 @@ from speech_robust_bench.report.stream_clip import StreamClip
 from speech_robust_bench.report.word_study import Study, study
 from speech_robust_bench.scoring.ranking import Standing, order
 from speech_robust_bench.scoring.report_card import aligned, card
-from speech_robust_bench.scoring.results import Json, check_comparable, load
+from speech_robust_bench.scoring.results import check_comparable, load
 from speech_robust_bench.scoring.runs import open_run
 from speech_robust_bench.scoring.stream_conditions import conditions
 
@@ -86,20 +88,24 @@ class ReportedModel:
 
     index: int
     name: str
-    results: Json
+    results: RunResults
     studies: Mapping[str, Study]
     about: About = field(default_factory=About)
-    cards: Mapping[str, Json] = field(default_factory=dict)
+    cards: Mapping[str, dict[str, Any]] = field(default_factory=dict)
     attacked: Sequence[AttackedClip] = ()
 
-    def rows(self, language: str) -> Json | None:
-        """Its tables of one language."""
-        return self.results["languages"].get(language)
+    def rows(self, language: str) -> LanguageResults | None:
+        """Its tables of one language, if it was run on it."""
+        return self.results.languages.get(language)
 
-    def average(self, language: str, measure: str = "nwerd") -> Json | None:
+    def tables(self, language: str) -> LanguageResults:
+        """Its tables of a language that it was run on."""
+        return self.results.languages[language]
+
+    def average(self, language: str, measure: str = "nwerd") -> ScoreValue | None:
         """Its average NWERD, or the NWER that ranks."""
         rows = self.rows(language)
-        return rows["overall"][measure] if rows else None
+        return rows.overall.score(measure) if rows else None
 
 
 @dataclass(frozen=True)
@@ -114,7 +120,7 @@ class Report:
     @property
     def languages(self) -> list[str]:
         """Every language that some model was scored in."""
-        return sorted({language for model in self.models for language in model.results["languages"]})
+        return sorted({language for model in self.models for language in model.results.languages})
 
     def ranked(self, language: str) -> list[ReportedModel]:
         """The models that have the language, the most robust first; those that are not ranked stand last."""
@@ -126,8 +132,8 @@ class Report:
         return [(self.models[i], standing) for i, standing in placed]
 
 
-def _value(score: Json | None) -> float:
-    return float("inf") if score is None else score["value"]
+def _value(score: ScoreValue | None) -> float:
+    return float("inf") if score is None else score.value
 
 
 def gather(
@@ -150,13 +156,13 @@ def gather(
     check_comparable(results)
     names = _names(results, folders)
     meta = meta or {}
-    unknown = sorted(set(meta) - {*names, *(result["model"] for result in results)})
+    unknown = sorted(set(meta) - {*names, *(result.model for result in results)})
     if meta and len(unknown) == len(meta):
         raise UserError(f"--meta: none of its models is here ({', '.join(unknown[:3])}); here are {', '.join(names)}")
     order = sorted(range(len(results)), key=lambda i: (_mean_average(results[i]), names[i]))
     models = []
     for index, i in enumerate(order):
-        about = meta.get(names[i]) or meta.get(results[i]["model"]) or About()
+        about = meta.get(names[i]) or meta.get(results[i].model) or About()
         studies, cards = _look(folders[i], results[i], max(embed, 6))
         attacked = attacked_clips(folders[i], results[i], data, embed) if data and embed else []
         models.append(ReportedModel(index, names[i], results[i], studies, about, cards, attacked))
@@ -171,11 +177,11 @@ def _stream_clips(
 ) -> dict[str, StreamClip]:
     """The clip of each language that is drawn as a timeline, where models were used live."""
     clips = {}
-    for language in {language for model in models for language in model.results["languages"]}:
+    for language in {language for model in models for language in model.results.languages}:
         runs = {
             model.index: open_run(folder)
             for model, folder in zip(models, folders, strict=True)
-            if conditions(model.results["configs"], language)
+            if conditions(model.results.configs, language)
         }
         if clip := stream_clip.choose(runs, language):
             levels = stream_clip.envelope(data, clip.config, clip.id) if data else []
@@ -183,23 +189,23 @@ def _stream_clips(
     return clips
 
 
-def _names(results: Sequence[Json], folders: Sequence[str | Path]) -> list[str]:
+def _names(results: Sequence[RunResults], folders: Sequence[str | Path]) -> list[str]:
     """Names of models, or of folders where two runs are of one model."""
-    names = [str(result["model"]) for result in results]
+    names = [result.model for result in results]
     return [Path(f).name if names.count(n) > 1 else n for n, f in zip(names, folders, strict=True)]
 
 
-def _mean_average(results: Json) -> float:
-    values = [_value(rows["overall"]["nwer"]) for rows in results["languages"].values()]
+def _mean_average(results: RunResults) -> float:
+    values = [_value(rows.overall.nwer) for rows in results.languages.values()]
     return sum(values) / len(values) if values else float("inf")
 
 
-def _look(folder: str | Path, results: Json, clips: int) -> tuple[dict[str, Study], dict[str, Json]]:
+def _look(folder: str | Path, results: RunResults, clips: int) -> tuple[dict[str, Study], dict[str, dict[str, Any]]]:
     """The words and clips, and the system report card, of every language that has clips with speech."""
     run = open_run(folder)
     studies, cards = {}, {}
-    for language in sorted({entry["language"] for entry in results["configs"].values()}):
-        aligned_run = aligned(run, language, results["options"]["normaliser"])
+    for language in sorted({entry.language for entry in results.configs.values()}):
+        aligned_run = aligned(run, language, results.options.normaliser)
         if aligned_run.vocabulary.unit == "word":
             studies[language] = study(aligned_run, most_clips=clips)
         cards[language] = card(aligned_run)
@@ -216,7 +222,7 @@ def _audio(
     for model in models:
         for word_study in model.studies.values():
             for worst in word_study.clips[:most]:
-                for config in (worst.config, model.results["configs"][worst.config]["source"]):
+                for config in (worst.config, model.results.configs[worst.config].source):
                     if config:
                         wanted.setdefault(config, set()).add(worst.id)
     there = set(data.names())

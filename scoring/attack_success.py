@@ -5,15 +5,13 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from speech_robust_bench.builders.scenarios import SCENARIOS
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.names import ConfigName, parse
 from speech_robust_bench.core.records import Prediction
+from speech_robust_bench.core.result_records import RunResults
 from speech_robust_bench.scoring.success_rates import success_rates
-
-Json = dict[str, Any]
 
 
 def is_adversarial(config: str) -> bool:
@@ -66,43 +64,48 @@ HEADS = (
 )
 
 
-def attack_rows(results: Json, language: str | None = None) -> list[AttackRow]:
-    """Every adversarial config of a run, the mildest bound of each attack first."""
+def attack_rows(
+    model: str, attacked: Mapping[str, tuple[int, Mapping[str, float]]], wer: Mapping[str, float]
+) -> list[AttackRow]:
+    """A row for each adversarial config, the mildest bound of each attack first.
+
+    `attacked` has the clips and success rates of each, `wer` the WER of every config of the model.
+    """
     rows = []
-    for config, entry in results["configs"].items():
-        if not entry.get("attack") or not entry["wer"] or (language and entry["language"] != language):
-            continue
-        name = parse(config)
-        bound = SCENARIOS[name.scenario].value(name.severity)
-        rows.append(
-            AttackRow(
-                results["model"],
-                config,
-                name.scenario,
-                bound,
-                entry["rows"],
-                entry["wer"]["value"],
-                entry["attack"],
-                _noise_wer(results["configs"], name, bound),
-            )
-        )
+    for config, (clips, rates) in attacked.items():
+        if config in wer:
+            name = parse(config)
+            bound = SCENARIOS[name.scenario].value(name.severity)
+            noise = _noise_wer(wer, name, bound)
+            rows.append(AttackRow(model, config, name.scenario, bound, clips, wer[config], rates, noise))
     return sorted(rows, key=lambda row: (row.attack, -(row.snr_db or 0.0), row.config))
 
 
-def adversarial_rows(results: Json) -> list[AttackRow]:
+def attacks_of(results: RunResults, language: str | None = None) -> list[AttackRow]:
+    """The rows of a run."""
+    attacked = {
+        config: (entry.rows, entry.attack)
+        for config, entry in results.configs.items()
+        if entry.attack and language in (None, entry.language)
+    }
+    return attack_rows(
+        results.model, attacked, {c: entry.wer.value for c, entry in results.configs.items() if entry.wer}
+    )
+
+
+def adversarial_rows(results: RunResults) -> list[AttackRow]:
     """The same, or a line that says how to get some."""
-    rows = attack_rows(results)
+    rows = attacks_of(results)
     if not rows:
-        raise UserError(f"{results['model']} was run on no adversarial config; srb attack makes them")
+        raise UserError(f"{results.model} was run on no adversarial config; srb attack makes them")
     return rows
 
 
-def _noise_wer(configs: Mapping[str, Json], name: ConfigName, bound: float | None) -> float | None:
+def _noise_wer(wer: Mapping[str, float], name: ConfigName, bound: float | None) -> float | None:
     noise = SCENARIOS["gaussian"]
     for severity in noise.levels if bound is not None else ():
         if noise.value(severity) == bound:
-            entry = configs.get(str(ConfigName(name.language, noise.name, severity, name.corpus)))
-            return entry["wer"]["value"] if entry and entry["wer"] else None
+            return wer.get(str(ConfigName(name.language, noise.name, severity, name.corpus)))
     return None
 
 

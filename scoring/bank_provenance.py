@@ -8,8 +8,8 @@ not on the paper's scale; it is marked wherever it is shown.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
+from typing import Protocol
 
 STAND_IN = "built-in bank"
 STAND_IN_VOICE = " (text-to-speech)"  # of any engine but the paper's
@@ -27,10 +27,21 @@ def is_stand_in(bank: str | None) -> bool:
     return any(name.startswith(STAND_IN) or name.endswith(STAND_IN_VOICE) for name in str(bank or "").split(" + "))
 
 
-def stand_in_notes(configs: Iterable[Mapping[str, Any]], language: str) -> list[str]:
+class BankedConfig(Protocol):
+    """A config's entry, as far as it says what it was made with."""
+
+    @property
+    def language(self) -> str: ...
+    @property
+    def scenario(self) -> str: ...
+    @property
+    def bank(self) -> str | None: ...
+
+
+def stand_in_notes(configs: Iterable[BankedConfig], language: str) -> list[str]:
     """For each bank or voice that is not the paper's: the scenarios of a language that were made with it."""
     banks: dict[str, set[str]] = {}
     for config in configs:
-        if config["language"] == language and is_stand_in(config.get("bank")):
-            banks.setdefault(str(config["bank"]), set()).add(config["scenario"])
+        if config.language == language and is_stand_in(config.bank):
+            banks.setdefault(str(config.bank), set()).add(config.scenario)
     return [f"{', '.join(sorted(scenarios))}: {bank}. {STAND_IN_NOTE}" for bank, scenarios in sorted(banks.items())]

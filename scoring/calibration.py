@@ -8,13 +8,13 @@ alignment with the reference; substituted and inserted words are wrong, and dele
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.records import Prediction
+from speech_robust_bench.core.result_records import Calibration, RunResults
 from speech_robust_bench.scoring.scoring import normalise
 from speech_robust_bench.scoring.word_alignment import HIT, operations
 
@@ -53,10 +53,10 @@ def judged_clips(
     ]
 
 
-def calibration(pairs: Iterable[tuple[float, bool]]) -> dict[str, Any]:
+def calibration(pairs: Iterable[tuple[float, bool]]) -> Calibration:
     """ECE and AUC in points, and what they are made from; None where there is no word, or none that is wrong or right.
 
-    >>> calibration([(0.9, True), (0.9, True), (0.9, False), (0.1, False)])["ece"]
+    >>> calibration([(0.9, True), (0.9, True), (0.9, False), (0.1, False)]).ece
     20.0
     """
     table = np.array([(sure, right) for sure, right in pairs], dtype=float).reshape(-1, 2)
@@ -64,15 +64,15 @@ def calibration(pairs: Iterable[tuple[float, bool]]) -> dict[str, Any]:
     if ((sure < 0) | (sure > 1) | np.isnan(sure)).any():
         raise UserError("confidences are numbers from 0 to 1")
     if not len(sure):
-        return {"words": 0, "wrong": 0, "confidence": None, "accuracy": None, "ece": None, "auc": None}
-    return {
-        "words": len(sure),
-        "wrong": int((~right).sum()),
-        "confidence": round(100 * float(sure.mean()), 4),
-        "accuracy": round(100 * float(right.mean()), 4),
-        "ece": round(_ece(sure, right), 4),
-        "auc": _auc(sure, right),
-    }
+        return Calibration(words=0, wrong=0, confidence=None, accuracy=None, ece=None, auc=None)
+    return Calibration(
+        words=len(sure),
+        wrong=int((~right).sum()),
+        confidence=round(100 * float(sure.mean()), 4),
+        accuracy=round(100 * float(right.mean()), 4),
+        ece=round(_ece(sure, right), 4),
+        auc=_auc(sure, right),
+    )
 
 
 def _ece(sure: np.ndarray, right: np.ndarray) -> float:
@@ -92,7 +92,7 @@ def _auc(sure: np.ndarray, right: np.ndarray) -> float | None:
     return round(100 * float(above) / (wrong * (len(right) - wrong)), 4)
 
 
-def of_lines(lines: Iterable[Prediction], language: str | None = None) -> dict[str, Any] | None:
+def of_lines(lines: Iterable[Prediction], language: str | None = None) -> Calibration | None:
     """The calibration of one config's predictions; None if its recogniser told no confidences."""
     known = [(line.text or "", line.word_confidences) for line in lines if line.word_confidences]
     if not known:
@@ -104,12 +104,12 @@ def of_lines(lines: Iterable[Prediction], language: str | None = None) -> dict[s
 HEADS = ("config", "words", "wrong", "confidence", "right %", "ECE", "AUC")
 
 
-def confidence_rows(result: Mapping[str, Any]) -> list[tuple[str, ...]]:
+def confidence_rows(result: RunResults) -> list[tuple[str, ...]]:
     """A line for each config of a results file that has confidences, below `HEADS`."""
     return [
-        (config, str(c["words"]), str(c["wrong"]), *(_cell(c[key]) for key in ("confidence", "accuracy", "ece", "auc")))
-        for config, entry in result["configs"].items()
-        if (c := entry.get("confidence"))
+        (config, str(c.words), str(c.wrong), *map(_cell, (c.confidence, c.accuracy, c.ece, c.auc)))
+        for config, entry in result.configs.items()
+        if (c := entry.confidence)
     ]
 
 

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from speech_robust_bench.core.names import parse
+from speech_robust_bench.core.result_records import RunResults
 from speech_robust_bench.scoring.bootstrap import interval, weights
 from speech_robust_bench.scoring.clip_sets import ErrorMatrix
 from speech_robust_bench.scoring.groups import disparity, log2_ratio
@@ -112,24 +113,25 @@ def _weights(ids: tuple[str, ...], replicates: int, seed: int) -> np.ndarray:
     return weights(ids, replicates=replicates, seed=seed)
 
 
-def languages(results: Json) -> Json:
+def languages(results: RunResults) -> Json:
     """Fig. 6: a multilingual recogniser's scores in each language side by side, from its results.json.
 
     `ratio` is the score over that of the best language of the row; 1 where there is one language only.
     """
-    tables = results["languages"]
+    tables = results.languages
     rows: dict[str, dict[str, Json]] = {}
     for language, table in tables.items():
-        clean = [row["wer"]["value"] for row in table["clean"].values() if row["wer"]]
+        clean = [row.wer.value for row in table.clean.values() if row.wer]
         if clean:
             rows.setdefault("clean wer", {})[language] = {"value": float(np.mean(clean))}
-        for category, row in table["categories"].items():
+        for category, row in table.categories.items():
             for measure in ("werd", "nwerd"):
-                if row[measure]:
-                    rows.setdefault(f"{category} {measure}", {})[language] = dict(row[measure])
-        for name, measure in (("overall", "nwerd"), ("adversarial", "werd")):
-            if table[name][measure]:
-                rows.setdefault(f"{name} {measure}", {})[language] = dict(table[name][measure])
+                if score := row.score(measure):
+                    rows.setdefault(f"{category} {measure}", {})[language] = score.as_json()
+        named = {"overall nwerd": table.overall.nwerd, "adversarial werd": table.adversarial.werd}
+        for name, score in named.items():
+            if score:
+                rows.setdefault(name, {})[language] = score.as_json()
     for cells in rows.values():
         best = min(cell["value"] for cell in cells.values())
         for cell in cells.values():

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
-Json = dict[str, Any]
+from speech_robust_bench.core.result_records import ScoreValue
 
 
 def json_number(value: float | None) -> float | None:
@@ -18,6 +17,9 @@ def json_ratio(part: float, whole: float) -> float | None:
     return round(part / whole, 6) if whole else None
 
 
-def json_score(value: float | None, interval: Sequence[float] | None) -> Json:
-    """A score and its interval."""
-    return {"value": json_number(value), "interval": None if interval is None else [json_number(v) for v in interval]}
+def score_value(value: float | None, interval: Sequence[float] | None) -> ScoreValue | None:
+    """A score and its interval; None for what is no number."""
+    rounded = json_number(value)
+    if rounded is None:
+        return None
+    return ScoreValue(value=rounded, interval=None if interval is None else [round(float(v), 4) for v in interval])

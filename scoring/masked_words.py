@@ -8,20 +8,21 @@ least as wide as Wilson's for as many clips.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from speech_robust_bench.core.records import Prediction
+from speech_robust_bench.core.result_records import MaskedRate, ScoreValue
 from speech_robust_bench.scoring.bootstrap import interval, weights
 from speech_robust_bench.scoring.scoring import normalise
 from speech_robust_bench.scoring.word_alignment import HIT, align_words
 
-Json = dict[str, Any]
 FEW = 5  # words, below which the bootstrap's interval is too narrow
 
 
-def of_lines(lines: Sequence[Prediction], normaliser: str, replicates: int, level: float, seed: int) -> Json | None:
+def of_lines(
+    lines: Sequence[Prediction], normaliser: str, replicates: int, level: float, seed: int
+) -> MaskedRate | None:
     """Masked words, how many of them are written, and the share in per cent; None where no line has any."""
     counted = [(line, written(line, normaliser)) for line in lines if places(line)]
     counted = [(line, hits) for line, hits in counted if hits]
@@ -29,15 +30,19 @@ def of_lines(lines: Sequence[Prediction], normaliser: str, replicates: int, leve
         return None
     masked = np.array([len(hits) for _, hits in counted])
     hits = np.array([sum(hits) for _, hits in counted])
-    rate: Json = {"value": round(100 * hits.sum() / masked.sum(), 4), "interval": None}
+    bounds = None
     if replicates:
         draws = weights([line.id for line, _ in counted], None, replicates=replicates, seed=seed)
         low, high = interval(100 * (draws @ hits) / np.maximum(draws @ masked, 1), level)
         if min(hits.sum(), (masked - hits).sum()) < FEW:
             wilson = _wilson(hits.sum() / masked.sum(), len(hits), level)
             low, high = min(low, wilson[0]), max(high, wilson[1])
-        rate["interval"] = [round(low, 4), round(high, 4)]
-    return {"words": int(masked.sum()), "written": int(hits.sum()), "rate": rate}
+        bounds = (low, high)
+    rate = ScoreValue(
+        value=round(100 * float(hits.sum() / masked.sum()), 4),
+        interval=None if bounds is None else [round(float(bound), 4) for bound in bounds],
+    )
+    return MaskedRate(words=int(masked.sum()), written=int(hits.sum()), rate=rate)
 
 
 def _wilson(share: float, clips: int, level: float) -> tuple[float, float]:

@@ -7,12 +7,13 @@ WERD, the difference to the clean config of the same language's default corpus (
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+
+from speech_robust_bench.core.result_records import RunResults
 
 HEADS = ("", "out of domain", "in domain", "WERD")
 
 
-def ood_rows(result: Mapping[str, Any], tasks: Mapping[str, Sequence[str]]) -> list[tuple[str, ...]]:
+def ood_rows(result: RunResults, tasks: Mapping[str, Sequence[str]]) -> list[tuple[str, ...]]:
     """A row for each task, and the average; the average only where all tasks were run.
 
     `tasks` are, by the name that the paper gives them, language and corpus.
@@ -30,9 +31,9 @@ def ood_rows(result: Mapping[str, Any], tasks: Mapping[str, Sequence[str]]) -> l
     return rows
 
 
-def _rate(result: Mapping[str, Any], config: str) -> float | None:
-    entry = result["configs"].get(config)
-    return float(entry["wer"]["value"]) if entry and entry["wer"] else None
+def _rate(result: RunResults, config: str) -> float | None:
+    entry = result.configs.get(config)
+    return entry.wer.value if entry and entry.wer else None
 
 
 def _mean(values: Sequence[float | None]) -> float | None:

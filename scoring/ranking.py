@@ -23,12 +23,13 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Protocol, TypeVar
 
 import numpy as np
 
 from speech_robust_bench.core.categories import AVERAGED, CLEAN
 from speech_robust_bench.core.names import parse
+from speech_robust_bench.core.result_records import RunResults
 from speech_robust_bench.core.seeding import FIRST_VERSION, edition_name
 
 RULE = "srb-rank-2"
@@ -209,45 +210,64 @@ def _median(values: Sequence[float]) -> float | None:
     return float(np.median(values)) if values else None
 
 
-def belongs(entry: Mapping[str, Any], language: str) -> bool:
+class RankedConfig(Protocol):
+    """A config's entry in results.json or in a verified file, as far as the ranking looks at it."""
+
+    @property
+    def language(self) -> str: ...
+    @property
+    def corpus(self) -> str: ...
+    @property
+    def scenario(self) -> str: ...
+    @property
+    def category(self) -> str: ...
+    @property
+    def version(self) -> str: ...
+    @property
+    def clean_wer(self) -> float | None: ...
+    @property
+    def difficulty(self) -> float | None: ...
+    @property
+    def utterances(self) -> int: ...
+    @property
+    def empty(self) -> int: ...
+
+
+E = TypeVar("E", bound=RankedConfig)
+
+
+def belongs(entry: RankedConfig, language: str) -> bool:
     """Whether a config is of a language, or of one data set where that is asked for: `en librispeech`."""
-    return language in (entry["language"], f"{entry['language']} {entry['corpus']}")
+    return language in (entry.language, f"{entry.language} {entry.corpus}")
 
 
-def candidate_of(result: Mapping[str, Any], language: str) -> Candidate:
+def candidate_of(result: RunResults, language: str) -> Candidate:
     """A recogniser's entry in the ranking, from its `results.json`."""
-    entries = {c: e for c, e in result["configs"].items() if belongs(e, language)}
-    return make_candidate(result["model"], entries, lambda entry: entry["wer"]["value"] if entry["wer"] else None)
+    entries = {c: e for c, e in result.configs.items() if belongs(e, language)}
+    return make_candidate(result.model, entries, lambda entry: entry.wer.value if entry.wer else None)
 
 
-def make_candidate(
-    name: str, entries: Mapping[str, Mapping[str, Any]], wer: Callable[[Mapping[str, Any]], float | None]
-) -> Candidate:
+def make_candidate(name: str, entries: Mapping[str, E], wer: Callable[[E], float | None]) -> Candidate:
     """A recogniser's entry in the ranking, from the entries of its configs; `wer` reads the WER of one.
 
     A scenario at a value of the user's own is in no average, so it does not count.
     """
     rates = {config: rate for config, e in entries.items() if (rate := wer(e)) is not None}
-    clean = [config for config, entry in entries.items() if entry["scenario"] == CLEAN]
-    clips = sum(entries[config]["utterances"] for config in clean)
+    clean = [config for config, entry in entries.items() if entry.scenario == CLEAN]
+    clips = sum(entries[config].utterances for config in clean)
     rows = [
-        ConfigRow(config, e["category"], rates[config], e.get("clean_wer"), e.get("difficulty"), _version(e))
+        ConfigRow(config, e.category, rates[config], e.clean_wer, e.difficulty, e.version)
         for config, e in entries.items()
         if config in rates and parse(config).value is None
     ]
-    empty = sum(entries[config]["empty"] for config in clean)
+    empty = sum(entries[config].empty for config in clean)
     clean_wer = _mean(rates[config] for config in clean if config in rates)
     return Candidate(name, rows, clean_wer, empty / clips if clips else 0.0)
 
 
-def _version(entry: Mapping[str, Any]) -> str:
-    """The version of a config's scenario, which is not written where it is the first."""
-    return str(entry.get("scenario_version") or FIRST_VERSION)
-
-
-def order(results: Sequence[Mapping[str, Any]], language: str) -> list[tuple[int, Standing]]:
+def order(results: Sequence[RunResults], language: str) -> list[tuple[int, Standing]]:
     """The results that have a language, best first: where each is in the list, and its standing."""
-    own = [i for i, result in enumerate(results) if language in result["languages"]]
+    own = [i for i, result in enumerate(results) if language in result.languages]
     named = [replace(candidate_of(results[i], language), name=str(i)) for i in own]  # models' names may come twice
     standings = rank(named)
-    return [(int(s.name), replace(s, name=str(results[int(s.name)]["model"]))) for s in standings]
+    return [(int(s.name), replace(s, name=results[int(s.name)].model)) for s in standings]

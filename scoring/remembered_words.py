@@ -17,10 +17,10 @@ from speech_robust_bench.builders.forced_alignment import LANGUAGE, spoken_words
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.names import parse
 from speech_robust_bench.core.records import Prediction
+from speech_robust_bench.core.result_records import RunResults
 from speech_robust_bench.scoring.masked_words import places, written
 from speech_robust_bench.scoring.runs import Run
 
-Json = dict[str, Any]
 HEADS = ("config", "masked\nwords", "written\n%", "\ninterval", "LM guesses\n%", "if heard\n%", "\nWERD")
 VOCABULARY = 10_000  # the commonest words, among which it guesses
 SHORTLIST = 200  # of what may follow the words before; the words after choose among these
@@ -45,26 +45,27 @@ class MaskedRow:
         return [self.config, str(self.words), f"{self.rate:.1f}", span, *rest]
 
 
-def masked_rows(run: Run, results: Json) -> list[MaskedRow]:
+def masked_rows(run: Run, results: RunResults) -> list[MaskedRow]:
     """Every config with masked words of a run, or a line that says how to get some."""
-    rows = [_row(run, config, results) for config, entry in results["configs"].items() if entry.get("masked")]
+    rows = [_row(run, config, results) for config, entry in results.configs.items() if entry.masked]
     if not rows:
         raise UserError(f"{run.model} was run on no config with masked words; run it on 'en_masked_*'")
     return rows
 
 
-def _row(run: Run, config: str, results: Json) -> MaskedRow:
-    entry, normaliser = results["configs"][config], results["options"]["normaliser"]
+def _row(run: Run, config: str, results: RunResults) -> MaskedRow:
+    entry, normaliser = results.configs[config], results.options.normaliser
     lines = [line for line in run.read(config).lines if places(line)]
-    span = entry["masked"]["rate"]["interval"]
+    assert entry.masked is not None
+    span = entry.masked.rate.interval
     return MaskedRow(
         config=config,
-        words=entry["masked"]["words"],
-        rate=entry["masked"]["rate"]["value"],
+        words=entry.masked.words,
+        rate=entry.masked.rate.value,
         interval=(span[0], span[1]) if span else None,
         guessed=_share(_guessed(lines, normaliser)) if parse(config).language == LANGUAGE and _model() else None,
         heard=_share(_heard(run, config, lines, normaliser)),
-        werd=entry["werd"] and entry["werd"]["value"],
+        werd=entry.werd.value if entry.werd else None,
     )
 
 

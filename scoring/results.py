@@ -8,43 +8,52 @@ file with the versions and hashes of all that went in.
 from __future__ import annotations
 
 import hashlib
-import json
 import platform
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import fields
 from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 from speech_robust_bench.core.categories import AVERAGED, REJECT
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.files import write_atomically
-from speech_robust_bench.core.json_shapes import read_object
 from speech_robust_bench.core.names import ConfigName, parse
+from speech_robust_bench.core.records import read, to_json
+from speech_robust_bench.core.result_records import (
+    DifficultyUsed,
+    Embeddings,
+    Hallucination,
+    LanguageResults,
+    MeanRow,
+    OwnConventions,
+    RunResults,
+    ScoredRun,
+    ScoringVersions,
+    Speed,
+    digest,
+)
 from speech_robust_bench.scoring import aggregate, difficulty, lenient_wer, runs, semantic
 from speech_robust_bench.scoring.aggregate import ConfigCounts, ConfigScore, Mean
 from speech_robust_bench.scoring.config_results import (
-    about_config,
     config_entry,
     invented_words,
+    reject_entry,
     scores_entry,
-    semantic_entry,
+    semantic_error,
     untranscribed_entries,
 )
-from speech_robust_bench.scoring.json_values import Json, json_ratio
-from speech_robust_bench.scoring.results_shape import RESULTS
+from speech_robust_bench.scoring.json_values import json_ratio
 from speech_robust_bench.scoring.runs import Predictions, Run, open_run
-from speech_robust_bench.scoring.score_options import DEFAULTS, LATER_OPTIONS, ScoreOptions
+from speech_robust_bench.scoring.score_options import DEFAULTS, ScoreOptions
 from speech_robust_bench.scoring.scoring import versions
 from speech_robust_bench.scoring.speaker_slices import language_slices
 
 SCHEMA = 1
 NAME = "results.json"
 LIBRARIES = ("speech-robust-bench", "numpy", "rapidfuzz")
-RUN_KEYS = ("spec", "adapter", "target", "asked", "revision", "options", "data", "versions", "machine", "updated")
-PARTS = ("configs", "reject", "untranscribed")  # of a result, each an object from config to its entry
 
 
-def load(folder: str | Path, options: ScoreOptions | None = None, *, allow_changed: bool = False) -> Json:
+def load(folder: str | Path, options: ScoreOptions | None = None, *, allow_changed: bool = False) -> RunResults:
     """The results of a run: those in its folder if they still fit predictions and options, else scored now and kept.
 
     Predictions or results that were edited since they were written are refused, unless `allow_changed`.
@@ -52,46 +61,43 @@ def load(folder: str | Path, options: ScoreOptions | None = None, *, allow_chang
     run = open_run(folder)
     path = run.folder / NAME
     known = _read_results(path)
-    wanted = (options or ScoreOptions(**known.get("options", {}))).as_json()
-    entries = all_entries(known)
+    wanted = (options or DEFAULTS).record if options or not known else known.options
     fits = (
-        known.get("schema") == SCHEMA
-        and known.get("options") == wanted
-        and known.get("software") == _software()
-        and {c: entry.get("predictions_sha256") for c, entry in entries.items()} == _file_hashes(run)
+        known is not None
+        and known.options == wanted
+        and known.software == _software()
+        and {config: entry.predictions_sha256 for config, entry in known.entries()} == _file_hashes(run)
     )
-    if not fits:
-        return score_run(folder, ScoreOptions(**wanted), allow_changed=allow_changed)
+    if known is None or not fits:
+        return score_run(folder, ScoreOptions.of(wanted), allow_changed=allow_changed)
     if not allow_changed:
         runs.check_unchanged(run)
-        runs.check_results(path, known)
+        runs.check_results(path)
     return known
 
 
-def _read_results(path: Path) -> Json:
-    """What a results.json holds; nothing if it is torn or something else, for then it can be made again."""
+def _read_results(path: Path) -> RunResults | None:
+    """What a results.json holds; None if it is torn or something else, for then it can be made again."""
     try:
-        known = read_object(path, RESULTS) if path.is_file() else {}
+        known = read(path, RunResults) if path.is_file() else None
     except UserError:
-        return {}
-    names = {field.name for field in fields(ScoreOptions)}
-    return known if names - LATER_OPTIONS <= set(known.get("options", {})) <= names else {}
+        return None
+    return known if known and known.schema == SCHEMA else None
 
 
-def score_run(folder: str | Path, options: ScoreOptions = DEFAULTS, *, allow_changed: bool = False) -> Json:
+def score_run(folder: str | Path, options: ScoreOptions = DEFAULTS, *, allow_changed: bool = False) -> RunResults:
     """Score a run folder and write its results.json; refuses predictions that were edited, unless `allow_changed`."""
     run = open_run(folder)
     if not allow_changed:
         runs.check_unchanged(run)
     scored = results(run, options)
-    scored["sha256"] = runs.digest(scored)
-    text = json.dumps(scored, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
-    write_atomically(run.folder / NAME, text)
+    scored = scored.replace(sha256=digest(scored.as_json()))
+    write_atomically(run.folder / NAME, to_json(scored, indent=1))
     return scored
 
 
-def results(run: Run, options: ScoreOptions = DEFAULTS) -> Json:
-    """Everything that is known about a run, as JSON holds it."""
+def results(run: Run, options: ScoreOptions = DEFAULTS) -> RunResults:
+    """Everything that is known about a run."""
     run.refuse_anchors()
     read = {config: run.read(config) for config in run.configs}
     with_speech = {c: predictions for c, predictions in read.items() if predictions.entry.category != REJECT}
@@ -110,45 +116,44 @@ def results(run: Run, options: ScoreOptions = DEFAULTS) -> Json:
     hashes = _file_hashes(run)
     embedder = semantic.open_embedder(options.embeddings) if options.embeddings else None
     summaries = aggregate.summarise(own_scores(run, scores))
-    return {
-        "schema": SCHEMA,
-        "model": run.model,
-        "run": {key: getattr(run.about, key) for key in RUN_KEYS},
-        "software": _software(),
-        "options": options.as_json(),
-        "scoring": {
-            "normaliser": versions(options.normaliser)["normaliser"],
-            "difficulty": {"name": table.name, "sha256": hashlib.sha256(table.to_csv().encode()).hexdigest()},
-            **_own_conventions(options),
-            **({"embeddings": {"model": embedder.folder.name, "revision": embedder.revision}} if embedder else {}),
-        },
-        "suite": _suite(read.values()),
-        "failed": sum(predictions.failed for predictions in read.values()),
-        "unfinished": sorted(set(run.about.configs or {}) - set(run.configs)),
-        "speed": _speed(read.values()),
-        "languages": {
-            language: {
+    return RunResults(
+        schema=SCHEMA,
+        model=run.model,
+        run=ScoredRun(**{key: getattr(run.about, key) for key in ScoredRun.__struct_fields__}),
+        software=_software(),
+        options=options.record,
+        scoring=ScoringVersions(
+            normaliser=versions(options.normaliser)["normaliser"],
+            difficulty=DifficultyUsed(name=table.name, sha256=hashlib.sha256(table.to_csv().encode()).hexdigest()),
+            conventions=_own_conventions(options),
+            embeddings=Embeddings(model=embedder.folder.name, revision=embedder.revision) if embedder else None,
+        ),
+        suite=_suite(read.values()),
+        failed=sum(predictions.failed for predictions in read.values()),
+        unfinished=sorted(set(run.about.configs or {}) - set(run.configs)),
+        speed=_speed(read.values()),
+        languages={
+            language: LanguageResults(
                 **_summary(summary, options),
-                "missing": _missing(language, counts),
-                "slices": language_slices(language, speech, counts, options),
-                "hallucination": _hallucination(language, counts.values(), read),
-            }
+                missing=_missing(language, counts),
+                slices=language_slices(language, speech, counts, options),
+                hallucination=_hallucination(language, counts.values(), read),
+            )
             for language, summary in summaries.items()
         },
-        "configs": {
-            score.config: {
-                **config_entry(score, counts[score.config], speech[score.config], hashes, options),
-                **semantic_entry(counts[score.config], speech[score.config], options, embedder),
-            }
+        configs={
+            score.config: config_entry(score, counts[score.config], speech[score.config], hashes, options).replace(
+                semantic_error=semantic_error(counts[score.config], speech[score.config], options, embedder)
+            )
             for score in scores
         },
-        "reject": {
-            config: {**about_config(predictions, hashes, options), **invented_words([predictions])}
+        reject={
+            config: reject_entry(predictions, hashes, options)
             for config, predictions in read.items()
             if config not in with_speech
         },
-        **({"untranscribed": untranscribed_entries(unknown, hashes, options)} if unknown else {}),
-    }
+        untranscribed=untranscribed_entries(unknown, hashes, options) or None,
+    )
 
 
 def _suite(configs: Iterable[Predictions]) -> str | None:
@@ -160,16 +165,11 @@ def _suite(configs: Iterable[Predictions]) -> str | None:
     return labels.pop() if len(labels) == 1 else None
 
 
-def load_groups(folder: str | Path, column: str, options: ScoreOptions | None = None) -> dict[str, Json]:
+def load_groups(folder: str | Path, column: str, options: ScoreOptions | None = None) -> dict[str, RunResults]:
     """The results of a run for each group of its clips that a column tells apart: by domain, by region, ..."""
     whole = load(folder, options)
-    how = ScoreOptions(**whole["options"])
+    how = ScoreOptions.of(whole.options)
     return {group: results(run, how) for group, run in open_run(folder).groups(column).items()}
-
-
-def all_entries(result: Json) -> Json:
-    """Every config of a result: with references, without speech, without references."""
-    return {config: entry for part in reversed(PARTS) for config, entry in result.get(part, {}).items()}
 
 
 def own_scores(run: Run, scores: Iterable[ConfigScore]) -> list[ConfigScore]:
@@ -181,23 +181,21 @@ def own_scores(run: Run, scores: Iterable[ConfigScore]) -> list[ConfigScore]:
     return [score for score in scores if parse(score.config).model in names]
 
 
-def _own_conventions(options: ScoreOptions) -> Json:
+def _own_conventions(options: ScoreOptions) -> OwnConventions | None:
     if not options.conventions:
-        return {}
-    return {
-        "conventions": {"file": Path(options.conventions).name, "sha256": lenient_wer.file_digest(options.conventions)}
-    }
+        return None
+    return OwnConventions(file=Path(options.conventions).name, sha256=lenient_wer.file_digest(options.conventions))
 
 
-def _summary(summary: aggregate.Summary, options: ScoreOptions) -> Json:
+def _summary(summary: aggregate.Summary, options: ScoreOptions) -> dict[str, Any]:
+    """The tables of a language, by the fields of `LanguageResults`."""
     parts = ("clean", "categories", "scenarios", "severities", "corpora")
-    rows: Json = {part: {name: _row(row, options) for name, row in getattr(summary, part).items()} for part in parts}
-    single = ("overall", "median", "adversarial")
-    return {**rows, **{name: _row(getattr(summary, name), options) for name in single}}
+    rows = {part: {name: _row(row, options) for name, row in getattr(summary, part).items()} for part in parts}
+    return {**rows, **{name: _row(getattr(summary, name), options) for name in ("overall", "median", "adversarial")}}
 
 
-def _row(row: Mean, options: ScoreOptions) -> Json:
-    return {**scores_entry(row, options), "members": list(row.members), "missing": dict(row.missing)}
+def _row(row: Mean, options: ScoreOptions) -> MeanRow:
+    return MeanRow(**scores_entry(row, options), members=list(row.members), missing=dict(row.missing))
 
 
 def _missing(language: str, scored: Mapping[str, ConfigCounts]) -> dict[str, list[str]]:
@@ -214,7 +212,7 @@ def _missing(language: str, scored: Mapping[str, ConfigCounts]) -> dict[str, lis
     return {category: configs for category, configs in missing.items() if configs}
 
 
-def _hallucination(language: str, counts: Iterable[ConfigCounts], read: Mapping[str, Predictions]) -> Json:
+def _hallucination(language: str, counts: Iterable[ConfigCounts], read: Mapping[str, Predictions]) -> Hallucination:
     """Words that nobody said: insertions where there is speech, every word where there is none."""
     own = [c.counts for c in counts if parse(c.config).language == language]
     insertions, words = sum(int(c.insertions.sum()) for c in own), sum(int(c.lengths.sum()) for c in own)
@@ -223,14 +221,16 @@ def _hallucination(language: str, counts: Iterable[ConfigCounts], read: Mapping[
         for predictions in read.values()
         if predictions.entry.category == REJECT and parse(predictions.config).language == language
     ]
-    return {"insertions_per_word": json_ratio(insertions, words), "reject": invented_words(silent) if silent else None}
+    return Hallucination(
+        insertions_per_word=json_ratio(insertions, words), reject=invented_words(silent) if silent else None
+    )
 
 
-def _speed(configs: Iterable[Predictions]) -> Json:
+def _speed(configs: Iterable[Predictions]) -> Speed:
     """Seconds of audio, seconds of recognition, and their ratio, over the clips that were transcribed."""
     lines = [line for predictions in configs for line in predictions.lines if line.pred_text is not None]
     audio_s, seconds = sum(line.seconds for line in lines), sum(line.time or 0.0 for line in lines)
-    return {"audio_s": round(audio_s, 3), "seconds": round(seconds, 3), "rtf": json_ratio(seconds, audio_s)}
+    return Speed(audio_s=round(audio_s, 3), seconds=round(seconds, 3), rtf=json_ratio(seconds, audio_s))
 
 
 def _software() -> dict[str, str]:
@@ -241,13 +241,12 @@ def _file_hashes(run: Run) -> dict[str, str]:
     return {c: hashlib.sha256((run.folder / f"{c}.jsonl").read_bytes()).hexdigest() for c in run.configs}
 
 
-def check_comparable(results: Sequence[Json]) -> None:
+def check_comparable(results: Sequence[RunResults]) -> None:
     """One clear error if results were scored in ways that cannot be set side by side."""
     for other in results[1:]:
         for key in ("normaliser", "difficulty"):
-            first, second = results[0]["scoring"][key], other["scoring"][key]
-            if first != second:
+            if getattr(results[0].scoring, key) != getattr(other.scoring, key):
                 raise UserError(
-                    f"{results[0]['model']} and {other['model']} were scored with different {key} settings; "
+                    f"{results[0].model} and {other.model} were scored with different {key} settings; "
                     "score both again with `srb score` and the same options"
                 )

@@ -15,7 +15,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 from speech_robust_bench.core.errors import UserError, did_you_mean
 from speech_robust_bench.core.names import parse
 from speech_robust_bench.core.records import Prediction, RunConfig, RunRecord, parse_line, read_run_record
+from speech_robust_bench.core.result_records import digest
 from speech_robust_bench.core.rows import transcripts_digest
 from speech_robust_bench.scoring.aggregate import ConfigCounts
 from speech_robust_bench.scoring.scenario_facts import RECORDINGS
@@ -285,14 +286,9 @@ def _change(run: Run, config: str, entry: RunConfig) -> str | None:
     return f"{config}.jsonl was changed after the run" if recorded else None
 
 
-def digest(content: Mapping[str, Any]) -> str:
-    """The hash of a JSON file's content, without the hash itself."""
-    kept = {key: value for key, value in content.items() if key != "sha256"}
-    return hashlib.sha256(json.dumps(kept, sort_keys=True, ensure_ascii=True).encode()).hexdigest()
-
-
-def check_results(path: Path, content: Mapping[str, Any]) -> None:
+def check_results(path: Path) -> None:
     """Refuse a `results.json` that was edited since `srb score` wrote it."""
+    content = json.loads(path.read_bytes())
     if content.get("sha256") != digest(content):
         raise UserError(
             f"{path}: was changed since it was scored; `srb score` makes it again, or say --allow-changed to take it "

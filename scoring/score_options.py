@@ -5,13 +5,12 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 
 import numpy as np
+from msgspec import structs
 
 from speech_robust_bench.core.options import Options, above, at_least, normaliser_option, option
+from speech_robust_bench.core.result_records import ScoringOptions
 from speech_robust_bench.scoring import bootstrap, difficulty
 from speech_robust_bench.scoring.aggregate import ConfigCounts
-from speech_robust_bench.scoring.json_values import Json
-
-LATER_OPTIONS = frozenset({"conventions", "embeddings"})  # older results do not have them
 
 
 @dataclass(frozen=True)
@@ -37,9 +36,15 @@ class ScoreOptions(Options):
         None, "folder of a sentence-embedding model, for the distance in meaning (semantic error)", metavar="FOLDER"
     )
 
-    def as_json(self) -> Json:
-        """The options as a results file has them; one that came later stands there only if it was used."""
-        return {key: value for key, value in asdict(self).items() if value is not None or key not in LATER_OPTIONS}
+    @property
+    def record(self) -> ScoringOptions:
+        """The options as a results file has them."""
+        return ScoringOptions(**asdict(self))
+
+    @classmethod
+    def of(cls, record: ScoringOptions) -> ScoreOptions:
+        """The options that a results file has."""
+        return cls(**structs.asdict(record))
 
 
 DEFAULTS = ScoreOptions()

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from speech_robust_bench.core.names import parse
 from speech_robust_bench.core.records import Prediction, RunConfig
+from speech_robust_bench.core.result_records import GroupRate, Ratio, Slices
 from speech_robust_bench.scoring import bootstrap
 from speech_robust_bench.scoring.aggregate import ConfigCounts
 from speech_robust_bench.scoring.groups import log2_ratio, split
-from speech_robust_bench.scoring.json_values import Json, json_number
+from speech_robust_bench.scoring.json_values import json_number
 from speech_robust_bench.scoring.runs import GROUPS, Predictions
 from speech_robust_bench.scoring.score_options import ScoreOptions
 from speech_robust_bench.scoring.scoring import Counts
@@ -19,9 +21,9 @@ from speech_robust_bench.scoring.scoring import Counts
 
 def language_slices(
     language: str, speech: Mapping[str, Predictions], counts: Mapping[str, ConfigCounts], options: ScoreOptions
-) -> Json:
+) -> dict[str, dict[str, Slices]]:
     """Groups of speakers, per corpus: on its clean clips, and on all its other configs together."""
-    by_corpus: Json = {}
+    by_corpus: dict[str, dict[str, list[str]]] = {}
     for config, predictions in speech.items():
         name = parse(config)
         if name.language == language:
@@ -34,7 +36,7 @@ def language_slices(
     }
 
 
-def _pooled(members: Sequence[tuple[ConfigCounts, Predictions]], options: ScoreOptions) -> Json:
+def _pooled(members: Sequence[tuple[ConfigCounts, Predictions]], options: ScoreOptions) -> Slices:
     """Slices over several configs; a clip that is in many of them is one clip to the bootstrap."""
     first: dict[str, Prediction] = {}
     sums: dict[str, np.ndarray] = {}
@@ -47,37 +49,42 @@ def _pooled(members: Sequence[tuple[ConfigCounts, Predictions]], options: ScoreO
     lines = Predictions("", RunConfig(), list(first.values()))
     speakers = lines.column("speaker") if options.by_speaker else None
     draws = bootstrap.weights(list(first), speakers, replicates=max(options.replicates, 1), seed=options.seed)
-    return {
-        "configs": len(members),
-        **clip_slices(together, lines, draws if options.replicates else None, options.level),
-    }
+    slices = clip_slices(together, lines, draws if options.replicates else None, options.level)
+    return slices.replace(configs=len(members))
 
 
-def clip_slices(counts: Counts, predictions: Predictions, draws: np.ndarray | None, level: float) -> Json:
+def clip_slices(counts: Counts, predictions: Predictions, draws: np.ndarray | None, level: float) -> Slices:
     """WER of each group of speakers that the corpus tells of, and the log WER ratio of female to male speakers."""
-    slices: Json = {"speakers": len(set(predictions.column("speaker")) - {None})}
     by_column = {column: _groups(counts, predictions, column) for column in predictions.group_columns}
-    slices |= {column: groups for column, groups in by_column.items() if groups and column in GROUPS}
-    if own := {column: groups for column, groups in by_column.items() if groups and column not in GROUPS}:
-        slices["columns"] = own
-    gender = slices.get("gender", {})
-    if {"female", "male"} <= set(gender):
-        ratio = log2_ratio(gender["female"]["wer"], gender["male"]["wer"])
-        slices["lwerr"] = {
-            "value": json_number(ratio),
-            "interval": _lwerr_interval(counts, predictions.column("gender"), draws, level),
-        }
-    return slices
+    return Slices(
+        speakers=len(set(predictions.column("speaker")) - {None}),
+        gender=by_column["gender"] or None,
+        accent=by_column["accent"] or None,
+        age=by_column["age"] or None,
+        columns={column: groups for column, groups in by_column.items() if groups and column not in GROUPS} or None,
+        lwerr=_lwerr(counts, predictions, by_column["gender"], draws, level),
+    )
 
 
-def _groups(counts: Counts, predictions: Predictions, column: str) -> Json:
+def _lwerr(
+    counts: Counts, predictions: Predictions, gender: dict[str, GroupRate], draws: np.ndarray | None, level: float
+) -> Ratio | None:
+    female, male = gender.get("female"), gender.get("male")
+    if not female or not male:
+        return None
+    rates = [math.nan if group.wer is None else group.wer for group in (female, male)]
+    interval = _lwerr_interval(counts, predictions.column("gender"), draws, level)
+    return Ratio(value=json_number(log2_ratio(*rates)), interval=interval)
+
+
+def _groups(counts: Counts, predictions: Predictions, column: str) -> dict[str, GroupRate]:
     return {
-        group: {
-            "wer": json_number(part.rate),
-            "utterances": len(part),
-            "words": int(part.lengths.sum()),
-            "speakers": len(_speakers(predictions, column, group)),
-        }
+        group: GroupRate(
+            wer=json_number(part.rate),
+            utterances=len(part),
+            words=int(part.lengths.sum()),
+            speakers=len(_speakers(predictions, column, group)),
+        )
         for group, part in split(counts, predictions.column(column)).items()
     }
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from speech_robust_bench.core.categories import CATEGORIES, REJECT
+from speech_robust_bench.core.result_records import ScoreValue, Streaming
 from speech_robust_bench.scoring.stream_measures import DELAYS, QUANTITIES
 
-Json = dict[str, Any]
 CLEAN = "clean"
 HARD = "hard"  # the mean of all conditions but the clean one
 # name of a figure -> where it is in `streaming` of a config: the measure, and which quantile of a delay
@@ -41,15 +41,26 @@ class Condition:
     figures: Mapping[str, float | None]
 
 
-def conditions(entries: Mapping[str, Json], language: str) -> dict[str, Condition]:
+class StreamedEntry(Protocol):
+    """A config's entry in results.json or in a verified file, as far as it is about streaming."""
+
+    @property
+    def language(self) -> str: ...
+    @property
+    def category(self) -> str: ...
+    @property
+    def streaming(self) -> Streaming | None: ...
+
+
+def conditions(entries: Mapping[str, StreamedEntry], language: str) -> dict[str, Condition]:
     """The conditions of a streamed run in one language, clean speech first and the mean of the hard ones last.
 
     `entries` are the configs of results.json, or those of a verified file, whose scores are lists.
     """
-    by_condition: dict[str, list[Json]] = {}
+    by_condition: dict[str, list[StreamedEntry]] = {}
     for entry in entries.values():
-        if entry.get("streaming") and entry["language"] == language and entry["category"] != REJECT:
-            by_condition.setdefault(entry["category"], []).append(entry)
+        if entry.streaming and entry.language == language and entry.category != REJECT:
+            by_condition.setdefault(entry.category, []).append(entry)
     by_name = {
         name: Condition(
             len(by_condition[name]),
@@ -69,36 +80,33 @@ def conditions(entries: Mapping[str, Json], language: str) -> dict[str, Conditio
     return by_name
 
 
-def stream_records(entries: Mapping[str, Json]) -> list[Json]:
+def stream_records(entries: Mapping[str, StreamedEntry]) -> list[dict[str, Any]]:
     """A flat dict for every streamed config: its WER and all measures, delays as median and 95th percentile."""
     records = []
     for config, entry in entries.items():
-        measures = entry.get("streaming") or {}
-        record: Json = {"config": config, "wer": wer_of(entry)}
-        for name, value in measures.items():
+        if not entry.streaming:
+            continue
+        record: dict[str, Any] = {"config": config, "wer": wer_of(entry)}
+        for name in entry.streaming.__struct_fields__:
+            value = getattr(entry.streaming, name)
             if name in (*QUANTITIES, *DELAYS):
-                record |= {name: (value or {}).get("median", {}).get("value")}
-                record |= {f"{name}_p95": (value or {}).get("p95", {}).get("value")}
+                record |= {name: value and value.median.value, f"{name}_p95": value and value.p95.value}
             else:
-                record[name] = value["value"] if isinstance(value, dict) else value
-        if measures:
-            records.append(record)
+                record[name] = value.value if isinstance(value, ScoreValue) else value
+        records.append(record)
     return records
 
 
-def wer_of(entry: Json) -> float | None:
-    """The WER of a config."""
-    score = entry.get("wer")
-    return (score[0] if isinstance(score, list) else score["value"]) if score else None
+def wer_of(entry: StreamedEntry) -> float | None:
+    """The WER of a config; None for one without speech."""
+    score = getattr(entry, "wer", None)
+    return (score.value if isinstance(score, ScoreValue) else score[0]) if score else None
 
 
-def figure_of(entry: Json, figure: str) -> float | None:
+def figure_of(entry: StreamedEntry, figure: str) -> float | None:
     """A figure of a config; None where it has no such measure."""
-    measure, quantile = FIGURES[figure]
-    value = entry["streaming"].get(measure)
-    if value and quantile:
-        value = value[quantile]
-    return value["value"] if value else None
+    value = entry.streaming.figure(*FIGURES[figure]) if entry.streaming else None
+    return value.value if value else None
 
 
 def _mean(values: Sequence[float | None]) -> float | None:

@@ -23,11 +23,11 @@ import numpy as np
 
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.records import Prediction, StreamEvent, WordTime
+from speech_robust_bench.core.result_records import Delay, ScoreValue, Streaming
 from speech_robust_bench.scoring import bootstrap
 from speech_robust_bench.scoring.stream_record import calls_of, check_stream, check_words
 from speech_robust_bench.scoring.word_alignment import HIT, align_words
 
-Json = dict[str, Any]
 QUANTITIES = ("appear_s", "settle_s")  # one value a word; all others are one value a clip
 DELAYS = ("first_word_s", "last_word_s", "endpoint_s")
 QUANTILES = {"median": 0.5, "p95": 0.95}
@@ -205,7 +205,7 @@ def word_hits(spoken: Sequence[WordTime], shown: Sequence[ShownWord]) -> list[tu
 
 def measure_lines(
     lines: Sequence[Prediction], replicates: int = 1000, level: float = 0.95, seed: int = 0
-) -> Json | None:
+) -> Streaming | None:
     """The measures of a config from its predictions, each with an interval over clips; None if it was not streamed.
 
     Delays are given as median and 95th percentile, pooled over words or clips. The bootstrap draws whole clips.
@@ -236,25 +236,25 @@ def measure_lines(
     }
     ids = [line.id for line, _ in streamed]
     draws = bootstrap.weights(ids, replicates=replicates, seed=seed) if replicates else np.zeros((0, len(ids)))
-    return {
-        "clips": len(clips),
-        "with_word_times": sum(bool(line.word_times) for line, _ in streamed),
-        **{name: _rate(np.asarray(parts, dtype=float), draws, level) for name, parts in ratios.items()},
-        **{name: _delay([getattr(clip, name) for clip in clips], draws, level) for name in (*QUANTITIES, *DELAYS)},
+    rates: dict[str, Any] = {
+        name: _rate(np.asarray(parts, dtype=float), draws, level) for name, parts in ratios.items()
     }
+    rates |= {name: _delay([getattr(clip, name) for clip in clips], draws, level) for name in (*QUANTITIES, *DELAYS)}
+    with_word_times = sum(bool(line.word_times) for line, _ in streamed)
+    return Streaming(clips=len(clips), with_word_times=with_word_times, **rates)
 
 
-def _rate(parts: np.ndarray, draws: np.ndarray, level: float) -> Json | None:
+def _rate(parts: np.ndarray, draws: np.ndarray, level: float) -> ScoreValue | None:
     """One sum over another, over all clips."""
     above, below = parts
     if not below.sum():
         return None
     sums = draws @ below
     values = (draws @ above)[sums > 0] / sums[sums > 0]
-    return {"value": float(above.sum() / below.sum()), "interval": _interval(values, level)}
+    return ScoreValue(value=float(above.sum() / below.sum()), interval=_interval(values, level))
 
 
-def _delay(per_clip: Sequence[Any], draws: np.ndarray, level: float) -> Json | None:
+def _delay(per_clip: Sequence[Any], draws: np.ndarray, level: float) -> Delay | None:
     """Median and 95th percentile of what a clip has one of, or one per word."""
     values = [np.atleast_1d(np.asarray([] if value is None else value, dtype=float)) for value in per_clip]
     pooled = np.concatenate(values) if values else np.empty(0)
@@ -263,13 +263,11 @@ def _delay(per_clip: Sequence[Any], draws: np.ndarray, level: float) -> Json | N
     order = np.argsort(pooled, kind="stable")
     clip_of = np.repeat(np.arange(len(values)), [len(value) for value in values])[order]
     drawn = _drawn_quantiles(pooled[order], clip_of, draws)
-    return {
-        "n": len(pooled),
-        **{
-            name: {"value": float(np.quantile(pooled, share)), "interval": _interval(drawn[:, place], level)}
-            for place, (name, share) in enumerate(QUANTILES.items())
-        },
+    quantiles = {
+        name: ScoreValue(value=float(np.quantile(pooled, share)), interval=_interval(drawn[:, place], level))
+        for place, (name, share) in enumerate(QUANTILES.items())
     }
+    return Delay(n=len(pooled), **quantiles)
 
 
 def _drawn_quantiles(ranked: np.ndarray, clip_of: np.ndarray, draws: np.ndarray) -> np.ndarray:

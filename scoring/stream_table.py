@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from speech_robust_bench.core.errors import UserError
-from speech_robust_bench.scoring.results import all_entries
+from speech_robust_bench.core.result_records import RunResults, ScoreValue, Streaming
 
-Json = dict[str, Any]
 # head, where in `streaming`, which quantile, unit factor and digits; narrow enough for a terminal of 80 columns
 COLUMNS = (
     ("first\ns", "first_word_s", "median", 1, 2),
@@ -22,24 +19,22 @@ COLUMNS = (
 HEADS = ("config\n", "WER\n%", *(column[0] for column in COLUMNS))
 
 
-def stream_rows(result: Json) -> list[list[str]]:
+def stream_rows(result: RunResults) -> list[list[str]]:
     """The cells of every config of a run that was streamed, as text; a measure that a config does not have is empty."""
     rows = [
-        [config, _score(entry.get("wer")), *(_cell(entry["streaming"], *column[1:]) for column in COLUMNS)]
-        for config, entry in all_entries(result).items()
-        if entry.get("streaming")
+        [config, _score(getattr(entry, "wer", None)), *(_cell(entry.streaming, *column[1:]) for column in COLUMNS)]
+        for config, entry in result.entries()
+        if entry.streaming
     ]
     if not rows:
-        raise UserError(f"{result['model']} was not streamed; srb run --stream does")
+        raise UserError(f"{result.model} was not streamed; srb run --stream does")
     return rows
 
 
-def _score(score: Json | None) -> str:
-    return f"{score['value']:.1f}" if score else ""
+def _score(score: ScoreValue | None) -> str:
+    return f"{score.value:.1f}" if score else ""
 
 
-def _cell(measures: Json, name: str, quantile: str | None, factor: float, digits: int) -> str:
-    measure = measures.get(name)
-    if measure and quantile:
-        measure = measure[quantile]
-    return f"{factor * measure['value']:.{digits}f}" if measure else ""
+def _cell(measures: Streaming, name: str, quantile: str | None, factor: float, digits: int) -> str:
+    measure = measures.figure(name, quantile)
+    return f"{factor * measure.value:.{digits}f}" if measure else ""

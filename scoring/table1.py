@@ -18,11 +18,11 @@ from typing import Any
 from speech_robust_bench.core.categories import ADVERSARIAL, AVERAGED, column_title
 from speech_robust_bench.core.escape import for_csv, for_markdown, for_terminal
 from speech_robust_bench.core.names import parse
+from speech_robust_bench.core.result_records import MEASURES, LanguageResults, MeanRow, RunResults, ScoreValue
 from speech_robust_bench.scoring import ranking
 from speech_robust_bench.scoring.bank_provenance import stand_in_notes
 from speech_robust_bench.scoring.ranking import Standing
 
-Json = dict[str, Any]
 NAMES = ("Lang", "Model")  # the two columns that say what a row is
 
 
@@ -35,7 +35,7 @@ class Column:
 
     title: str
     measure: str
-    of: Callable[[Json], Json | None]
+    of: Callable[[LanguageResults], ScoreValue | None]
     shared: Callable[[Standing], float | None] | None = None
 
 
@@ -45,13 +45,13 @@ class Line:
 
     language: str
     model: str
-    cells: tuple[Json | None, ...]
+    cells: tuple[ScoreValue | None, ...]
     ranked: bool = True
 
     def value(self, index: int) -> float | None:
         """The number in a column."""
         cell = self.cells[index]
-        return None if cell is None else cell["value"]
+        return None if cell is None else cell.value
 
 
 @dataclass(frozen=True)
@@ -83,28 +83,28 @@ class Table:
         return Table(kept_table.columns, kept_table.lines, (*kept_table.notes, *note))
 
 
-def paper_table(results: Sequence[Json]) -> Table:
+def paper_table(results: Sequence[RunResults]) -> Table:
     """Table 1: the score that ranks, then every column that the paper has."""
     columns = (
-        Column("AVG", "NWER", lambda rows: rows["overall"].get("nwer"), lambda standing: standing.nwer),
+        Column("AVG", "NWER", lambda rows: rows.overall.nwer, lambda standing: standing.nwer),
         Column("clean", "WER", clean_wer),
         *(Column(column_title(name), "NWERD", _category(name, "nwerd")) for name in AVERAGED),
-        Column("AVG", "NWERD", lambda rows: rows["overall"]["nwerd"], lambda standing: standing.nwerd),
+        Column("AVG", "NWERD", lambda rows: rows.overall.nwerd, lambda standing: standing.nwerd),
         *(Column(column_title(name), "WERD", _category(name, "werd")) for name in ADVERSARIAL),
-        Column("adv AVG", "WERD", lambda rows: rows["adversarial"]["werd"]),
+        Column("adv AVG", "WERD", lambda rows: rows.adversarial.werd),
     )
     return Table(columns, _lines(results, columns), tuple(_notes(results)))
 
 
-def dataset_table(results: Sequence[Json]) -> Table:
+def dataset_table(results: Sequence[RunResults]) -> Table:
     """The paper's Table 7: Table 1 for each data set by itself, which stands where the language does."""
-    table = paper_table([{**result, "languages": _by_dataset(result["languages"])} for result in results])
-    languages = sorted({language for result in results for language in result["languages"]})
-    own = {language: [result for result in results if language in result["languages"]] for language in languages}
+    table = paper_table([result.replace(languages=_by_dataset(result.languages)) for result in results])
+    languages = sorted({language for result in results for language in result.languages})
+    own = {language: [result for result in results if language in result.languages] for language in languages}
     return Table(table.columns, table.lines, tuple(note for name in languages for note in _uneven(own[name], name)))
 
 
-def group_tables(results: Sequence[Mapping[str, Json]]) -> list[Table]:
+def group_tables(results: Sequence[Mapping[str, RunResults]]) -> list[Table]:
     """Table 1, and what is beyond it, for each group of clips by itself; the group stands beside the language.
 
     `results` has for each model its results by group.
@@ -130,113 +130,123 @@ def _stacked(tables: Sequence[Table]) -> Table:
     return Table(tuple(columns), tuple(lines), tuple(note for table in tables for note in table.notes))
 
 
-def _by_dataset(languages: Json) -> Json:
+def _by_dataset(languages: Mapping[str, LanguageResults]) -> dict[str, LanguageResults]:
     """`language corpus` -> the rows of that data set alone, in the form of a language's."""
-    split: Json = {}
+    clean: dict[str, dict[str, MeanRow]] = {}
+    categories: dict[str, dict[str, MeanRow]] = {}
+    whole: dict[str, LanguageResults] = {}
     for language, rows in languages.items():
-        for config, row in rows["clean"].items():
-            split.setdefault(f"{language} {parse(config).corpus}", _no_rows())["clean"][config] = row
-        for key, row in rows["corpora"].items():
+        for config, row in rows.clean.items():
+            clean.setdefault(f"{language} {parse(config).corpus}", {})[config] = row
+        for key, row in rows.corpora.items():
             corpus, category = key.split(" ", 1)
-            split.setdefault(f"{language} {corpus}", _no_rows())["categories"][category] = row
-    for rows in split.values():
-        for name, wanted, measure in (("overall", AVERAGED, "nwerd"), ("adversarial", ADVERSARIAL, "werd")):
-            cells = [rows["categories"].get(category, {}).get(measure) for category in wanted]
-            values = [cell["value"] for cell in cells if cell]
-            rows[name] = {measure: {"value": sum(values) / len(values), "interval": None} if values else None}
-    return split
+            categories.setdefault(f"{language} {corpus}", {})[category] = row
+        whole |= {name: rows for name in (*clean, *categories) if name not in whole}
+    return {
+        name: rows.replace(
+            clean=clean.get(name, {}),
+            categories=(own := categories.get(name, {})),
+            overall=_mean_row(own, AVERAGED, "nwerd"),
+            adversarial=_mean_row(own, ADVERSARIAL, "werd"),
+        )
+        for name, rows in whole.items()
+    }
 
 
-def _no_rows() -> Json:
-    return {"clean": {}, "categories": {}}
+def _mean_row(categories: Mapping[str, MeanRow], wanted: Iterable[str], measure: str) -> MeanRow:
+    """The mean of some categories by one measure."""
+    members = [category for category in wanted if category in categories and categories[category].score(measure)]
+    values = [score.value for category in members if (score := categories[category].score(measure))]
+    mean = ScoreValue(value=sum(values) / len(values)) if values else None
+    return MeanRow(**{**dict.fromkeys(MEASURES), measure: mean}, members=members, missing={})
 
 
-def beyond_table(results: Sequence[Json]) -> Table:
+def beyond_table(results: Sequence[RunResults]) -> Table:
     """What the paper does not have: codecs, transmission, AequeVox, own scenarios, and clips without speech."""
     paper = {*AVERAGED, *ADVERSARIAL}
     names = dict.fromkeys(
-        n for result in results for rows in result["languages"].values() for n in rows["categories"] if n not in paper
+        n for result in results for rows in result.languages.values() for n in rows.categories if n not in paper
     )
     columns = [
-        Column("MED", "NWERD", lambda rows: rows["median"]["nwerd"], lambda standing: standing.median_nwerd),
+        Column("MED", "NWERD", lambda rows: rows.median.nwerd, lambda standing: standing.median_nwerd),
         *(Column(name.replace("_", " "), "WERD", _category(name, "werd")) for name in names),
     ]
-    if any(result["reject"] for result in results):
+    if any(result.reject for result in results):
         columns.append(Column("no speech", "words/min", _invented))
     return Table(tuple(columns), _lines(results, columns))
 
 
-def untranscribed_table(results: Sequence[Json]) -> Table:
+def untranscribed_table(results: Sequence[RunResults]) -> Table:
     """Clips without references: by category, how far the transcripts are from those of the clean clips, in per cent."""
     entries = [
-        (result["model"], entry)
+        (result.model, entry, entry.difference.value)
         for result in results
-        for entry in result.get("untranscribed", {}).values()
-        if entry["difference"]
+        for entry in (result.untranscribed or {}).values()
+        if entry.difference
     ]
-    names = dict.fromkeys(entry["category"] for _, entry in entries)
+    names = dict.fromkeys(entry.category for _, entry, _ in entries)
     columns = tuple(Column(column_title(name), "differ %", lambda rows: None) for name in names)
     lines = []
-    for language, model in dict.fromkeys((entry["language"], model) for model, entry in entries):
+    for language, model in dict.fromkeys((entry.language, model) for model, entry, _ in entries):
         cells = []
         for name in names:
             key = (language, model, name)
-            values = [e["difference"]["value"] for m, e in entries if (e["language"], m, e["category"]) == key]
-            cells.append({"value": sum(values) / len(values), "interval": None} if values else None)
+            values = [value for m, e, value in entries if (e.language, m, e.category) == key]
+            cells.append(ScoreValue(value=sum(values) / len(values)) if values else None)
         lines.append(Line(language, model, tuple(cells)))
     note = "no references: how far each transcript is from the one of the clean clip, words that differ over the longer"
     return Table(columns, tuple(sorted(lines, key=lambda line: line.language)), (note,) if lines else ())
 
 
-def clean_wer(rows: Json) -> Json | None:
+def clean_wer(rows: LanguageResults) -> ScoreValue | None:
     """WER on clean speech: the mean over the clean configs of a language, the interval where there is but one."""
-    scores = [row["wer"] for row in rows["clean"].values() if row["wer"]]
+    scores = [row.wer for row in rows.clean.values() if row.wer]
     if len(scores) < 2:
         return scores[0] if scores else None
-    return {"value": sum(score["value"] for score in scores) / len(scores), "interval": None}
+    return ScoreValue(value=sum(score.value for score in scores) / len(scores))
 
 
-def _category(name: str, measure: str) -> Callable[[Json], Json | None]:
-    return lambda rows: rows["categories"].get(name, {}).get(measure)
+def _category(name: str, measure: str) -> Callable[[LanguageResults], ScoreValue | None]:
+    return lambda rows: rows.categories[name].score(measure) if name in rows.categories else None
 
 
-def _invented(rows: Json) -> Json | None:
-    counted = rows["hallucination"]["reject"]
-    return counted and {"value": counted["words_per_minute"], "interval": None}
+def _invented(rows: LanguageResults) -> ScoreValue | None:
+    counted = rows.hallucination.reject
+    return ScoreValue(value=counted.words_per_minute) if counted and counted.words_per_minute is not None else None
 
 
-def _lines(results: Sequence[Json], columns: Sequence[Column]) -> tuple[Line, ...]:
+def _lines(results: Sequence[RunResults], columns: Sequence[Column]) -> tuple[Line, ...]:
     lines = []
     for language, standings in _standings(results).items():
         for place, (result, standing) in enumerate(standings):
             whole = _averaged(result, language) == standing.configs
-            cells = [_cell(column, result["languages"][language], standing, whole) for column in columns]
-            lines.append((language, place, Line(language, result["model"], tuple(cells), not standing.why)))
+            cells = [_cell(column, result.languages[language], standing, whole) for column in columns]
+            lines.append((language, place, Line(language, result.model, tuple(cells), not standing.why)))
     return tuple(line for _, _, line in sorted(lines, key=lambda entry: entry[:2]))
 
 
-def _standings(results: Sequence[Json]) -> dict[str, list[tuple[Json, Standing]]]:
+def _standings(results: Sequence[RunResults]) -> dict[str, list[tuple[RunResults, Standing]]]:
     """For each language the results that have it with their standings, best first."""
-    languages = sorted({language for result in results for language in result["languages"]})
+    languages = sorted({language for result in results for language in result.languages})
     return {language: [(results[i], s) for i, s in ranking.order(results, language)] for language in languages}
 
 
-def _averaged(result: Json, language: str) -> int:
+def _averaged(result: RunResults, language: str) -> int:
     """How many configs a result's average is over."""
     rows = ranking.candidate_of(result, language).configs
     return sum(row.counts and row.category in AVERAGED for row in rows)
 
 
-def _cell(column: Column, rows: Json, standing: Standing, whole: bool) -> Json | None:
+def _cell(column: Column, rows: LanguageResults, standing: Standing, whole: bool) -> ScoreValue | None:
     """A score, over the configs that are ranked over where the model has more of them."""
     cell = column.of(rows)
     if column.shared is None or (cell is None and standing.why) or (whole and cell is not None):
         return cell
     value = column.shared(standing)
-    return None if value is None else {"value": value, "interval": None}
+    return None if value is None else ScoreValue(value=value)
 
 
-def _notes(results: Sequence[Json]) -> list[str]:
+def _notes(results: Sequence[RunResults]) -> list[str]:
     """By what the models are ranked, who lacks what, and who is not ranked and why."""
     notes = [ranking.SENTENCE] if len(results) > 1 else []
     for language, standings in _standings(results).items():
@@ -244,15 +254,15 @@ def _notes(results: Sequence[Json]) -> list[str]:
         if any(_averaged(result, language) != standing.configs for result, standing in standings):
             ranked_over = max(standing.configs for _, standing in standings)
             notes.append(f"{language}: averages are over the {ranked_over} configs of one scenario version")
-        notes += stand_in_notes([c for result, _ in standings for c in result["configs"].values()], language)
-        notes += [f"{result['model']} is not ranked: {standing.why}" for result, standing in standings if standing.why]
+        notes += stand_in_notes([c for result, _ in standings for c in result.configs.values()], language)
+        notes += [f"{result.model} is not ranked: {standing.why}" for result, standing in standings if standing.why]
     return notes
 
 
-def _uneven(results: Sequence[Json], language: str) -> list[str]:
+def _uneven(results: Sequence[RunResults], language: str) -> list[str]:
     """Averages over different configs cannot be compared: say whose lack what."""
     notes = []
-    parts = [(result["model"], _configs(result, language)) for result in results]
+    parts = [(result.model, _configs(result, language)) for result in results]
     union = set().union(*(configs for _, configs in parts))
     for model, configs in parts:
         if lost := sorted(union - configs):
@@ -261,21 +271,21 @@ def _uneven(results: Sequence[Json], language: str) -> list[str]:
     return notes
 
 
-def _configs(result: Json, language: str) -> set[str]:
+def _configs(result: RunResults, language: str) -> set[str]:
     """The configs that averages are made of; attacks belong to one model each and are left out."""
-    entries = result["configs"].items()
-    return {c for c, entry in entries if entry["language"] == language and entry["category"] not in ADVERSARIAL}
+    entries = result.configs.items()
+    return {c for c, entry in entries if entry.language == language and entry.category not in ADVERSARIAL}
 
 
 # --- as text ---------------------------------------------------------------------------------------------------------
 
 
-def cell_text(cell: Json | None, intervals: bool = False) -> str:
+def cell_text(cell: ScoreValue | None, intervals: bool = False) -> str:
     """One decimal, as in the paper; with its interval if asked for."""
-    if cell is None or cell["value"] is None:
+    if cell is None:
         return "-"
-    span = cell["interval"]
-    return f"{cell['value']:.1f}" + (f" [{span[0]:.1f}, {span[1]:.1f}]" if intervals and span else "")
+    span = cell.interval
+    return f"{cell.value:.1f}" + (f" [{span[0]:.1f}, {span[1]:.1f}]" if intervals and span else "")
 
 
 def to_csv(table: Table) -> str:
@@ -287,7 +297,7 @@ def to_csv(table: Table) -> str:
     for line in table.lines:
         cells: list[Any] = []
         for cell in line.cells:
-            cells += ["", "", ""] if cell is None else [cell["value"], *(cell["interval"] or ("", ""))]
+            cells += ["", "", ""] if cell is None else [cell.value, *(cell.interval or ("", ""))]
         writer.writerow([for_csv(line.language), for_csv(line.model), *cells])
     return out.getvalue()
 

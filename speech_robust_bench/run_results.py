@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from speech_robust_bench.core.errors import UserError, did_you_mean
-from speech_robust_bench.scoring.results import PARTS, Json, all_entries, check_comparable, load, load_groups
+from speech_robust_bench.core.result_records import MEASURES, ConfigResults, MeanRow, RunResults
+from speech_robust_bench.scoring.results import check_comparable, load, load_groups
 from speech_robust_bench.scoring.table1 import (
     Table,
     beyond_table,
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 
     from speech_robust_bench.scoring.compare import Comparison
 
-MEASURES = ("wer", "nwer", "werd", "nwerd")
 DEFAULT_MEASURES = ("nwerd", "werd", "wer")  # of a row, the first that it has
 
 
@@ -110,42 +110,43 @@ class Results:
     def __init__(self, folder: Path, *, allow_changed: bool = False, _kept: Any = None) -> None:
         self.folder = folder
         self._kept = _kept  # a temporary folder lives as long as this object
-        self.json: Json = load(folder, allow_changed=allow_changed)
+        self.record = load(folder, allow_changed=allow_changed)
+        self.json = self.record.as_json()
 
     @property
     def model(self) -> str:
         """The model's name."""
-        return str(self.json["model"])
+        return self.record.model
 
     @property
     def configs(self) -> list[str]:
         """The configs that were run: those with references, without speech, without references."""
-        return list(dict.fromkeys(config for part in PARTS for config in self.json.get(part, {})))
+        return [config for config, _ in self.record.entries()]
 
     @property
     def headline(self) -> str:
         """Clean WER, strict and lenient, and NWERD, by language."""
         parts = []
-        for language, rows in self.json["languages"].items():
-            clean = [row["wer"]["value"] for row in rows["clean"].values() if row["wer"]]
-            lenient = [self.json["configs"][config].get("wer_lenient") for config in rows["clean"]]
-            known = [score["value"] for score in lenient if score]
+        for language, rows in self.record.languages.items():
+            clean = [row.wer.value for row in rows.clean.values() if row.wer]
+            lenient = [self.record.configs[config].wer_lenient for config in rows.clean]
+            known = [score.value for score in lenient if score]
             both = f" / lenient {sum(known) / len(known):.1f}" if known else ""
             parts += [f"{language} clean WER {sum(clean) / len(clean):.1f}{both}"] if clean else []
-            parts += [f"NWERD {rows['overall']['nwerd']['value']:.1f}"] if rows["overall"]["nwerd"] else []
+            parts += [f"NWERD {rows.overall.nwerd.value:.1f}"] if rows.overall.nwerd else []
         return ", ".join(parts)
 
     @property
     def problems(self) -> list[str]:
         """What a reader of the numbers has to know: failed clips, unfinished configs, scores that are not there."""
-        json = self.json
-        failed = {config: entry["failed"] for config, entry in all_entries(json).items() if entry["failed"]}
+        record = self.record
+        failed = {config: entry.failed for config, entry in record.entries() if entry.failed}
         lines = [f"{c}: {n} clips failed, scored as if their transcripts were empty" for c, n in failed.items()]
-        lines += [f"{config}: not finished; `srb run` goes on with it" for config in json["unfinished"]]
-        lost = {config: e["why"]["werd"] for config, e in json["configs"].items() if "werd" in e["why"]}
+        lines += [f"{config}: not finished; `srb run` goes on with it" for config in record.unfinished]
+        lost = {config: e.why["werd"] for config, e in record.configs.items() if "werd" in e.why}
         lines += [f"{config}: no WERD, {why}" for config, why in lost.items()]
-        unknown = json.get("untranscribed", {})
-        return lines + [f"{c}: no WER of {entry['rows']} clips without a transcript" for c, entry in unknown.items()]
+        unknown = record.untranscribed or {}
+        return lines + [f"{c}: no WER of {entry.rows} clips without a transcript" for c, entry in unknown.items()]
 
     def to_records(self, groups: str | None = None) -> list[dict[str, Any]]:
         """One dict a config with speech: what it is, its scores and their bounds.
@@ -154,22 +155,23 @@ class Results:
         group.
         """
         if groups is None:
-            return self._records(self.json)
+            return self._records(self.record)
         results = load_groups(self.folder, groups)
-        return [{groups: group, **record} for group, json in results.items() for record in self._records(json)]
+        return [{groups: group, **record} for group, part in results.items() for record in self._records(part)]
 
     @staticmethod
-    def _records(json: Json) -> list[dict[str, Any]]:
+    def _records(results: RunResults) -> list[dict[str, Any]]:
         records = []
-        for config, entry in json["configs"].items():
+        for config, entry in results.configs.items():
             keys = ("language", "corpus", "scenario", "severity", "category", "rows", "failed")
-            record = {"config": config, **{key: entry[key] for key in keys}}
+            record = {"config": config, **{key: getattr(entry, key) for key in keys}}
             for measure in MEASURES:
-                low, high = (entry[measure] and entry[measure]["interval"]) or (None, None)
-                value = entry[measure] and entry[measure]["value"]
-                record |= {measure: value, f"{measure}_low": low, f"{measure}_high": high}
-            record |= {key: (entry.get(key) or {}).get("value") for key in ("wer_lenient", "semantic_error")}
-            record |= {key: (entry.get("confidence") or {}).get(key) for key in ("ece", "auc")}
+                score = entry.score(measure)
+                low, high = score.interval if score and score.interval else (None, None)
+                record |= {measure: score.value if score else None, f"{measure}_low": low, f"{measure}_high": high}
+            lenient, semantic, sure = entry.wer_lenient, entry.semantic_error, entry.confidence
+            record |= {"wer_lenient": lenient and lenient.value, "semantic_error": semantic and semantic.value}
+            record |= {"ece": sure and sure.ece, "auc": sure and sure.auc}
             records.append(record)
         return records
 
@@ -187,7 +189,7 @@ class Results:
         """
         from speech_robust_bench.scoring.stream_conditions import stream_records
 
-        return stream_records({**self.json["configs"], **self.json["reject"]})
+        return stream_records({**self.record.configs, **self.record.reject})
 
     def predictions(self, config: str) -> list[dict[str, Any]]:
         """What was transcribed: one dict a clip, with `text` (the reference) and `pred_text`."""
@@ -210,19 +212,18 @@ class Results:
 
         The measure is NWERD where there is one, else WERD, and WER for clean speech.
         """
-        languages = self.json["languages"]
-        if language is None and len(languages) > 1 and name not in self.json["configs"]:
+        languages = self.record.languages
+        if language is None and len(languages) > 1 and name not in self.record.configs:
             raise UserError(f"this run has several languages; say which one: {', '.join(languages)}")
-        rows = languages.get(language or next(iter(languages), ""), {})
+        rows = languages.get(language or next(iter(languages), ""))
         if not rows:
             raise UserError(
                 f"no language '{language}' in this run; it has {', '.join(languages) or 'none with speech'}"
             )
-        places = (self.json["configs"], rows["severities"], rows["scenarios"], rows["categories"])
-        known = {key: row for place in reversed(places) for key, row in place.items()}
-        known |= {"overall": rows["overall"], "adversarial": rows["adversarial"]}
-        if rows["clean"]:
-            known.setdefault("clean", next(iter(rows["clean"].values())))
+        known: dict[str, MeanRow | ConfigResults] = {**rows.categories, **rows.scenarios, **rows.severities}
+        known |= {**self.record.configs, "overall": rows.overall, "adversarial": rows.adversarial}
+        if rows.clean:
+            known.setdefault("clean", next(iter(rows.clean.values())))
         if name not in known:
             raise UserError(f"no score '{name}' in this run; {did_you_mean(name, known)}")
         return _score(name, known[name], measure)
@@ -266,16 +267,14 @@ class Results:
         return place
 
     def __repr__(self) -> str:
-        clips = sum(entry["rows"] for part in PARTS for entry in self.json.get(part, {}).values())
+        clips = sum(entry.rows for _, entry in self.record.entries())
         parts = [f"{self.model}: {len(self.configs)} configs, {clips} clips"]
-        for language, rows in self.json["languages"].items():
-            clean = [row["wer"]["value"] for row in rows["clean"].values() if row["wer"]]
+        for language, rows in self.record.languages.items():
+            clean = [row.wer.value for row in rows.clean.values() if row.wer]
             parts += [f"{language} clean WER {sum(clean) / len(clean):.1f}"] if clean else []
-            overall = rows["overall"]["nwerd"]
-            parts += (
-                [f"NWERD {overall['value']:.1f} over {len(rows['overall']['members'])} categories"] if overall else []
-            )
-        failed = self.json["failed"]
+            overall = rows.overall.nwerd
+            parts += [f"NWERD {overall.value:.1f} over {len(rows.overall.members)} categories"] if overall else []
+        failed = self.record.failed
         return f"<Results of {', '.join([*parts, *([f'{failed} clips failed'] if failed else [])])}>"
 
     def _repr_html_(self) -> str:
@@ -289,14 +288,14 @@ class Results:
 
 def paper_tables(results: Sequence[Results], groups: str | None = None) -> list[Table]:
     """The tables of `srb.table`: the paper's, and those below it that have any cell."""
-    json = [result.json for result in results]
-    check_comparable(json)
+    records = [result.record for result in results]
+    check_comparable(records)
     if groups == "dataset":
-        tables = [dataset_table(json)]
+        tables = [dataset_table(records)]
     elif groups:
         tables = group_tables([load_groups(result.folder, groups) for result in results])
     else:
-        tables = [paper_table(json), beyond_table(json), untranscribed_table(json)]
+        tables = [paper_table(records), beyond_table(records), untranscribed_table(records)]
     tables = [table for table in tables if any(cell for line in table.lines for cell in line.cells)]
     if not tables:
         raise UserError(
@@ -306,13 +305,13 @@ def paper_tables(results: Sequence[Results], groups: str | None = None) -> list[
     return tables
 
 
-def _score(name: str, row: Json, measure: str | None) -> Score:
+def _score(name: str, row: MeanRow | ConfigResults, measure: str | None) -> Score:
     if measure is not None and measure not in MEASURES:
         raise UserError(f"no measure '{measure}'; there are {', '.join(MEASURES)}")
-    chosen = measure or next((each for each in DEFAULT_MEASURES if row.get(each)), None)
-    score = row.get(chosen) if chosen else None
+    chosen = measure or next((each for each in DEFAULT_MEASURES if row.score(each)), None)
+    score = row.score(chosen) if chosen else None
     if not score:
-        why = row.get("why", {}).get(chosen or "nwerd") or "it was not scored"
+        why = getattr(row, "why", {}).get(chosen or "nwerd") or "it was not scored"
         raise UserError(f"'{name}' has no {chosen or 'score'}: {why}")
-    low, high = score["interval"] or (None, None)
-    return Score(name, str(chosen), score["value"], low, high)
+    low, high = score.interval or (None, None)
+    return Score(name, str(chosen), score.value, low, high)

@@ -185,7 +185,7 @@ def verify_all(
             rerun(str(each), str(data), options.rerun, options.sample) if options.rerun and outcome.accepted else None
         )
         if again and outcome.written:
-            add_rerun(Path(outcome.written), {**again.to_json(), "agrees": again.agrees})
+            add_rerun(Path(outcome.written), again.record)
         yield Verification(outcome, again)
 
 

@@ -79,31 +79,31 @@ def _without_empty_columns(table: MeasureTable) -> MeasureTable:
 
 
 def _lenient_rows(result: Results) -> Rows:
-    scored = {config: entry for config, entry in result.json["configs"].items() if entry.get("wer_lenient")}
-    return [(config, *(cell_text(entry.get(key), True) for key in LENIENT)) for config, entry in scored.items()]
+    scored = {config: entry for config, entry in result.record.configs.items() if entry.wer_lenient}
+    return [(config, *(cell_text(getattr(entry, key), True) for key in LENIENT)) for config, entry in scored.items()]
 
 
 # measure -> the heads of its table, the rows of a run, and the error where no run has any
 MEASURES: Mapping[str, tuple[Sequence[str], Callable[[Results], Any], str]] = {
-    "streaming": (stream_table.HEADS, lambda result: stream_table.stream_rows(result.json), ""),
+    "streaming": (stream_table.HEADS, lambda result: stream_table.stream_rows(result.record), ""),
     "ood": (
         ood_table.HEADS,
-        lambda result: ood_table.ood_rows(result.json, suites.load("ood").about["corpora"]),
+        lambda result: ood_table.ood_rows(result.record, suites.load("ood").about["corpora"]),
         "",
     ),
     "adversarial": (
         attack_success.HEADS,
-        lambda result: [row.cells() for row in attack_success.adversarial_rows(result.json)],
+        lambda result: [row.cells() for row in attack_success.adversarial_rows(result.record)],
         "",
     ),
     "masked": (
         remembered_words.HEADS,
-        lambda result: [row.cells() for row in remembered_words.masked_rows(open_run(result.folder), result.json)],
+        lambda result: [row.cells() for row in remembered_words.masked_rows(open_run(result.folder), result.record)],
         "",
     ),
     "overlap": (
         two_talkers.HEADS,
-        lambda result: two_talkers.overlap_rows(result.json),
+        lambda result: two_talkers.overlap_rows(result.record),
         "these runs have no config of two talkers; run them on 'en_overlap_*'",
     ),
     "lenient": (
@@ -113,7 +113,7 @@ MEASURES: Mapping[str, tuple[Sequence[str], Callable[[Results], Any], str]] = {
     ),
     "confidence": (
         calibration.HEADS,
-        lambda result: calibration.confidence_rows(result.json),
+        lambda result: calibration.confidence_rows(result.record),
         "none of these recognisers told how sure it is of its words (docs/models.md says which do)",
     ),
 }

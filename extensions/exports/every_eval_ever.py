@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from speech_robust_bench.core.result_records import RunResults, ScoreValue
 from speech_robust_bench.push.model_results import MEANS, part_of_benchmark
 from speech_robust_bench.scoring.aggregate import MEASURES, measure_of
 
@@ -39,13 +40,13 @@ class Source:
     dataset: str | None = None  # the Hub dataset, if the data came from there
 
 
-def record(result: Json, source: Source, now: int) -> Json:
+def record(result: RunResults, source: Source, now: int) -> Json:
     """The record of one results.json; `now` is the time of writing, in seconds since 1970."""
-    run = result["run"]
+    run = result.run
     return {
         "schema_version": SCHEMA_VERSION,
         "evaluation_id": f"{BENCHMARK}/{source.model_id}/{now}",
-        **({"evaluation_timestamp": str(run["updated"])} if run.get("updated") else {}),
+        **({"evaluation_timestamp": str(run.updated)} if run.updated else {}),
         "retrieved_timestamp": str(now),
         "source_metadata": {
             "source_name": "Speech Robust Bench",
@@ -55,20 +56,20 @@ def record(result: Json, source: Source, now: int) -> Json:
         },
         "eval_library": {
             "name": BENCHMARK,
-            "version": result["software"]["speech-robust-bench"],
+            "version": result.software["speech-robust-bench"],
             "additional_details": _strings(
                 {
-                    "normaliser": result["scoring"]["normaliser"],
-                    "difficulty": result["scoring"]["difficulty"]["name"],
-                    "difficulty_sha256": result["scoring"]["difficulty"]["sha256"],
+                    "normaliser": result.scoring.normaliser,
+                    "difficulty": result.scoring.difficulty.name,
+                    "difficulty_sha256": result.scoring.difficulty.sha256,
                 }
             ),
         },
         "model_info": {
-            "name": result["model"],
+            "name": result.model,
             "id": source.model_id,
             "developer": source.model_id.split("/")[0],
-            "additional_details": _strings({key: run.get(key) for key in ("spec", "adapter", "revision")}),
+            "additional_details": _strings({key: getattr(run, key) for key in ("spec", "adapter", "revision")}),
         },
         "evaluation_results": [*_means(result, source), *_configs(result, source)],
     }
@@ -80,47 +81,47 @@ def file_name(record: Json) -> Path:
     return Path("data", BENCHMARK, *record["model_info"]["id"].split("/"), f"{name}.json")
 
 
-def _means(result: Json, source: Source) -> Iterator[Json]:
+def _means(result: RunResults, source: Source) -> Iterator[Json]:
     """The average and the categories of each language."""
-    for language, rows in result["languages"].items():
-        named = [("overall", measure, rows["overall"]) for measure in MEANS]
-        named += [(name, measure_of(name), row) for name, row in rows["categories"].items()]
+    for language, rows in result.languages.items():
+        named = [("overall", measure, rows.overall) for measure in MEANS]
+        named += [(name, measure_of(name), row) for name, row in rows.categories.items()]
         for name, measure, row in named:
-            if row[measure]:
-                details = {"language": language, "members": ", ".join(row["members"]), **_part(result)}
-                yield _entry(f"{language} {name}", measure, row[measure], result, source, details)
+            if score := row.score(measure):
+                details = {"language": language, "members": ", ".join(row.members), **_part(result)}
+                yield _entry(f"{language} {name}", measure, score, result, source, details)
 
 
-def _configs(result: Json, source: Source) -> Iterator[Json]:
-    for config, entry in result["configs"].items():
-        clips = f"{entry['rows']} of {entry['of']}" if entry["of"] else entry["rows"]
-        details = {"config": config, "content_sha256": entry["content_sha256"], "clips": clips, **_part(result)}
+def _configs(result: RunResults, source: Source) -> Iterator[Json]:
+    for config, entry in result.configs.items():
+        clips = f"{entry.rows} of {entry.of}" if entry.of else entry.rows
+        details = {"config": config, "content_sha256": entry.content_sha256, "clips": clips, **_part(result)}
         for measure in MEASURES:
-            if entry[measure]:
-                yield _entry(config, measure, entry[measure], result, source, details, entry["utterances"])
+            if score := entry.score(measure):
+                yield _entry(config, measure, score, result, source, details, entry.utterances)
 
 
-def _part(result: Json) -> Json:
+def _part(result: RunResults) -> Json:
     """What is said of every score of a part of the benchmark."""
-    part = result["suite"] or part_of_benchmark(result)
+    part = result.suite or part_of_benchmark(result)
     return {"part": part} if part else {}
 
 
 def _entry(
     name: str,
     measure: str,
-    score: Json,
-    result: Json,
+    score: ScoreValue,
+    result: RunResults,
     source: Source,
     details: Mapping[str, Any],
     utterances: int | None = None,
 ) -> Json:
-    options = result["options"]
+    options = result.options
     uncertainty: Json = {}
-    if score["interval"]:
-        lower, upper = score["interval"]
-        interval = {"lower": lower, "upper": upper, "confidence_level": options["level"], "method": "bootstrap"}
-        uncertainty = {"confidence_interval": interval, "num_bootstrap_samples": options["replicates"]}
+    if score.interval:
+        lower, upper = score.interval
+        interval = {"lower": lower, "upper": upper, "confidence_level": options.level, "method": "bootstrap"}
+        uncertainty = {"confidence_interval": interval, "num_bootstrap_samples": options.replicates}
         if utterances is not None:
             uncertainty["num_samples"] = utterances
     return {
@@ -134,7 +135,7 @@ def _entry(
             "max_score": HIGHEST,
             "additional_details": {"bounds": "none in fact: error rates can exceed 100 per cent"},
         },
-        "score_details": {"score": score["value"], **({"uncertainty": uncertainty} if uncertainty else {})},
+        "score_details": {"score": score.value, **({"uncertainty": uncertainty} if uncertainty else {})},
     }
 
 

@@ -64,4 +64,8 @@ class Confidence(TextColumns, evaluate.Metric):
             if len(words) != len(sure):
                 raise UserError(f"predictions[{number}] has {len(words)} words and {len(sure)} confidences")
             clips.append(list(zip(words, sure, strict=True)))
-        return {**calibration(judged_clips(references, clips, normaliser)), "utterances": len(references), **how}
+        return {
+            **calibration(judged_clips(references, clips, normaliser)).as_json(),
+            "utterances": len(references),
+            **how,
+        }

@@ -20,14 +20,13 @@ import numpy as np
 
 from speech_robust_bench.core.categories import ADVERSARIAL, AVERAGED
 from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.core.result_records import MEASURES, Measures, VerifiedConfig, VerifiedResults
 from speech_robust_bench.push.leaderboard import verified_files
-from speech_robust_bench.scoring.aggregate import MEASURES
 from speech_robust_bench.scoring.attack_success import AttackRow, attack_rows
 from speech_robust_bench.scoring.bootstrap import holm, interval, p_value
 from speech_robust_bench.scoring.ranking import Candidate, Standing, make_candidate, rank
 from speech_robust_bench.scoring.stream_conditions import Condition, conditions
 
-Json = dict[str, Any]
 Score = list[float]
 HUNDREDTH = 0.011  # what rounding in a verified file may do to an average
 DATA = Path(__file__).parent / "data"
@@ -44,12 +43,12 @@ class Entry:
     """A verified model."""
 
     path: Path
-    content: Json = field(repr=False)
+    content: VerifiedResults = field(repr=False)
 
     @property
     def name(self) -> str:
         """`owner/name`."""
-        return verified_files.name_of(self.content)
+        return self.content.model.full_name
 
     @property
     def stem(self) -> str:
@@ -58,7 +57,7 @@ class Entry:
 
     @property
     def params_m(self) -> float | None:
-        return self.content["model"].get("params_m")
+        return self.content.model.params_m
 
     @cached_property
     def draws(self) -> dict[str, np.ndarray]:
@@ -68,29 +67,29 @@ class Entry:
     def edition(self) -> str:
         """The private edition that it was run on, `private-3fa1c2d4`; empty for the public one."""
         try:
-            return verified_files.edition_of(self.content["configs"])
+            return verified_files.edition_of(self.content.configs)
         except UserError as problem:
             raise UserError(f"{self.path.name}: {problem}") from None
 
     @property
     def suite(self) -> str | None:
         """The suite that it was run on, `lite-1`; None for the whole benchmark."""
-        return self.content.get("suite")
+        return self.content.suite
 
     def clean(self, language: str) -> float | None:
         """WER on clean speech: the mean over the language's clean configs."""
-        rows = self.content["languages"][language]["clean"].values()
+        rows = self.content.languages[language].clean.values()
         values = [row["wer"][0] for row in rows if "wer" in row]
         return sum(values) / len(values) if values else None
 
     def category(self, language: str, name: str) -> Score | None:
         """A category's NWERD; WERD for attacks and where there is no difficulty."""
-        row = self.content["languages"][language]["categories"].get(name, {})
+        row = self.content.languages[language].categories.get(name, {})
         return row.get("nwerd") or row.get("werd")
 
     def overall(self, language: str, measure: str = "nwerd") -> Score | None:
         """The average over the paper's categories: NWERD, or the NWER that ranks."""
-        return self.content["languages"][language]["overall"].get(measure)
+        return self.content.languages[language].overall.get(measure)
 
     def score(self, language: str, standing: Standing) -> Score | None:
         """The NWER that ranks it; with its interval where that is of the same configs."""
@@ -101,37 +100,40 @@ class Entry:
 
     def ranks_by(self, language: str, standing: Standing) -> dict[str, float | None]:
         """What each category counts with when a visitor chooses some: NWER, or WER where there is no difficulty."""
-        rows = self.content["languages"][language]["categories"]
+        rows = self.content.languages[language].categories
         wer = {name: row["wer"][0] if "wer" in row else None for name, row in rows.items() if name not in AVERAGED}
         return wer | {name: round(value, 2) for name, value in standing.categories.items()}
 
     def median(self, language: str) -> Score | None:
         """The robust view: the median NWERD over configs."""
-        return self.content["languages"][language].get("median", {}).get("nwerd")
+        return (self.content.languages[language].median or {}).get("nwerd")
 
     @property
     def live(self) -> bool:
         """Whether it was used live."""
-        return any(entry.get("streaming") for entry in self.content["configs"].values())
+        return any(entry.streaming for entry in self.content.configs.values())
 
     def conditions(self, language: str) -> dict[str, Condition]:
         """Its streaming measures by condition; none, if it was not used live."""
-        return conditions(self.content["configs"], language)
+        return conditions(self.content.configs, language)
 
     def attacks(self, language: str) -> list[AttackRow]:
         """How well attacks on it worked; none, if it was not attacked."""
-        if not any(entry["category"] in ADVERSARIAL for entry in self.content["configs"].values()):
-            return []
-        configs = {
-            config: entry | {"wer": {"value": entry["wer"][0]} if "wer" in entry else None, "rows": entry["utterances"]}
-            for config, entry in self.content["configs"].items()
-        }
-        return attack_rows({"model": self.name, "configs": configs}, language)
+        wer = {config: entry.wer[0] for config, entry in self.content.configs.items() if entry.wer}
+        return attack_rows(
+            self.name,
+            {
+                config: (entry.utterances, entry.attack)
+                for config, entry in self.content.configs.items()
+                if entry.attack and entry.language == language
+            },
+            wer,
+        )
 
     def candidate(self, language: str) -> Candidate:
         """Its entry in the ranking."""
-        configs = {c: e for c, e in self.content["configs"].items() if e["language"] == language}
-        return make_candidate(self.name, configs, lambda entry: entry["wer"][0] if "wer" in entry else None)
+        configs = {c: e for c, e in self.content.configs.items() if e.language == language}
+        return make_candidate(self.name, configs, lambda entry: entry.wer[0] if entry.wer else None)
 
 
 @dataclass(frozen=True)
@@ -170,7 +172,7 @@ class Board:
 
     @cached_property
     def languages(self) -> list[str]:
-        known = {language for entry in self.entries for language in entry.content["languages"]} or {"en"}
+        known = {language for entry in self.entries for language in entry.content.languages} or {"en"}
         return sorted(known, key=lambda language: (language != "en", language))
 
     def categories(self, language: str) -> list[str]:
@@ -183,8 +185,8 @@ class Board:
     def _categories(self) -> dict[str, set[str]]:
         known: dict[str, set[str]] = {}
         for entry in self.entries:
-            for language, scores in entry.content["languages"].items():
-                known.setdefault(language, set()).update(scores.get("categories", {}))
+            for language, scores in entry.content.languages.items():
+                known.setdefault(language, set()).update(scores.categories)
         return known
 
     def find(self, name: str) -> Entry:
@@ -202,7 +204,7 @@ class Board:
         """
         ordered = {}
         for language in self.languages:
-            own = [entry for entry in self.entries if language in entry.content["languages"]]
+            own = [entry for entry in self.entries if language in entry.content.languages]
             counted = Counter(entry.suite for entry in own)
             suite = None if counted[None] else max(counted, key=lambda label: (counted[label], label), default=None)
             why = {entry.name: _unranked(entry, suite) for entry in own}
@@ -252,8 +254,8 @@ def _by_categories(rows: Sequence[Row], categories: Sequence[str]) -> list[Row]:
 
 def _unranked(entry: Entry, suite: str | None) -> str:
     """Why a model is not ranked among those of a suite, or of the whole benchmark; empty if it is."""
-    if entry.content.get("flags"):
-        return f"flagged: {entry.content['flags'][0]}"
+    if entry.content.flags:
+        return f"flagged: {entry.content.flags[0]}"
     if entry.suite != suite:
         return f"suite {entry.suite}: a part of the configs and clips" if entry.suite else "the whole benchmark"
     return ""
@@ -292,7 +294,7 @@ def _entry(path: Path) -> Entry:
     try:
         for key in entry.draws:
             row_value(entry, *key.split("/"))
-        for language in entry.content["languages"]:
+        for language in entry.content.languages:
             entry.candidate(language)
             entry.overall(language)
             grid(entry, language)
@@ -307,19 +309,19 @@ def _entry(path: Path) -> Entry:
 
 
 def _scoring(entry: Entry) -> str:
-    return f"{entry.content['scoring']!r} {entry.content['benchmark_version']}"
+    return f"{entry.content.scoring!r} {entry.content.benchmark_version}"
 
 
 # --- one model -------------------------------------------------------------------------------------------------------
 
 
-def grid(entry: Entry, language: str) -> dict[str, dict[str, dict[int, Json]]]:
+def grid(entry: Entry, language: str) -> dict[str, dict[str, dict[int, Measures]]]:
     """Category -> scenario -> severity -> the config's scores; the mean where a language has several corpora."""
-    by_category: dict[str, dict[str, dict[int, list[Json]]]] = {}
-    for scores in entry.content["configs"].values():
-        if scores["language"] == language and scores["scenario"] != "clean":
-            by_scenario = by_category.setdefault(scores["category"], {}).setdefault(scores["scenario"], {})
-            by_scenario.setdefault(scores["severity"], []).append(scores)
+    by_category: dict[str, dict[str, dict[int, list[VerifiedConfig]]]] = {}
+    for scores in entry.content.configs.values():
+        if scores.language == language and scores.scenario != "clean":
+            by_scenario = by_category.setdefault(scores.category, {}).setdefault(scores.scenario, {})
+            by_scenario.setdefault(scores.severity, []).append(scores)
     order = [*AVERAGED, *ADVERSARIAL, *sorted(by_category)]
     return {
         category: {
@@ -331,13 +333,11 @@ def grid(entry: Entry, language: str) -> dict[str, dict[str, dict[int, Json]]]:
     }
 
 
-def _merged(rows: Sequence[Json]) -> Json:
-    if len(rows) == 1:
-        return rows[0]
-    merged: Json = {}
+def _merged(rows: Sequence[VerifiedConfig]) -> Measures:
+    merged = {}
     for measure in MEASURES:
-        score = mean_score([row.get(measure) for row in rows])
-        if score:
+        scores = [getattr(row, measure) for row in rows]
+        if score := scores[0] if len(scores) == 1 else mean_score(scores):
             merged[measure] = score
     return merged
 
@@ -386,9 +386,9 @@ def compare(entries: Sequence[Entry], language: str) -> list[PairDifference]:
 
 
 def row_value(entry: Entry, language: str, name: str, measure: str) -> Any:
-    rows = entry.content["languages"][language]
-    row = rows[name] if name in ("overall", "adversarial") else rows["categories"].get(name, {})
-    score = row.get(measure)
+    rows = entry.content.languages[language]
+    own = {**rows.categories, "overall": rows.overall, "adversarial": rows.adversarial or {}}
+    score = own.get(name, {}).get(measure)
     return score[0] if score else None
 
 

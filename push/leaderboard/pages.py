@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from speech_robust_bench.core.categories import ADVERSARIAL, AVERAGED, label
-from speech_robust_bench.push.leaderboard.board import Board, Entry, Json, Row, Score, grid
+from speech_robust_bench.core.result_records import Measures, NormalisedRates, PastVersion, RerunRecord
+from speech_robust_bench.push.leaderboard.board import Board, Entry, Row, Score, grid
 from speech_robust_bench.push.leaderboard.board import published as paper_rows
 from speech_robust_bench.report.charts import Point, Scale, Series, fixed, legend_mark, line_chart, spanning
 from speech_robust_bench.report.html import Html, join, tag
@@ -132,13 +133,13 @@ def _measure(category: str) -> str:
 
 def checked(entry: Entry) -> str:
     """How far a model's predictions were checked."""
-    again = entry.content.get("rerun")
-    return "rerun" if again and again.get("agrees") else "reproduces"
+    again = entry.content.rerun
+    return "rerun" if again and again.agrees else "reproduces"
 
 
 def material(board: Board, language: str) -> Html:
     """Which material the scenarios were made from, where it is not the paper's."""
-    configs = [config for entry in board.entries for config in entry.content["configs"].values()]
+    configs = [config for entry in board.entries for config in entry.content.configs.values()]
     return join(tag("p", note, class_="lead") for note in stand_in_notes(configs, language))
 
 
@@ -152,7 +153,7 @@ def _model_link(entry: Entry) -> Html:
 
 
 def _links(entry: Entry) -> Html:
-    url = entry.content.get("predictions")
+    url = entry.content.predictions
     return join(
         [
             tag("a", "predictions", href=url, rel="noopener", target="_blank") if url else None,
@@ -168,7 +169,7 @@ def _size(params_m: float | None) -> str:
 
 def model(entry: Entry, language: str) -> Html:
     """The page of one model: facts, heat map, severity curves, how to reproduce it."""
-    if language not in entry.content["languages"]:
+    if language not in entry.content.languages:
         return tag("p", f"{entry.name} was not run in this language.", class_="empty")
     scores = grid(entry, language)
     overall, clean = entry.overall(language), entry.clean(language)
@@ -181,16 +182,16 @@ def model(entry: Entry, language: str) -> Html:
         *([("Edition", entry.edition)] if entry.edition else []),
         ("WER on clean speech", fixed(clean)),
         ("Size", _size(entry.params_m)),
-        ("Speed", f"{1 / entry.content['rtf']:.0f} x real time" if entry.content["rtf"] else "–"),
-        ("Failed clips", str(entry.content["failed"])),
-        ("Licence", entry.content["model"].get("licence") or "–"),
-        ("Trained on", entry.content["model"].get("training_data") or "–"),
+        ("Speed", f"{1 / entry.content.rtf:.0f} x real time" if entry.content.rtf else "–"),
+        ("Failed clips", str(entry.content.failed)),
+        ("Licence", entry.content.model.licence or "–"),
+        ("Trained on", entry.content.model.training_data or "–"),
     ]
     cards = [tag("div", tag("small", what), tag("b", value)) for what, value in facts]
     return tag(
         "div",
         tag("h3", f"Language: {language}"),
-        [tag("p", f"Flagged: {flag}", class_="flag") for flag in entry.content.get("flags", [])],
+        [tag("p", f"Flagged: {flag}", class_="flag") for flag in entry.content.flags or ()],
         tag("div", cards, class_="facts"),
         _normalisers(entry, language),
         tag("h3", "Scenario by severity"),
@@ -207,16 +208,14 @@ def model(entry: Entry, language: str) -> Html:
 
 def _normalisers(entry: Entry, language: str) -> Html | None:
     """What other ways of comparing texts give: how much of the score is how the model writes."""
-    others = [
-        (name, rows[language]) for name, rows in entry.content.get("by_normaliser", {}).items() if language in rows
-    ]
+    others = [(name, rows[language]) for name, rows in (entry.content.by_normaliser or {}).items() if language in rows]
     if not others:
         return None
     overall = entry.overall(language)
-    own = {"clean": entry.clean(language), "nwerd": overall[0] if overall else None}
+    own = NormalisedRates(clean=entry.clean(language), nwerd=overall[0] if overall else None)
     body = [
-        tag("tr", tag("th", name, scope="row"), tag("td", fixed(row["clean"])), tag("td", fixed(row["nwerd"])))
-        for name, row in [(entry.content["scoring"]["normaliser"], own), *others]
+        tag("tr", tag("th", name, scope="row"), tag("td", fixed(row.clean)), tag("td", fixed(row.nwerd)))
+        for name, row in [(entry.content.scoring.normaliser, own), *others]
     ]
     heads = [tag("th", text, scope="col") for text in ("normaliser", "clean WER", "average NWERD")]
     table = tag("table", tag("thead", tag("tr", heads)), tag("tbody", body))
@@ -229,7 +228,7 @@ def _interval(score: Score | None) -> str:
     return fixed(score[0]) + (f" ({fixed(score[1])} to {fixed(score[2])})" if len(score) > 2 else "")
 
 
-def _heat_map(scores: dict[str, dict[str, dict[int, Json]]]) -> Html:
+def _heat_map(scores: dict[str, dict[str, dict[int, Measures]]]) -> Html:
     levels = sorted({level for by in scores.values() for rows in by.values() for level in rows if level})
     worst = max(
         (r["werd"][0] for by in scores.values() for x in by.values() for r in x.values() if "werd" in r), default=1
@@ -252,7 +251,7 @@ def _legend(scale: Scale) -> Html:
     return tag("div", ends, class_="heat-key")
 
 
-def _heat(scale: Scale, row: Json | None, span: int | None = None) -> Html:
+def _heat(scale: Scale, row: Measures | None, span: int | None = None) -> Html:
     score = row.get("werd") if row else None
     if not score:
         return tag("td", "–", class_="cell", colspan=span)
@@ -262,7 +261,7 @@ def _heat(scale: Scale, row: Json | None, span: int | None = None) -> Html:
     return tag("td", fixed(score[0]), class_=hot, style=f"--v:{share}%", title=said, colspan=span)
 
 
-def _curves(scores: dict[str, dict[str, dict[int, Json]]]) -> Html:
+def _curves(scores: dict[str, dict[str, dict[int, Measures]]]) -> Html:
     """One small chart per category, a line per scenario, seven at most in a chart."""
     figures = []
     values = [v for by in scores.values() for x in by.values() for r in x.values() for v in r.get("werd", ())]
@@ -292,38 +291,37 @@ def _curves(scores: dict[str, dict[str, dict[int, Json]]]) -> Html:
 
 def _reproduce(entry: Entry) -> Html:
     content = entry.content
-    about = content["model"]
-    url = about.get("url") or (HUB + about["id"] if about.get("id") else None)
+    url = content.model.url or (HUB + content.model.id if content.model.id else None)
     lines = [
         tag("li", "model: ", tag("a", url, href=url, rel="noopener", target="_blank") if url else "–"),
-        tag("li", "revision: ", tag("code", content.get("revision") or "–")),
-        tag("li", "command: ", tag("code", content["reproduce"])),
+        tag("li", "revision: ", tag("code", content.revision or "–")),
+        tag("li", "command: ", tag("code", content.reproduce)),
         tag(
             "li",
             "predictions: ",
-            tag("a", content["predictions"], href=content["predictions"], rel="noopener", target="_blank")
-            if content.get("predictions")
+            tag("a", content.predictions, href=content.predictions, rel="noopener", target="_blank")
+            if content.predictions
             else "–",
         ),
-        tag("li", f"benchmark version {content['benchmark_version']}, verified with srb {content['verified_with']}"),
-        _rerun_line(content.get("rerun")),
-        [_version_line(past) for past in reversed(content.get("history", []))],
+        tag("li", f"benchmark version {content.benchmark_version}, verified with srb {content.verified_with}"),
+        _rerun_line(content.rerun),
+        [_version_line(past) for past in reversed(content.history or [])],
     ]
     return tag("div", tag("h3", "How to reproduce"), tag("ul", lines), id="reproduce")
 
 
-def _rerun_line(again: Json | None) -> Html | None:
+def _rerun_line(again: RerunRecord | None) -> Html | None:
     if not again:
         return None
-    outcome = "agrees" if again["agrees"] else "does not agree"
-    text = f"rerun {outcome}: {again['same']} of {again['clips']} clips give the same words (seed {again['seed']})"
+    outcome = "agrees" if again.agrees else "does not agree"
+    text = f"rerun {outcome}: {again.same} of {again.clips} clips give the same words (seed {again.seed})"
     return tag("li", text)
 
 
-def _version_line(past: Json) -> Html:
+def _version_line(past: PastVersion) -> Html:
     """An earlier version of the model, which the ranking no longer shows."""
-    scores = ", ".join(f"{language} NWERD {_interval(score)}" for language, score in past["nwerd"].items())
-    return tag("li", f"version {past['version']}, revision {past['revision'] or '–'}: {scores}")
+    scores = ", ".join(f"{language} NWERD {_interval(score)}" for language, score in past.nwerd.items())
+    return tag("li", f"version {past.version}, revision {past.revision or '–'}: {scores}")
 
 
 def published(language: str) -> Html:
@@ -403,8 +401,8 @@ def _live_configs(entry: Entry, language: str) -> Html | None:
     """The streaming measures of every config, on a model's page."""
     configs = {
         config: scores
-        for config, scores in entry.content["configs"].items()
-        if scores["language"] == language and scores.get("streaming")
+        for config, scores in entry.content.configs.items()
+        if scores.language == language and scores.streaming
     }
     if not configs:
         return None

@@ -145,7 +145,7 @@ def _tabs(board: Board) -> dict[str, str]:
         tabs["private.html"] = "Private"
     if any(entry.live for entry in public.entries):
         tabs["streaming.html"] = "Used live"
-    if any(entry.attacks(language) for entry in public.entries for language in entry.content["languages"]):
+    if any(entry.attacks(language) for entry in public.entries for language in entry.content.languages):
         tabs["attacks.html"] = "Under attack"
     return tabs | {"compare.html": "Compare", "published.html": "As published", "about.html": "About"}
 
@@ -205,7 +205,7 @@ def _filters(board: Board, language: str) -> Html:
 
 
 def _model(entry: Entry) -> Html:
-    return join([tag("h2", entry.name), *(pages.model(entry, language) for language in entry.content["languages"])])
+    return join([tag("h2", entry.name), *(pages.model(entry, language) for language in entry.content.languages)])
 
 
 def _compare(board: Board) -> Html:

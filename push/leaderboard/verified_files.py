@@ -6,49 +6,54 @@ import hashlib
 import io
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Protocol
 
 import numpy as np
 
-from speech_robust_bench.core import records
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.files import DAMAGED_ARRAYS
-from speech_robust_bench.core.seeding import FIRST_VERSION, edition_name
-from speech_robust_bench.push.leaderboard.verified_shape import VERIFIED
-from speech_robust_bench.scoring.runs import digest
+from speech_robust_bench.core.names import is_language_code
+from speech_robust_bench.core.records import convert, decode
+from speech_robust_bench.core.result_records import VerifiedResults, digest
+from speech_robust_bench.core.seeding import edition_name
 
 SCHEMA = 2
-Json = dict[str, Any]
 
 
-def name_of(content: Json) -> str:
-    """A model's full name: `owner/name`."""
-    return f"{content['model']['owner']}/{content['model']['name']}"
+class VersionedConfig(Protocol):
+    """A config's entry in results.json or in a verified file."""
+
+    @property
+    def version(self) -> str: ...
 
 
-def edition_of(configs: Mapping[str, Mapping[str, Any]]) -> str:
+def edition_of(configs: Mapping[str, VersionedConfig]) -> str:
     """The private edition that results are of, by the versions of their configs; empty for the public one."""
-    names = {edition_name(str(entry.get("scenario_version") or FIRST_VERSION)) for entry in configs.values()}
+    names = {edition_name(entry.version) for entry in configs.values()}
     if len(names) > 1:
         raise UserError(f"has configs of several editions: {', '.join(sorted(name or 'public' for name in names))}")
     return names.pop() if names else ""
 
 
-def read(path: Path) -> Json:
+def read(path: Path) -> VerifiedResults:
     """Read a verified file; one that was edited, or is something else, is a UserError."""
     try:
-        content = records.read(path, dict[str, Any]) if path.is_file() else {}  # no pipe, which would never end
-        whole = content.get("schema") == SCHEMA and content.get("sha256") == digest(content)
+        data = path.read_bytes() if path.is_file() else b""  # no pipe, which would never end
+        content = decode(data, dict, path.name)
     except (OSError, UserError):
-        whole = False
-    if not whole:
+        content = {}
+    if content.get("schema") != SCHEMA or content.get("sha256") != digest(content):
         raise UserError(f"{path.name}: not a verified results file, or changed since; `srb verify --out` writes them")
-    if problem := VERIFIED(content):
-        raise UserError(f"{path.name}: lacks what the leaderboard shows ({problem})")
-    return content
+    try:
+        verified = convert(content, VerifiedResults)
+    except ValueError as problem:
+        raise UserError(f"{path.name}: lacks what the leaderboard shows ({problem})") from None
+    if odd := next((code for code in verified.languages if not is_language_code(code)), None):  # a page is named so
+        raise UserError(f"{path.name}: lacks what the leaderboard shows ('languages' has '{odd[:40]}')")
+    return verified
 
 
-def read_draws(path: Path, verified: Json) -> dict[str, np.ndarray]:
+def read_draws(path: Path, verified: VerifiedResults) -> dict[str, np.ndarray]:
     """The bootstrap replicates that belong to a verified file."""
     try:
         if not path.with_suffix(".npz").is_file():
@@ -56,7 +61,7 @@ def read_draws(path: Path, verified: Json) -> dict[str, np.ndarray]:
         data = path.with_suffix(".npz").read_bytes()
     except OSError:
         raise UserError(f"{path.with_suffix('.npz').name}: missing; {path.stem} cannot be compared") from None
-    if hashlib.sha256(data).hexdigest() != verified["draws_sha256"]:
+    if hashlib.sha256(data).hexdigest() != verified.draws_sha256:
         raise UserError(f"{path.with_suffix('.npz').name}: does not belong to {path.name}")
     try:
         with np.load(io.BytesIO(data), allow_pickle=False) as arrays:

@@ -12,7 +12,7 @@ from speech_robust_bench.report.charts import Point, Scale, Series, fixed, line_
 from speech_robust_bench.report.html import Html, table, tag
 from speech_robust_bench.report.report_data import Report, ReportedModel
 from speech_robust_bench.report.sections.parts import legend, name, number, section
-from speech_robust_bench.scoring.attack_success import RATES, AttackRow, attack_rows, by_attack
+from speech_robust_bench.scoring.attack_success import RATES, AttackRow, attacks_of, by_attack
 
 LEAD = (
     "UASR is the share of words (or characters) that an attack destroyed, at most 100 %; TASR the share of its target "
@@ -38,7 +38,7 @@ Attacked = list[tuple[ReportedModel, list[AttackRow]]]
 
 def attacks(report: Report, language: str) -> Html | None:
     """The section, where some model was attacked."""
-    attacked = [(model, rows) for model in report.ranked(language) if (rows := attack_rows(model.results, language))]
+    attacked = [(model, rows) for model in report.ranked(language) if (rows := attacks_of(model.results, language))]
     if not attacked:
         return None
     rates = [rate for rate in RATES if any(rate in row.rates for _, rows in attacked for row in rows)]

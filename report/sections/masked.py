@@ -13,13 +13,13 @@ def masked(report: Report, language: str) -> Html | None:
         [
             name(model),
             config,
-            number(entry["masked"]["words"], 0),
-            score(entry["masked"]["rate"]),
-            score(entry["werd"]),
+            number(entry.masked.words, 0),
+            score(entry.masked.rate),
+            score(entry.werd),
         ]
         for model in report.ranked(language)
-        for config, entry in model.results["configs"].items()
-        if entry["language"] == language and entry.get("masked")
+        for config, entry in model.results.configs.items()
+        if entry.language == language and entry.masked
     ]
     if not rows:
         return None

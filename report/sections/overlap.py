@@ -13,13 +13,13 @@ def overlap(report: Report, language: str) -> Html | None:
         [
             name(model),
             config,
-            score(entry["wer"]),
-            score(entry["overlap"]["best_wer"]),
-            number(100 * entry["overlap"]["two_texts"] / entry["overlap"]["clips"], 0),
+            score(entry.wer),
+            score(entry.overlap.best_wer),
+            number(100 * entry.overlap.two_texts / entry.overlap.clips, 0),
         ]
         for model in report.ranked(language)
-        for config, entry in model.results["configs"].items()
-        if entry["language"] == language and entry.get("overlap")
+        for config, entry in model.results.configs.items()
+        if entry.language == language and entry.overlap
     ]
     if not rows:
         return None

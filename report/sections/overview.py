@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 
 from speech_robust_bench.core.categories import ADVERSARIAL, AVERAGED, column_title, meaning
+from speech_robust_bench.core.result_records import ScoreValue
 from speech_robust_bench.report.charts import Axes, Curve, Point, Series, fixed, legend_mark, scatter, spanning, track
 from speech_robust_bench.report.html import Html, table, tag
 from speech_robust_bench.report.report_data import Report, ReportedModel
@@ -25,7 +26,6 @@ from speech_robust_bench.report.sections.parts import (
 )
 from speech_robust_bench.scoring.bank_provenance import stand_in_notes
 from speech_robust_bench.scoring.ranking import SENTENCE, Standing
-from speech_robust_bench.scoring.results import Json, all_entries
 from speech_robust_bench.scoring.table1 import clean_wer
 
 
@@ -35,12 +35,12 @@ def ranking(report: Report, language: str) -> Html | None:
     models = [model for model, _ in standings]
     scores = [_score(model, standing, language) for model, standing in standings]
     scale = spanning(all_bounds(scores))
-    level = 100 * report.models[0].results["options"]["level"]
+    level = 100 * report.models[0].results.options.level
     rows = []
     for last, ((model, standing), nwer) in enumerate(zip(standings, scores, strict=True), 1):
-        mark = track(scale, nwer["value"], nwer["interval"], model.index, dot=True) if nwer else ""
-        numbers = model.rows(language) or {}
-        invented = numbers["hallucination"]["reject"]
+        mark = track(scale, nwer.value, nwer.interval, model.index, dot=True) if nwer else ""
+        numbers = model.tables(language)
+        invented = numbers.hallucination.reject
         rows.append(
             [
                 (str(standing.place or "–"), standing.place or last),
@@ -49,9 +49,9 @@ def ranking(report: Report, language: str) -> Html | None:
                 mark,
                 score(model.average(language)),
                 score(clean_wer(numbers)),
-                number(_percent(numbers["hallucination"]["insertions_per_word"]), 1, " %"),
-                number(invented["words_per_minute"] if invented else None),
-                number(model.results["speed"]["rtf"], 3),
+                number(_percent(numbers.hallucination.insertions_per_word), 1, " %"),
+                number(invented.words_per_minute if invented else None),
+                number(model.results.speed.rtf, 3),
                 number(_failed(model, language), 0),
             ]
         )
@@ -76,12 +76,12 @@ def ranking(report: Report, language: str) -> Html | None:
     )
 
 
-def _score(model: ReportedModel, standing: Standing, language: str) -> Json | None:
+def _score(model: ReportedModel, standing: Standing, language: str) -> ScoreValue | None:
     """The NWER that ranks; with its interval where that is of the same configs."""
     own = model.average(language, "nwer")
-    if standing.nwer is None or (own and math.isclose(own["value"], standing.nwer)):
+    if standing.nwer is None or (own and math.isclose(own.value, standing.nwer)):
         return own
-    return {"value": standing.nwer, "interval": None}
+    return ScoreValue(value=standing.nwer)
 
 
 def _percent(share: float | None) -> float | None:
@@ -89,8 +89,7 @@ def _percent(share: float | None) -> float | None:
 
 
 def _failed(model: ReportedModel, language: str) -> float:
-    entries = all_entries(model.results).values()
-    return float(sum(entry["failed"] for entry in entries if entry["language"] == language))
+    return float(sum(entry.failed for _, entry in model.results.entries() if entry.language == language))
 
 
 def _not_averaged(standings: Sequence[tuple[ReportedModel, Standing]], language: str) -> Html | None:
@@ -98,31 +97,31 @@ def _not_averaged(standings: Sequence[tuple[ReportedModel, Standing]], language:
     models = [model for model, _ in standings]
     missing = set(AVERAGED)
     for model in models:
-        missing -= set((model.rows(language) or {})["overall"]["members"])
+        missing -= set(model.tables(language).overall.members)
     notes = []
     if missing:
         notes.append(
             "Not in the average, because not scored: " + ", ".join(column_title(c) for c in AVERAGED if c in missing)
         )
-    most = {c for model in models for c, e in model.results["configs"].items() if e["language"] == language}
+    most = {c for model in models for c, e in model.results.configs.items() if e.language == language}
     for model in models:
-        lost = sorted(c for c in most - set(model.results["configs"]) if most_category(models, c) not in ADVERSARIAL)
+        lost = sorted(c for c in most - set(model.results.configs) if most_category(models, c) not in ADVERSARIAL)
         if lost:
             notes.append(f"{model.name} lacks {', '.join(lost[:4])}{', ...' if len(lost) > 4 else ''}")
     notes += [f"{model.name} is not ranked: {standing.why}" for model, standing in standings if standing.why]
-    notes += stand_in_notes([c for model in models for c in model.results["configs"].values()], language)
+    notes += stand_in_notes([c for model in models for c in model.results.configs.values()], language)
     return tag("ul", [tag("li", note) for note in notes], class_="notes") if notes else None
 
 
 def most_category(models: Sequence[ReportedModel], config: str) -> str:
     """The category that some model's results give a config."""
-    return next(m.results["configs"][config]["category"] for m in models if config in m.results["configs"])
+    return next(m.results.configs[config].category for m in models if config in m.results.configs)
 
 
 def categories(report: Report, language: str) -> Html | None:
     """Bars per category, NWERD for the paper's, WERD for those that have no difficulty."""
     models = report.ranked(language)
-    present = dict.fromkeys(c for m in models for c in (m.rows(language) or {})["categories"])
+    present = dict.fromkeys(c for m in models for c in m.tables(language).categories)
     paper = [c for c in AVERAGED if c in present]
     others = [c for c in present if c not in AVERAGED]
     parts = [_bars(models, language, paper, "nwerd", "NWERD")] if paper else []
@@ -138,17 +137,16 @@ def categories(report: Report, language: str) -> Html | None:
 
 
 def _bars(models: Sequence[ReportedModel], language: str, names: Sequence[str], measure: str, title: str) -> Html:
-    cells = {
-        (m.index, c): (m.rows(language) or {})["categories"].get(c, {}).get(measure) for m in models for c in names
-    }
+    rows = {m.index: m.tables(language).categories for m in models}
+    cells = {(i, c): own[c].score(measure) if c in own else None for i, own in rows.items() for c in names}
     scale = spanning(all_bounds(list(cells.values())))
     groups = []
     for category in names:
         bars = []
         for model in models:
             cell = cells[model.index, category]
-            bar = track(scale, cell["value"], cell["interval"], model.index) if cell else track(scale, None, None, 0)
-            bars.append(tag("div", bar, tag("span", fixed(cell["value"] if cell else None)), class_="row"))
+            bar = track(scale, cell.value, cell.interval, model.index) if cell else track(scale, None, None, 0)
+            bars.append(tag("div", bar, tag("span", fixed(cell.value if cell else None)), class_="row"))
         label = tag("div", column_title(category), title=meaning(category), class_="what")
         groups.append(tag("div", label, tag("div", bars), class_="group"))
     return tag("figure", tag("figcaption", title), groups, class_="bars")
@@ -179,10 +177,10 @@ def _mark(index: int, language: str) -> Html:
 
 def _by_category(model: ReportedModel, names: Sequence[str]) -> Html | None:
     """NWERD of one model in each category, a bar for each language; attacks in WERD."""
-    rows = {n: rows["categories"] for n in names if (rows := model.rows(n))}
+    rows = {n: rows.categories for n in names if (rows := model.rows(n))}
     measures = {**dict.fromkeys(AVERAGED, "nwerd"), **dict.fromkeys(ADVERSARIAL, "werd")}
     cells = {
-        category: {n: cell for n, categories in rows.items() if (cell := categories.get(category, {}).get(measure))}
+        category: {n: cell for n, own in rows.items() if category in own and (cell := own[category].score(measure))}
         for category, measure in measures.items()
     }
     cells = {category: by_language for category, by_language in cells.items() if len(by_language) > 1}
@@ -194,8 +192,8 @@ def _by_category(model: ReportedModel, names: Sequence[str]) -> Html | None:
         bars = [
             tag(
                 "div",
-                track(scale, cell["value"], cell["interval"], names.index(n)),
-                tag("span", fixed(cell["value"])),
+                track(scale, cell.value, cell.interval, names.index(n)),
+                tag("span", fixed(cell.value)),
                 class_="row",
             )
             for n, cell in by_language.items()
@@ -206,7 +204,7 @@ def _by_category(model: ReportedModel, names: Sequence[str]) -> Html | None:
 
 
 def _gap(model: ReportedModel, names: Sequence[str]) -> str | None:
-    cells = {n: a["value"] for n in names if (a := model.average(n))}
+    cells = {n: a.value for n in names if (a := model.average(n))}
     if len(cells) < 2:
         return None
     worst, best = max(cells, key=cells.__getitem__), min(cells, key=cells.__getitem__)
@@ -227,9 +225,9 @@ def trade_off(report: Report, language: str) -> Html | None:
 def _against_clean(models: Sequence[ReportedModel], language: str, half: Half) -> Html | None:
     series = []
     for model, cell in scored(models, language, half):
-        if clean := clean_wer(model.rows(language) or {}):
-            title = f"{model.name}: clean WER {fixed(clean['value'])}, {half.axis} {fixed(cell['value'])}"
-            point = Point(clean["value"], cell["value"], title, cell["interval"])
+        if clean := clean_wer(model.tables(language)):
+            title = f"{model.name}: clean WER {fixed(clean.value)}, {half.axis} {fixed(cell.value)}"
+            point = Point(clean.value, cell.value, title, cell.interval)
             series.append(Series(model.index, [point], model.name))
     return _with_front(series, Axes("WER on clean speech", half.axis), half.name)
 
@@ -238,10 +236,10 @@ def _speed(models: Sequence[ReportedModel], language: str) -> Html | None:
     """The real-time factor against WER on clean speech: what a second of speech costs."""
     series = []
     for model in models:
-        clean, rtf = clean_wer(model.rows(language) or {}), model.results["speed"]["rtf"]
+        clean, rtf = clean_wer(model.tables(language)), model.results.speed.rtf
         if clean and rtf:
-            title = f"{model.name}: {rtf:.3g} s for a second of speech, clean WER {fixed(clean['value'])}"
-            series.append(Series(model.index, [Point(rtf, clean["value"], title, clean["interval"])], model.name))
+            title = f"{model.name}: {rtf:.3g} s for a second of speech, clean WER {fixed(clean.value)}"
+            series.append(Series(model.index, [Point(rtf, clean.value, title, clean.interval)], model.name))
     return _with_front(series, Axes("real-time factor", "WER on clean speech", log_x=True), "speed")
 
 

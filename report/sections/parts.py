@@ -9,10 +9,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from speech_robust_bench.core.result_records import Ratio, ScoredConfig, ScoreValue
 from speech_robust_bench.report.charts import Scale, fixed, legend_mark, tick_text
 from speech_robust_bench.report.html import Html, table, tag
 from speech_robust_bench.report.report_data import Report, ReportedModel
-from speech_robust_bench.scoring.results import Json, all_entries
 
 LESS = "Less is better."
 
@@ -32,13 +32,13 @@ def legend(models: Sequence[ReportedModel]) -> Html:
     return tag("p", [name(model) for model in models], class_="legend")
 
 
-def score(cell: Json | None, digits: int = 1) -> tuple[Html, float | None]:
+def score(cell: ScoreValue | Ratio | None, digits: int = 1) -> tuple[Html, float | None]:
     """A score and its interval, as a cell that sorts by its value."""
-    if cell is None or cell["value"] is None:
+    if cell is None or cell.value is None:
         return tag("span", "–"), None
-    span = cell.get("interval")
+    span = cell.interval
     small = tag("small", f" {fixed(span[0], digits)} to {fixed(span[1], digits)}") if span else None
-    return tag("span", fixed(cell["value"], digits), small), cell["value"]
+    return tag("span", fixed(cell.value, digits), small), cell.value
 
 
 def number(value: float | None, digits: int = 1, unit: str = "") -> tuple[str, float | None]:
@@ -46,14 +46,14 @@ def number(value: float | None, digits: int = 1, unit: str = "") -> tuple[str, f
     return (fixed(value, digits) + unit if value is not None else "–"), value
 
 
-def all_bounds(cells: Sequence[Json | None]) -> list[float]:
-    return [v for cell in cells if cell for v in (cell["value"], *(cell["interval"] or ()))]
+def all_bounds(cells: Sequence[ScoreValue | Ratio | None]) -> list[float]:
+    return [v for cell in cells if cell and cell.value is not None for v in (cell.value, *(cell.interval or ()))]
 
 
 def clip_count(models: Sequence[ReportedModel], language: str) -> str:
     """How many clips a language's configs have: the same number for all of them, or from the fewest to the most."""
-    configs = [entry for model in models for entry in model.results["configs"].values()]
-    counts = sorted({entry["utterances"] for entry in configs if entry["language"] == language})
+    configs = [entry for model in models for entry in model.results.configs.values()]
+    counts = sorted({entry.utterances for entry in configs if entry.language == language})
     if not counts:
         return "no clips"
     return f"{counts[0]} clips" if len(counts) == 1 else f"{counts[0]} to {counts[-1]} clips a config"
@@ -71,12 +71,12 @@ class Half:
 
     name: str
     axis: str
-    score: Callable[[ReportedModel, str], Json | None]
+    score: Callable[[ReportedModel, str], ScoreValue | None]
 
 
-def _under_attack(model: ReportedModel, language: str) -> Json | None:
+def _under_attack(model: ReportedModel, language: str) -> ScoreValue | None:
     rows = model.rows(language)
-    return rows["adversarial"]["werd"] if rows else None
+    return rows.adversarial.werd if rows else None
 
 
 HALVES = (
@@ -85,7 +85,7 @@ HALVES = (
 )
 
 
-def scored(models: Sequence[ReportedModel], language: str, half: Half) -> list[tuple[ReportedModel, Json]]:
+def scored(models: Sequence[ReportedModel], language: str, half: Half) -> list[tuple[ReportedModel, ScoreValue]]:
     """The models that have a score in a half, with it."""
     return [(model, score) for model in models if (score := half.score(model, language))]
 
@@ -95,34 +95,34 @@ def provenance(report: Report) -> Html:
     rows = []
     for model in report.models:
         results = model.results
-        run = results["run"]
+        run = results.run
         rows.append(
             [
                 name(model),
-                run["spec"] or "",
-                run["revision"] or "",
-                ", ".join(f"{k} {v}" for k, v in (run["options"] or {}).items()),
-                number(len(all_entries(results)), 0),
-                ", ".join(f"{k} {v}" for k, v in (run["versions"] or {}).items()),
+                run.spec or "",
+                run.revision or "",
+                ", ".join(f"{k} {v}" for k, v in (run.options or {}).items()),
+                number(len(dict(results.entries())), 0),
+                ", ".join(f"{k} {v}" for k, v in (run.versions or {}).items()),
             ]
         )
     first = report.models[0].results
-    difficulty = first["scoring"]["difficulty"]
+    difficulty = first.scoring.difficulty
     lead = (
-        f"Scored by speech-robust-bench {first['software']['speech-robust-bench']}; normaliser "
-        f"{first['scoring']['normaliser']}; difficulty table {difficulty['name']} (sha256 {difficulty['sha256'][:12]})"
-        f"; {first['options']['replicates']} bootstrap replicates."
+        f"Scored by speech-robust-bench {first.software['speech-robust-bench']}; normaliser "
+        f"{first.scoring.normaliser}; difficulty table {difficulty.name} (sha256 {difficulty.sha256[:12]})"
+        f"; {first.options.replicates} bootstrap replicates."
     )
     heads = ["model", "spec", "revision", "options", "configs", "versions"]
-    hashes = [[c, e["content_sha256"] or "", e["rows"]] for c, e in _configs(report).items()]
+    hashes = [[c, e.content_sha256 or "", e.rows] for c, e in _configs(report).items()]
     details = tag(
         "details", tag("summary", "Data"), table(["config", "content sha256", "clips"], hashes, class_="mono")
     )
     return section("provenance", "Provenance", lead, table(heads, rows), details)
 
 
-def _configs(report: Report) -> dict[str, Json]:
-    configs: dict[str, Json] = {}
+def _configs(report: Report) -> dict[str, ScoredConfig]:
+    configs: dict[str, ScoredConfig] = {}
     for model in report.models:
-        configs |= all_entries(model.results)
+        configs |= dict(model.results.entries())
     return dict(sorted(configs.items()))

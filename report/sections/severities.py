@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from speech_robust_bench.builders.scenarios import SCENARIOS
+from speech_robust_bench.core.result_records import MeanRow, ScoreValue
 from speech_robust_bench.report.charts import (
     Axes,
     Curve,
@@ -34,9 +35,8 @@ from speech_robust_bench.report.sections.parts import (
     scored,
     section,
 )
-from speech_robust_bench.scoring.results import Json
 
-Severities = dict[str, dict[int, dict[int, Json]]]  # scenario -> model -> severity -> its row of scores
+Severities = dict[str, dict[int, dict[int, MeanRow]]]  # scenario -> model -> severity -> its row of scores
 # What the numbers of a scenario's parameter are, for the axes; others are bare numbers.
 UNITS = {
     "snr_db": "SNR, dB",
@@ -64,9 +64,9 @@ def _severities(models: Sequence[ReportedModel], language: str) -> Severities:
     """Scenario -> model -> severity -> its row of scores."""
     scores: Severities = {}
     for model in models:
-        for key, row in (model.rows(language) or {})["severities"].items():
+        for key, row in model.tables(language).severities.items():
             scenario, _, severity = key.partition("_sev")
-            if row["werd"]:
+            if row.werd:
                 scores.setdefault(scenario, {}).setdefault(model.index, {})[int(severity or 0)] = row
     place = {scenario: i for i, scenario in enumerate(SCENARIOS)}  # by category; a user's own come last
     return dict(sorted(scores.items(), key=lambda item: (place.get(item[0], len(place)), item[0])))
@@ -79,7 +79,7 @@ def heat_map(report: Report, language: str) -> Html | None:
     if not scores:
         return None
     levels = sorted({s for by_model in scores.values() for rows in by_model.values() for s in rows})
-    top = max(100.0, *(r["werd"]["value"] for by in scores.values() for rows in by.values() for r in rows.values()))
+    top = max(100.0, *(r.werd.value for by in scores.values() for rows in by.values() for r in rows.values() if r.werd))
     scale = Scale(0, min(top, 150))
     figures = []
     for model in models:
@@ -97,16 +97,16 @@ def heat_map(report: Report, language: str) -> Html | None:
     return section("heat", "Scenario by severity", lead, key, tag("div", figures, class_="columns"))
 
 
-def _heat(scale: Scale, row: Json | None, measure: str) -> Html:
-    if row is None or row[measure] is None:
+def _heat(scale: Scale, row: MeanRow | None, measure: str) -> Html:
+    cell = row.score(measure) if row else None
+    if row is None or cell is None:
         return tag("td", "", data_sort="")
-    value, share = row[measure]["value"], scale(row[measure]["value"])
-    span = row[measure]["interval"]
-    title = f"WER {fixed(row['wer']['value'])}, " if row["wer"] else ""
+    value, share, span = cell.value, scale(cell.value), cell.interval
+    title = f"WER {fixed(row.wer.value)}, " if row.wer else ""
     title += f"{measure.upper()} {fixed(value)}"
     title += f" ({fixed(span[0])} to {fixed(span[1])})" if span else ""
     if measure == "werd":
-        title += f", NWERD {fixed(row['nwerd']['value'])}" if row["nwerd"] else ", no difficulty known, no NWERD"
+        title += f", NWERD {fixed(row.nwerd.value)}" if row.nwerd else ", no difficulty known, no NWERD"
     class_ = "cell hot" if share > 82 else "cell warm" if share > 50 else "cell"
     return tag("td", fixed(value), class_=class_, style=f"--v:{share:.0f}%", title=title, data_sort=value)
 
@@ -114,17 +114,21 @@ def _heat(scale: Scale, row: Json | None, measure: str) -> Html:
 def perturbations(report: Report, language: str) -> Html | None:
     """NWERD of every scenario, averaged over severities, the models side by side (the paper's Figs. 9 and 10)."""
     models = report.ranked(language)
-    rows = {m.index: (m.rows(language) or {})["scenarios"] for m in models}
-    known = [s for s in SCENARIOS if any(rows[m.index].get(s, {}).get("nwerd") for m in models)]
+    rows = {m.index: m.tables(language).scenarios for m in models}
+    known = [s for s in SCENARIOS if any(_nwerd(rows[m.index].get(s)) for m in models)]
     if not known:
         return None
-    values = [c["value"] for m in models for s in known if (c := rows[m.index].get(s, {}).get("nwerd"))]
+    values = [c.value for m in models for s in known if (c := _nwerd(rows[m.index].get(s)))]
     scale = Scale(0, min(max(60.0, *values), 150))
     lines = [[s, *(_heat(scale, rows[m.index].get(s), "nwerd") for m in models)] for s in known]
     heads = ["scenario", *(tag("th", name(m), scope="col") for m in models)]
     key = tag("p", "0", tag("span", class_="ramp"), f"{scale.high:.0f} or more", class_="key")
     lead = "NWERD of each perturbation, averaged over its severities: WERD divided by how hard the perturbation is."
     return section("perturbations", "Perturbations", lead, key, table(heads, lines, class_="heat"))
+
+
+def _nwerd(row: MeanRow | None) -> ScoreValue | None:
+    return row.nwerd if row else None
 
 
 def curves(report: Report, language: str) -> Html | None:
@@ -141,16 +145,18 @@ def curves(report: Report, language: str) -> Html | None:
 
 
 def _multiples(report: Report, scores: Severities, measure: str) -> Html | None:
-    cells = [row[measure] for by in scores.values() for rows in by.values() for row in rows.values() if row[measure]]
+    cells = [
+        cell for by in scores.values() for rows in by.values() for row in rows.values() if (cell := row.score(measure))
+    ]
     if not cells:
         return None
     y = spanning([min(max(value, -20.0), 150.0) for value in all_bounds(cells)])
     figures = []
     for scenario, by_model in scores.items():
         series = [
-            Series(index, [_point(level, row, measure, report.models[index].name) for level, row in known])
+            Series(index, [_point(level, cell, measure, report.models[index].name) for level, cell in known])
             for index, rows in by_model.items()
-            if (known := [(level, row) for level, row in sorted(rows.items()) if row[measure]])
+            if (known := [(level, cell) for level, row in sorted(rows.items()) if (cell := row.score(measure))])
         ]
         if series:
             ticks, unit = axis_of(scenario)
@@ -174,13 +180,12 @@ def axis_of(scenario: str) -> tuple[dict[float, str], str]:
     return ticks, UNITS.get(row.parameter or "", "severity")
 
 
-def _point(severity: int, row: Json, measure: str, model: str) -> Point:
-    score = row[measure]
-    said = f"{model}, severity {severity}: {measure.upper()} {fixed(score['value'])}"
-    return Point(severity, score["value"], said, score["interval"])
+def _point(severity: int, score: ScoreValue, measure: str, model: str) -> Point:
+    said = f"{model}, severity {severity}: {measure.upper()} {fixed(score.value)}"
+    return Point(severity, score.value, said, score.interval)
 
 
-Scored = Sequence[tuple[ReportedModel, Json]]
+Scored = Sequence[tuple[ReportedModel, ScoreValue]]
 
 
 def correlates(report: Report, language: str) -> Html | None:
@@ -207,7 +212,7 @@ def correlates(report: Report, language: str) -> Html | None:
 
 def _correlate(those: Scored, half: Half, of: Callable[[ReportedModel], float | None], label: str) -> Html | None:
     series = [
-        Series(m.index, [Point(x, score["value"], f"{m.name}: {x:,.0f} {label}", score["interval"])], m.name)
+        Series(m.index, [Point(x, score.value, f"{m.name}: {x:,.0f} {label}", score.interval)], m.name)
         for m, score in those
         if (x := of(m))
     ]
@@ -232,7 +237,7 @@ def theil_sen_log(points: Sequence[tuple[float, float]]) -> list[tuple[float, fl
 
 def _families(those: Scored, half: Half) -> Html | None:
     """Models of one family over their size, joined by a line (Fig. 4)."""
-    families: dict[str, list[tuple[float, ReportedModel, Json]]] = {}
+    families: dict[str, list[tuple[float, ReportedModel, ScoreValue]]] = {}
     for model, score in those:
         if model.about.family and model.about.parameters:
             families.setdefault(model.about.family, []).append((model.about.parameters, model, score))
@@ -242,7 +247,7 @@ def _families(those: Scored, half: Half) -> Html | None:
     series, curves = [], []
     for place, (family, members) in enumerate(several.items()):
         points = [
-            Point(size, score["value"], f"{model.name} ({family}): {size:,.0f} parameters", score["interval"])
+            Point(size, score.value, f"{model.name} ({family}): {size:,.0f} parameters", score.interval)
             for size, model, score in members
         ]
         series += [Series(place, points[:-1]), Series(place, points[-1:], family)]
@@ -256,7 +261,7 @@ def _architectures(those: Scored, half: Half) -> Html | None:
     groups: dict[str, list[Series]] = {}
     for model, score in those:
         if model.about.architecture:
-            point = Point(0, score["value"], f"{model.name}: {half.axis} {score['value']:.1f}")
+            point = Point(0, score.value, f"{model.name}: {half.axis} {score.value:.1f}")
             groups.setdefault(model.about.architecture, []).append(Series(model.index, [point]))
     if not groups:
         return None

@@ -7,23 +7,22 @@ from collections.abc import Sequence
 from typing import Any
 
 from speech_robust_bench.core.categories import column_title
+from speech_robust_bench.core.result_records import Ratio, Slices
 from speech_robust_bench.report.charts import Scale, fixed, track, width_bars
 from speech_robust_bench.report.html import Html, table, tag
 from speech_robust_bench.report.report_data import Report, ReportedModel
 from speech_robust_bench.report.sections.parts import all_bounds, name, number, score, section
-from speech_robust_bench.scoring.results import Json
-from speech_robust_bench.scoring.runs import GROUPS
 
 
 def speakers(report: Report, language: str) -> Html | None:
     """Groups of speakers: the log WER ratio of women to men, and the WER of every group."""
     ratios, groups = [], []
     for model in report.ranked(language):
-        for corpus, kinds in (model.rows(language) or {})["slices"].items():
+        for corpus, kinds in model.tables(language).slices.items():
             for kind, slices in kinds.items():
                 what = f"{corpus}, {'clean' if kind == 'clean' else 'hard conditions'}"
-                if slices.get("lwerr") and slices["lwerr"]["value"] is not None:
-                    ratios.append((model, what, slices["lwerr"]))
+                if slices.lwerr and slices.lwerr.value is not None:
+                    ratios.append((model, what, slices.lwerr))
                 groups += _groups(model, what, slices)
     if not groups:
         return None
@@ -41,25 +40,20 @@ def speakers(report: Report, language: str) -> Html | None:
     return section("speakers", "Speakers", lead, parts)
 
 
-def _groups(model: ReportedModel, what: str, slices: Json) -> list[list[Any]]:
+def _groups(model: ReportedModel, what: str, slices: Slices) -> list[list[Any]]:
     rows = []
-    for column, of_column in _columns(slices).items():
+    for column, of_column in slices.groups.items():
         for group, cell in of_column.items():
-            counts = [number(cell[key], 0) for key in ("speakers", "utterances")]
-            rows.append([name(model), what, column, group, number(cell["wer"]), *counts])
+            counts = number(cell.speakers, 0), number(cell.utterances, 0)
+            rows.append([name(model), what, column, group, number(cell.wer), *counts])
     return rows
 
 
-def _columns(slices: Json) -> Json:
-    """Column -> its groups: those of the speakers, then the corpus' own."""
-    return {column: slices[column] for column in GROUPS if column in slices} | slices.get("columns", {})
-
-
-def _ratios(ratios: Sequence[tuple[ReportedModel, str, Json]]) -> Html:
+def _ratios(ratios: Sequence[tuple[ReportedModel, str, Ratio]]) -> Html:
     reach = max([abs(bound) for bound in all_bounds([cell for *_, cell in ratios])] + [1.0])
     scale = Scale(-reach * 1.05, reach * 1.05)
     rows = [
-        [name(model), what, score(cell, 2), track(scale, cell["value"], cell["interval"], model.index, dot=True)]
+        [name(model), what, score(cell, 2), track(scale, cell.value, cell.interval, model.index, dot=True)]
         for model, what, cell in ratios
     ]
     return table(["model", "clips", "LWERR", "← worse for men · worse for women →"], rows, class_="ranking")
@@ -69,7 +63,7 @@ def _by_category(report: Report, language: str) -> list[Html]:
     """LWERR of every category and model, a figure for each data set (Fig. 7)."""
     models = report.ranked(language)
     rows = [
-        (row["corpus"], row["category"], model, {"value": row["lwerr"], "interval": row["interval"]})
+        (row["corpus"], row["category"], model, Ratio(value=row["lwerr"], interval=row["interval"]))
         for model in models
         for row in model.cards.get(language, {}).get("lwerr", [])
         if row["severity"] is None and row["lwerr"] is not None
@@ -85,8 +79,8 @@ def _by_category(report: Report, language: str) -> list[Html]:
             dots = [
                 tag(
                     "div",
-                    track(scale, cell["value"], cell["interval"], model.index, dot=True),
-                    tag("span", fixed(cell["value"], 2)),
+                    track(scale, cell.value, cell.interval, model.index, dot=True),
+                    tag("span", fixed(cell.value, 2)),
                     class_="row",
                 )
                 for at, of, model, cell in rows
@@ -102,13 +96,13 @@ def _populations(report: Report, language: str) -> Html | None:
     """The groups of each model under hard conditions, as wide as their share of the population, or of the words."""
     figures = []
     for model in report.ranked(language):
-        for corpus, kinds in (model.rows(language) or {})["slices"].items():
-            for column, groups in _columns(kinds.get("hard", {})).items():
-                rates = {group: cell["wer"] for group, cell in groups.items() if cell["wer"] is not None}
+        for corpus, kinds in model.tables(language).slices.items():
+            for column, groups in (kinds["hard"].groups if "hard" in kinds else {}).items():
+                rates = {group: cell.wer for group, cell in groups.items() if cell.wer is not None}
                 if len(rates) < 2:
                     continue
                 given = report.population if set(rates) == set(report.population) else None
-                shares = given or {group: float(groups[group]["words"]) for group in rates}
+                shares = given or {group: float(groups[group].words) for group in rates}
                 what = "the population" if given else "the words"
                 chart = width_bars(rates, shares, "WER", f"WER by {column}", model.index)
                 caption = tag("figcaption", name(model), f" {corpus}, by {column}; width: share of {what}")

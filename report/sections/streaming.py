@@ -13,7 +13,7 @@ from speech_robust_bench.scoring.stream_conditions import Condition, conditions
 def streaming(report: Report, language: str) -> Html | None:
     """The section, where some model was used live."""
     streamed = [
-        (model, live) for model in report.ranked(language) if (live := conditions(model.results["configs"], language))
+        (model, live) for model in report.ranked(language) if (live := conditions(model.results.configs, language))
     ]
     if not streamed:
         return None

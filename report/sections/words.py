@@ -10,7 +10,7 @@ from speech_robust_bench.report.html import Html, table, tag
 from speech_robust_bench.report.report_data import Report, ReportedModel
 from speech_robust_bench.report.sections.parts import name, number, score, section
 from speech_robust_bench.report.word_study import ComparedClip, Edit
-from speech_robust_bench.scoring.results import Json
+from speech_robust_bench.scoring.report_card import Json
 
 
 def worst_clips(report: Report, language: str) -> Html | None:
@@ -34,7 +34,7 @@ def worst_clips(report: Report, language: str) -> Html | None:
 
 
 def _card(report: Report, model: ReportedModel, clip: ComparedClip) -> Html:
-    source = model.results["configs"][clip.config]["source"]
+    source = model.results.configs[clip.config].source
     sides = [("perturbed", clip.config, clip.edits), ("clean", source, clip.clean_edits)]
     parts = [
         tag(
@@ -231,13 +231,13 @@ def untranscribed(report: Report) -> Html | None:
         [
             name(model),
             config,
-            number(entry["clips"], 0),
-            number(entry["words_per_minute"]),
-            number(entry["clips"] - entry["clips_with_words"], 0),
-            score(entry["difference"]),
+            number(entry.clips, 0),
+            number(entry.words_per_minute),
+            number(entry.clips - entry.clips_with_words, 0),
+            score(entry.difference),
         ]
         for model in report.models
-        for config, entry in model.results.get("untranscribed", {}).items()
+        for config, entry in (model.results.untranscribed or {}).items()
     ]
     if not rows:
         return None

@@ -16,8 +16,10 @@ from tone_config import one_thread, tone_data  # noqa: F401
 from speech_robust_bench.attacks.clips import clips_of
 from speech_robust_bench.builders.config_sources import open_data
 from speech_robust_bench.cli.main import main
+from speech_robust_bench.core import records
 from speech_robust_bench.core.audio import read
-from speech_robust_bench.scoring.attack_success import attack_rows
+from speech_robust_bench.core.result_records import RunResults
+from speech_robust_bench.scoring.attack_success import attack_rows, attacks_of
 
 
 @pytest.fixture
@@ -63,7 +65,7 @@ def test_the_table_and_the_report_show_them(run, tmp_path, capsys, monkeypatch) 
     monkeypatch.setenv("COLUMNS", "120")
     assert main(["table", "--adversarial", str(run)]) == 0
     said = capsys.readouterr().out
-    rows = attack_rows(json.loads((run / "results.json").read_text()))
+    rows = attacks_of(records.read(run / "results.json", RunResults))
     assert [(row.attack, row.snr_db) for row in rows] == [("cw", None), ("pgd", 20.0), ("pgd", 10.0)]
     for row in rows:
         assert f"{row.rates['uasr']:.1f}" in said
@@ -83,7 +85,7 @@ def test_the_report_shows_transfer_and_plays_what_was_added(run, tone_data, tmp_
     assert main([*words, "--embed-audio", "2"]) == 0
     section = page.read_text().partition('id="attacks"')[2].partition("</section>")[0]
     matrix = section[section.index("<h3>Transfer") : section.index("<h3>Attacked clips")]
-    rows = attack_rows(json.loads((run.parent / "other" / "results.json").read_text()))
+    rows = attacks_of(records.read(run.parent / "other" / "results.json", RunResults))
     for row in rows:
         assert f"other on clips made for toy: WER {row.wer:.1f}, UASR {row.rates['uasr']:.1f}" in matrix
     assert matrix.count("outline") == 2  # toy under its own attack, at two SNRs
@@ -98,17 +100,13 @@ def test_the_report_shows_transfer_and_plays_what_was_added(run, tone_data, tmp_
 
 
 def test_white_noise_at_the_same_snr_stands_beside_an_attack() -> None:
-    def entry(scenario: str, severity: int, wer: float, **more) -> dict:
-        about = {"language": "en", "scenario": scenario, "severity": severity, "rows": 3}
-        return {**about, "wer": {"value": wer, "interval": None}, **more}
-
-    attack = {"uasr": 50.0, "uasr_char": 40.0}
-    configs = {
-        "en_gaussian_sev2": entry("gaussian", 2, 7.0),  # 20 dB
-        "en_pgd_sev3-m": entry("pgd", 3, 90.0, attack=attack),  # 20 dB
-        "en_pgd_sev1-m": entry("pgd", 1, 60.0, attack=attack),  # 40 dB, which white noise does not have
+    attacked = (3, {"uasr": 50.0, "uasr_char": 40.0})
+    wer = {
+        "en_gaussian_sev2": 7.0,  # 20 dB
+        "en_pgd_sev3-m": 90.0,  # 20 dB
+        "en_pgd_sev1-m": 60.0,  # 40 dB, which white noise does not have
     }
-    rows = attack_rows({"model": "m", "configs": configs})
+    rows = attack_rows("m", {"en_pgd_sev3-m": attacked, "en_pgd_sev1-m": attacked}, wer)
     assert [(row.snr_db, row.noise_wer) for row in rows] == [(40, None), (20, 7.0)]
 
 

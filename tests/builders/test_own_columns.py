@@ -95,7 +95,7 @@ def test_any_column_goes_from_the_manifest_to_the_results(corpus, tmp_path, caps
         "meetings": 0,
         "telephony": pytest.approx(66.6667),
     }
-    assert load_groups(run.folder, "domain")["meetings"]["configs"]["en-mine_clean"]["wer"]["value"] == 0
+    assert load_groups(run.folder, "domain")["meetings"].configs["en-mine_clean"].wer.value == 0
     assert {row["domain"] for row in run.to_records(groups="domain")} == {"meetings", "telephony"}
     assert "en telephony" in run.table(groups="domain")
     assert main(["table", *map(str, folders), "--groups", "domain"]) == 0

@@ -7,6 +7,7 @@ import math
 
 import numpy as np
 import pytest
+from support.part_records import results
 
 from speech_robust_bench.cli.main import main
 from speech_robust_bench.scoring import report_card, word_errors
@@ -166,7 +167,7 @@ def test_languages_side_by_side():
         row = {"wer": None, "werd": None, "nwerd": {"value": nwerd, "interval": None}}
         return {"clean": {"c": {"wer": {"value": wer}}}, "categories": {"sfx": row}, "overall": row, "adversarial": row}
 
-    found = languages({"languages": {"en": table(5.0, 10.0), "es": table(10.0, 25.0)}})
+    found = languages(results(languages={"en": table(5.0, 10.0), "es": table(10.0, 25.0)}))
     assert found["rows"]["clean wer"]["es"]["ratio"] == 2
     assert found["rows"]["sfx nwerd"]["es"]["ratio"] == 2.5
     assert found["rows"]["overall nwerd"]["en"]["ratio"] == 1

@@ -14,9 +14,9 @@ from support.built_data import many_configs
 from speech_robust_bench.builders.scenarios import SCENARIOS
 from speech_robust_bench.core.categories import AVERAGED
 from speech_robust_bench.core.names import parse
+from speech_robust_bench.core.result_records import digest
 from speech_robust_bench.push.leaderboard.verified_files import SCHEMA
 from speech_robust_bench.push.model_results import MEANS
-from speech_robust_bench.scoring.runs import digest
 
 REPLICATES = 1000
 

@@ -24,11 +24,11 @@ from support.fake_runs import make_run
 
 from speech_robust_bench.builders.quality import COLUMNS
 from speech_robust_bench.cli.main import main
+from speech_robust_bench.core.result_records import digest
 from speech_robust_bench.extensions.front_ends.quality import MEASURES
 from speech_robust_bench.push import expected_rows, submission
 from speech_robust_bench.push.leaderboard import board
 from speech_robust_bench.scoring.difficulty import load
-from speech_robust_bench.scoring.runs import digest
 
 CONFIGS = ["en_clean", "en_noise_sev3", "en_gaussian_sev1"]
 MODEL = "python:test_fuzzed_inputs:says_yes"

@@ -18,8 +18,8 @@ from support.built_data import make_built
 from support.fake_runs import make_run
 
 from speech_robust_bench.cli.main import main
+from speech_robust_bench.core.result_records import digest
 from speech_robust_bench.scoring.results import score_run
-from speech_robust_bench.scoring.runs import digest
 
 CONFIGS = ["en_clean", "en_noise_sev3"]
 RESUME = ["run", "--model", "python:test_fuzzed_runs:says_yes", "--data", "{data}", "--out", "{runs}", "--name", "a"]

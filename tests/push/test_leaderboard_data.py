@@ -13,9 +13,10 @@ from support.built_data import make_built
 from support.fake_runs import make_run
 
 from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.core.result_records import digest
 from speech_robust_bench.push.leaderboard import board, pages, site
 from speech_robust_bench.scoring import compare as pairs
-from speech_robust_bench.scoring.runs import digest, open_run
+from speech_robust_bench.scoring.runs import open_run
 
 CONFIGS = ["en_clean", "en_noise_sev1", "en_noise_sev3", "en_gaussian_sev2", "en_rir_sev2", "en_silence"]
 
@@ -70,7 +71,7 @@ def test_a_models_page_shows_other_normalisers(verified, tmp_path):
     entry = board.load(verified).find("acme/poor")
     runs = open_run(tmp_path / "runs" / "poor")
     clean = runs.read("en_clean").count("open-asr-1").counts.rate
-    assert entry.content["by_normaliser"]["open-asr-1"]["en"]["clean"] == pytest.approx(clean, abs=0.01)
+    assert entry.content.by_normaliser["open-asr-1"]["en"].clean == pytest.approx(clean, abs=0.01)
     page = str(pages.model(entry, "en"))
     for normaliser in ("srb-paper-1", "srb-numbers-1", "open-asr-1"):
         assert f">{normaliser}</th>" in page

@@ -258,7 +258,7 @@ def documents(tmp_path):
     scored = {
         "schema": results.SCHEMA,
         "software": software,
-        "options": results.ScoreOptions().as_json(),
+        "options": results.ScoreOptions().record.as_json(),
         "model": "hears",
     }
     return {"submission.json": about, "results.json": scored, "run.json": {"model": "hears"}}

@@ -41,7 +41,7 @@ def sent(folder, data, name="m", owner="acme", rate=0.2, seed=0):
 def again(folder):
     """Score and seal a submission whose predictions were changed, as somebody who cheats would."""
     run = json.loads((folder / "run.json").read_text())
-    (folder / "results.json").write_text(json.dumps(results.results(open_run(folder))))
+    (folder / "results.json").write_text(json.dumps(results.results(open_run(folder)).as_json()))
     for config in run["configs"]:
         lines = [json.loads(line) for line in (folder / f"{config}.jsonl").read_text().splitlines()]
         run["configs"][config]["failed"] = sum(line["pred_text"] is None for line in lines)

@@ -9,7 +9,10 @@ import csv
 from pathlib import Path
 from typing import Any
 
+from support.part_records import part_of
+
 from speech_robust_bench.core.categories import ADVERSARIAL, AVERAGED
+from speech_robust_bench.core.result_records import RunResults
 from speech_robust_bench.report.report_data import Report, ReportedModel, read
 
 HERE = Path(__file__).parent
@@ -43,6 +46,7 @@ def of_language(line: dict[str, str]) -> Json:
         "severities": {},
         "corpora": {},
         "overall": {**nothing, "nwerd": score(line["avg"]), "members": list(rows)},
+        "median": nothing,
         "adversarial": {**nothing, "werd": score(line["adv_avg"])},
         "missing": {},
         "slices": {},
@@ -50,9 +54,10 @@ def of_language(line: dict[str, str]) -> Json:
     }
 
 
-def results(model: str, languages: dict[str, Json], **more: Any) -> Json:
+def results(model: str, languages: dict[str, Json], **more: Any) -> RunResults:
     """A results.json of published numbers."""
     made = {
+        "schema": 1,
         "model": model,
         "run": {"spec": model, "revision": None, "options": None, "versions": None},
         "software": {"speech-robust-bench": "the paper"},
@@ -63,7 +68,7 @@ def results(model: str, languages: dict[str, Json], **more: Any) -> Json:
         "reject": {},
         "languages": languages,
     }
-    return made | more
+    return part_of(RunResults, made | more)
 
 
 def paper_report() -> Report:

@@ -50,7 +50,7 @@ CHARTS = ("by parameters", "by hours of training speech", "families", "by archit
 
 
 def values(report: Report, half: int, language: str = "en") -> dict[str, float]:
-    return {m.name: s["value"] for m, s in scored(report.ranked(language), language, HALVES[half])}
+    return {m.name: s.value for m, s in scored(report.ranked(language), language, HALVES[half])}
 
 
 def test_figure_4_larger_whispers_are_more_robust(report):
@@ -90,7 +90,7 @@ def test_figure_5e_transducers_lead_under_hard_conditions_and_ctc_under_attack(r
     for half in (0, 1):
         by_kind: dict[str, list[float]] = {}
         for model, value in scored(report.ranked("en"), "en", HALVES[half]):
-            by_kind.setdefault(str(model.about.architecture), []).append(value["value"])
+            by_kind.setdefault(str(model.about.architecture), []).append(value.value)
         medians.append({kind: Quartiles.of(those).median for kind, those in by_kind.items()})
     assert min(medians[0], key=medians[0].__getitem__) == "RNN-T"
     assert min(medians[1], key=medians[1].__getitem__) == "CTC"
@@ -136,7 +136,7 @@ WOMEN_AND_MEN = {"female": 20.0, "male": 10.0}
 
 
 def paper_language() -> dict:
-    return results("x", {})["languages"] | paper_report().models[0].results["languages"]["en"]
+    return paper_report().models[0].results.languages["en"].as_json()
 
 
 # Aksenova et al., Fig. 1: A, B and C are 60, 30 and 10 % of the population; the average is 10 in both plots, the gap

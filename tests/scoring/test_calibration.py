@@ -14,9 +14,9 @@ from speech_robust_bench.scoring.calibration import calibration, judged, of_line
 def test_by_hand():
     """Bins at 0.9 (three words, two right) and 0.2 (two words, none right)."""
     found = calibration([(0.9, True), (0.9, True), (0.9, False), (0.2, False), (0.2, False)])
-    assert found["ece"] == pytest.approx(100 * (3 / 5 * abs(0.9 - 2 / 3) + 2 / 5 * 0.2), abs=1e-3)
-    assert found["auc"] == pytest.approx(100 * (2 * 2 + 2 * 0.5) / 6, abs=1e-3)  # six pairs, two of them tied
-    assert (found["words"], found["wrong"], found["accuracy"]) == (5, 3, 40.0)
+    assert found.ece == pytest.approx(100 * (3 / 5 * abs(0.9 - 2 / 3) + 2 / 5 * 0.2), abs=1e-3)
+    assert found.auc == pytest.approx(100 * (2 * 2 + 2 * 0.5) / 6, abs=1e-3)  # six pairs, two of them tied
+    assert (found.words, found.wrong, found.accuracy) == (5, 3, 40.0)
 
 
 def test_auc_is_the_share_of_ordered_pairs():
@@ -24,17 +24,17 @@ def test_auc_is_the_share_of_ordered_pairs():
     pairs = [(round(float(s), 1), bool(r)) for s, r in zip(rng.random(60), rng.random(60) < 0.6, strict=True)]
     right, wrong = ([s for s, r in pairs if r is kind] for kind in (True, False))
     by_pairs = np.mean([(a > b) + 0.5 * (a == b) for a, b in itertools.product(right, wrong)])
-    assert calibration(pairs)["auc"] == pytest.approx(100 * by_pairs, abs=1e-3)
+    assert calibration(pairs).auc == pytest.approx(100 * by_pairs, abs=1e-3)
 
 
 def test_a_calibrated_recogniser_has_no_error():
     pairs = [(0.75, i % 4 > 0) for i in range(400)]
-    assert calibration(pairs)["ece"] == 0
+    assert calibration(pairs).ece == 0
 
 
 @pytest.mark.parametrize(("pairs", "auc"), [([], None), ([(0.5, True)], None), ([(0.5, False)], None)])
 def test_without_a_wrong_or_a_right_word_there_is_no_auc(pairs, auc):
-    assert calibration(pairs)["auc"] is auc
+    assert calibration(pairs).auc is auc
 
 
 @pytest.mark.parametrize("bad", [-0.1, 1.1, float("nan")])

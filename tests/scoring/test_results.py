@@ -13,7 +13,8 @@ from run_folders import TEXTS, write_run
 
 from speech_robust_bench.cli.main import main
 from speech_robust_bench.core.errors import UserError
-from speech_robust_bench.scoring.results import ScoreOptions, load, score_run
+from speech_robust_bench.scoring.results import ScoreOptions, load
+from speech_robust_bench.scoring.results import score_run as scored
 
 SAID = list(TEXTS.values())
 CLEAN = ["the quick brown fox", "jumps over the lazy dog", "and runs away", "from all of it at one"]
@@ -32,6 +33,11 @@ def run(tmp_path: Path) -> Path:
         "silence": ["", "thank you", "", "Thank you for watching."],
     }
     return write_run(tmp_path / "runs" / "m", "m", hypotheses)
+
+
+def score_run(folder):
+    """The content of the results.json that is written."""
+    return scored(folder).as_json()
 
 
 def jiwer_wer(hypotheses: list[str]) -> float:
@@ -124,8 +130,8 @@ def test_load_scores_again_only_when_something_changed(run):
     assert (run / "results.json").stat().st_mtime_ns == before
     path = run / "en-tiny_noise_sev1.jsonl"
     path.write_text(path.read_text().replace("jumps over a lazy dog", "dog"))
-    assert load(run)["configs"]["en-tiny_noise_sev1"]["wer"]["value"] > jiwer_wer(NOISY)
-    assert load(run, ScoreOptions(difficulty="srb-1"))["scoring"]["difficulty"]["name"] == "srb-1"
+    assert load(run).as_json()["configs"]["en-tiny_noise_sev1"]["wer"]["value"] > jiwer_wer(NOISY)
+    assert load(run, ScoreOptions(difficulty="srb-1")).as_json()["scoring"]["difficulty"]["name"] == "srb-1"
 
 
 def test_the_command_says_what_a_reader_must_know(tmp_path, capsys):

@@ -28,7 +28,8 @@ def updates_of(events):
 
 
 def measure_lines(lines, **options):
-    return stream_measures.measure_lines([convert(line, Prediction) for line in lines], **options)
+    measured = stream_measures.measure_lines([convert(line, Prediction) for line in lines], **options)
+    return measured and measured.as_json()
 
 
 def line(events=EVENTS, **extra):

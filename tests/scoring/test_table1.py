@@ -7,8 +7,10 @@ import io
 
 import pytest
 from run_folders import write_run
+from support.part_records import results
 
 from speech_robust_bench.cli.main import main
+from speech_robust_bench.core.result_records import RunResults
 from speech_robust_bench.scoring.table1 import dataset_table
 
 CLEAN = ["the quick brown fox", "jumps over the lazy dog", "and runs away", "from all of it at once"]
@@ -78,7 +80,7 @@ TABLE_7 = {
 }
 
 
-def published(lines: dict[str, str]) -> dict:
+def published(lines: dict[str, str]) -> RunResults:
     """Lines of Table 7 as the results of one model."""
     clean, corpora = {}, {}
     for corpus, line in lines.items():
@@ -89,7 +91,7 @@ def published(lines: dict[str, str]) -> dict:
             category, value = cell.split()
             measure = "werd" if category.startswith("adv") else "nwerd"
             corpora[f"{corpus} {category}"] = {measure: {"value": float(value), "interval": None}}
-    return {"model": "cnry-1b", "languages": {"en": {"clean": clean, "corpora": corpora}}, "configs": {}, "reject": {}}
+    return results(model="cnry-1b", languages={"en": {"clean": clean, "corpora": corpora}})
 
 
 def test_table_7_has_a_line_for_each_data_set_with_the_papers_averages():
@@ -98,7 +100,7 @@ def test_table_7_has_a_line_for_each_data_set_with_the_papers_averages():
     lines = {line.language: dict(zip(titles, line.cells, strict=True)) for line in table.lines}
     assert list(lines) == ["en librispeech", "en tedlium"]
     rounded = {
-        name: tuple(round(cells[title]["value"], 1) for title in ("clean", "AVG", "adv AVG"))
+        name: tuple(round(cells[title].value, 1) for title in ("clean", "AVG", "adv AVG"))
         for name, cells in lines.items()
     }
     assert rounded == {"en librispeech": (1.7, 7.4, 34.7), "en tedlium": (10.2, 7.5, 21.9)}  # as printed

@@ -58,10 +58,10 @@ def test_the_better_talker():
         line("4", BOTH, None),
     ]
     measures = of_lines(lines, "srb-paper-1", None, "en", 200, 0.95, 0)
-    assert measures["clips"] == 4
-    assert measures["two_texts"] == 1
+    assert measures.clips == 4
+    assert measures.two_texts == 1
     # 1 of 4 words wrong, 0 of 2, 0 of 4, and of nothing all words of either talker
-    assert measures["best_wer"]["value"] == pytest.approx(100 * (1 + 0 + 0 + 4) / (4 + 2 + 4 + 4))
-    low, high = measures["best_wer"]["interval"]
-    assert low < measures["best_wer"]["value"] < high
+    assert measures.best_wer.value == pytest.approx(100 * (1 + 0 + 0 + 4) / (4 + 2 + 4 + 4))
+    low, high = measures.best_wer.interval
+    assert low < measures.best_wer.value < high
     assert of_lines([line("1", "a b", "a b")], "srb-paper-1", None, "en", 0, 0.95, 0) is None
