@@ -147,8 +147,8 @@ def test_from_the_choice_to_the_prediction(runs, tmp_path, capsys):
     assert main(["anchors", *known, "--suite", str(file), "--predict", str(new)]) == 0
     assert "sfx" in capsys.readouterr().out.split("not in this average:")[1]
     by_python = srb.predict_from_anchors(new, known, file)
-    assert by_python["average"] == (said["average"]["nwerd"], said["average"]["standard_error"])
-    off = srb.choose_anchors(known, tmp_path / "again.json", clips=80)
+    assert by_python.scores["average"] == (said["average"]["nwerd"], said["average"]["standard_error"])
+    off = srb.choose_anchors(known, tmp_path / "again.json", srb.AnchorOptions(clips=80))
     assert set(off) == set("abcd")
     assert (tmp_path / "again.json").read_bytes() == file.read_bytes()
     assert main(["score", str(new)]) == 2  # their mean is no score
@@ -242,7 +242,7 @@ def predicted(runs, tmp_path):
     for model in "abcd":
         shutil.copytree(runs / model, tmp_path / model)
     known, file = [tmp_path / model for model in "abcd"], tmp_path / "anchors.json"
-    srb.choose_anchors(known, file, clips=80)
+    srb.choose_anchors(known, file, srb.AnchorOptions(clips=80))
     suite = load_suite(str(file))
     only = {config: list(clips) for config, clips in suite.about["cells"].items()}
     return known, file, write_run(tmp_path / "new", lost_words()["new"], only, suite.label)
@@ -292,7 +292,7 @@ def test_a_known_run_is_not_predicted_and_a_file_is_not_replaced(predicted):
         srb.predict_from_anchors(known[0], known[1:], file)
     content = file.read_bytes()
     with pytest.raises(UserError, match="there already"):
-        srb.choose_anchors(known, file, clips=90)
+        srb.choose_anchors(known, file, srb.AnchorOptions(clips=90))
     assert file.read_bytes() == content
 
 
