@@ -63,12 +63,12 @@ class SrbConfig(datasets.BuilderConfig):
     rir_dir: str | os.PathLike | None = None  # room impulse responses; the built-in ones otherwise
     limit: int | None = None  # only the first clips
     tts: str | None = None  # the engine of `*_tts` configs
-    file: str | os.PathLike | None = None  # a YAML file with scenarios of your own
+    scenario_file: str | os.PathLike | None = None  # a YAML file with scenarios of your own
 
     @cached_property
     def job(self) -> Job:
         """The config's scenario and severity; an unknown name raises an error with the nearest ones."""
-        table = load_table(self.file)
+        table = load_table(self.scenario_file)
         try:
             return job_named(self.name, table)
         except UserError as error:
@@ -113,7 +113,7 @@ class SpeechRobustBench(datasets.ArrowBasedBuilder):
         config_name: any config name, such as "en_noise_sev3", "en_noise_snr-5" or "en-mine_rir_sev2".
         data_dir: the folder (or "hf:..." dataset) of the config's corpus; the demo corpus is built in.
         corpora: in place of `data_dir`, a dict such as {"en": "LibriSpeech", "en-mine": FOLDER}.
-        noise_dir, rir_dir, limit, tts, file: as in `srb.load`.
+        noise_dir, rir_dir, limit, tts, scenario_file: as in `srb.load`.
 
     The hash in the cache's path covers the clips, their transcripts, the banks, the scenario and the versions of the
     software, so that a change of any of them makes the config anew.
@@ -176,7 +176,7 @@ class SpeechRobustBench(datasets.ArrowBasedBuilder):
                 yield (index, part), table
 
 
-_SOURCE_OPTIONS = ("data_dir", "corpora", "noise_dir", "rir_dir", "limit", "tts", "file")
+_SOURCE_OPTIONS = ("data_dir", "corpora", "noise_dir", "rir_dir", "limit", "tts", "scenario_file")
 
 
 def refuse_problems(corpus: Corpus) -> None:
