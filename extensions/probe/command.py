@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
+from speech_robust_bench.cli.help import HelpParser
 from speech_robust_bench.cli.options import add_bank_options
 
 if TYPE_CHECKING:
@@ -14,7 +15,7 @@ EPILOG = """examples:
   srb probe train --upstream hf:facebook/hubert-base-ls960 --corpus en=LibriSpeech/train-clean-100 \\
       --dev en=LibriSpeech/dev-clean --out probes/hubert
   srb run --model probe:probes/hubert 'en_*' --corpus en=LibriSpeech
-A training that was interrupted goes on from its last checkpoint when the same command is given again."""
+Repeat a command that was interrupted to go on from its last checkpoint."""
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -22,82 +23,58 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     _train_arguments(what.add_parser("train", help="train a head above a frozen encoder"))
     ablate = what.add_parser("ablate", help="train probes with several heads and less data, and rank the encoders")
     _train_arguments(ablate, several=True)
-    ablate.add_argument("--json", action="store_true", help="print the ranks for programs")
+    ablate.add_argument("--json", action="store_true", help="print the ranks as JSON")
     layers = what.add_parser("layers", help="show how much each layer of the encoder counts")
     rank = what.add_parser("rank", help="say whether encoders keep their ranks with other heads and less data")
     for command in (layers, rank):
         command.add_argument("probes", nargs="+", metavar="PROBE", help="folders that `srb probe train` made")
-        command.add_argument("--json", action="store_true", help="for programs")
+        command.add_argument("--json", action="store_true", help="print the result as JSON")
     layers.add_argument("--out", metavar="FILE", help="draw the weights into an SVG file")
 
 
-def _train_arguments(parser: argparse.ArgumentParser, several: bool = False) -> None:
+def _train_arguments(parser: HelpParser, several: bool = False) -> None:
     """Those of `train`; `ablate` takes several encoders, heads and amounts of data."""
     one_or_more: dict[str, Any] = {"nargs": "+"} if several else {}
     any_number: dict[str, Any] = {"nargs": "*", "default": []} if several else {}
     parser.epilog, parser.formatter_class = EPILOG, argparse.RawDescriptionHelpFormatter
-    parser.add_argument(
-        "--upstream",
-        required=True,
-        metavar="U",
-        help="hf:ID or hf:FOLDER, random:ID (its architecture with random weights), or fbank",
-        **one_or_more,
-    )
-    parser.add_argument("--revision", default="", help="the commit of the upstream on the Hub")
+    add, advanced = parser.add_argument, parser.advanced_options().add_argument
+    upstream = "hf:ID or hf:FOLDER, random:ID (its architecture with random weights), or fbank"
+    add("--upstream", required=True, metavar="U", help=upstream, **one_or_more)
     corpus: dict[str, Any] = {"action": "append", "default": [], "metavar": "LANG[-NAME]=PATH"}
-    parser.add_argument(
-        "--corpus", required=True, help="what to learn from, as in en=LibriSpeech/train-clean-100", **corpus
-    )
-    parser.add_argument("--dev", help="what to choose the best weights by (default: a tenth of the clips)", **corpus)
-    parser.add_argument("--out", required=True, metavar="FOLDER", help="where the probe goes, or the probes")
-    parser.add_argument(
-        "--hours",
-        type=float,
-        metavar="H",
-        help="learn from a random H hours of the corpus" + (", with the first head" if several else ""),
-        **any_number,
-    )
-    head = parser.add_argument_group("head")
-    head.add_argument(
+    add("--corpus", required=True, help="training data, as in en=LibriSpeech/train-clean-100", **corpus)
+    add("--dev", help="data that chooses the best weights (default: a tenth of the clips)", **corpus)
+    add("--out", required=True, metavar="FOLDER", help="folder of the probe, or of the probes")
+    hours = "train on a random H hours of the corpus" + (", with the first head" if several else "")
+    add("--hours", type=float, metavar="H", help=hours, **any_number)
+    add(
         "--head",
         default=["medium"] if several else "medium",
         metavar="SIZE",
         help="linear, or a BLSTM: small has 1 layer, medium 2, large 4 (default: medium, as in the paper)",
         **one_or_more,
     )
-    head.add_argument("--units", type=int, default=1024, metavar="N", help="units a direction (default: 1024)")
-    head.add_argument("--normalise", action="store_true", help="normalise each layer first, for large encoders")
-    schedule = parser.add_argument_group("schedule (the defaults are s3prl's for OOD-ASR)")
-    schedule.add_argument("--steps", type=int, default=500_000, metavar="N", help="at most (default: 500000)")
-    schedule.add_argument("--batch-size", type=int, default=16, metavar="N", help="clips a step (default: 16)")
-    schedule.add_argument("--lr", type=float, default=1e-4, help="learning rate of Adam (default: 0.0001)")
-    schedule.add_argument("--warmup", type=int, default=0, metavar="N", help="steps of linear warm-up (default: 0)")
-    schedule.add_argument("--no-spec-augment", action="store_true", help="do not mask frames in training")
-    schedule.add_argument("--eval-every", type=int, default=2_000, metavar="N", help="steps (default: 2000)")
-    schedule.add_argument(
-        "--patience",
-        type=int,
-        default=10,
-        metavar="N",
-        help="stop after N tests without a better dev WER (default: 10)",
-    )
-    schedule.add_argument("--save-every", type=int, default=200, metavar="N", help="steps (default: 200)")
-    schedule.add_argument("--seed", type=int, default=0, help="of weights, order and masks (default: 0)")
-    augment = parser.add_argument_group("training on perturbed speech")
-    augment.add_argument(
-        "--train-augment",
-        nargs="*",
-        metavar="SCENARIO",
-        help="scenarios or categories to draw from for training clips; none of them for all",
-    )
-    augment.add_argument(
-        "--held-out", nargs="*", default=[], metavar="SCENARIO", help="but not these: they are for the test"
-    )
-    augment.add_argument("--augment-p", type=float, default=0.5, metavar="P", help="share of clips (default: 0.5)")
-    add_bank_options(augment)
-    parser.add_argument("--cache-features", metavar="DIR", help="keep the encoder's hidden states on the disk (large)")
-    parser.add_argument("--device", default="cpu", help="cpu, cuda, cuda:1 (default: cpu)")
-    parser.add_argument("--quiet", action="store_true", help="no progress bar")
+    add("--steps", type=int, default=500_000, metavar="N", help="training steps at most (default: 500000, as in s3prl)")
+    add("--batch-size", type=int, default=16, metavar="N", help="clips a step (default: 16)")
+    add("--seed", type=int, default=0, help="seed of weights, order and masks (default: 0)")
+    augment = "draw from these scenarios or categories for training clips; without any, from all"
+    add("--train-augment", nargs="*", metavar="SCENARIO", help=augment)
+    add("--device", default="cpu", help="cpu, cuda, cuda:1 (default: cpu)")
+    advanced("--revision", default="", help="commit of the upstream on the Hub")
+    advanced("--units", type=int, default=1024, metavar="N", help="units a direction of the head (default: 1024)")
+    advanced("--normalise", action="store_true", help="normalise each layer first, for large encoders")
+    advanced("--lr", type=float, default=1e-4, help="learning rate of Adam (default: 0.0001)")
+    advanced("--warmup", type=int, default=0, metavar="N", help="steps of linear warm-up (default: 0)")
+    advanced("--no-spec-augment", action="store_true", help="do not mask frames in training")
+    advanced("--eval-every", type=int, default=2_000, metavar="N", help="steps between tests (default: 2000)")
+    stop = "stop after N tests without a better dev WER (default: 10)"
+    advanced("--patience", type=int, default=10, metavar="N", help=stop)
+    advanced("--save-every", type=int, default=200, metavar="N", help="steps between checkpoints (default: 200)")
+    held_out = "scenarios that --train-augment leaves out: they are for the test"
+    advanced("--held-out", nargs="*", default=[], metavar="SCENARIO", help=held_out)
+    advanced("--augment-p", type=float, default=0.5, metavar="P", help="share of perturbed clips (default: 0.5)")
+    add_bank_options(parser.advanced_options())
+    advanced("--cache-features", metavar="DIR", help="keep the encoder's hidden states on the disk (large)")
+    advanced("--quiet", action="store_true", help="show no progress")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -20,9 +20,9 @@ def test_importing_it_imports_nothing_heavy():
 
 
 def test_every_name_is_there_and_documented():
-    for name in set(srb.__all__) - {"__version__"}:
+    for name in set(dir(srb)) - {"__version__"}:
         assert getattr(srb, name).__doc__, name
-    assert set(srb.__all__) == set(dir(srb))
+    assert set(srb.__all__) < set(dir(srb))  # extensions add names
     assert srb.__version__ == version("speech-robust-bench")
     with pytest.raises(AttributeError, match="has no attribute 'pertub'"):
         srb.pertub  # noqa: B018
