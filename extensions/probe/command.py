@@ -18,7 +18,7 @@ EPILOG = """examples:
 Repeat a command that was interrupted to go on from its last checkpoint."""
 
 
-def arguments(parser: argparse.ArgumentParser) -> None:
+def arguments(parser: HelpParser) -> None:
     what = parser.add_subparsers(dest="what", metavar="WHAT", required=True)
     _train_arguments(what.add_parser("train", help="train a head above a frozen encoder"))
     ablate = what.add_parser("ablate", help="train probes with several heads and less data, and rank the encoders")
