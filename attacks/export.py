@@ -37,6 +37,7 @@ from speech_robust_bench.core.audio import RATE, encode_flac
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.files import file_digest, locked, replacing, write_atomically
 from speech_robust_bench.core.names import ConfigName, parse
+from speech_robust_bench.core.records import CorpusFacts
 from speech_robust_bench.core.rows import row_digest
 from speech_robust_bench.core.seeding import BENCHMARK_VERSION
 
@@ -136,7 +137,7 @@ class _Export:
             "attack": attack.describe(),
             "model": [owner.spec, owner.revision, owner.gradients],
             "clips": [(row.id, row.text) for row in self.rows],
-            "source": clean.manifest.get("content_sha256"),
+            "source": clean.manifest and clean.manifest.content_sha256,
         }
         self.fingerprint = hashlib.sha256(json.dumps(inputs, sort_keys=True, default=str).encode()).hexdigest()
         self.partial = out / ".attacks" / f"{self.name}-{self.fingerprint[:16]}"
@@ -145,8 +146,8 @@ class _Export:
         """The config if it is complete; one that was made otherwise stays unless it may be overwritten."""
         if (self.place / MANIFEST).exists():
             manifest = read_manifest(self.place)
-            if manifest.get("fingerprint") == self.fingerprint:
-                return self.exported(manifest["rows"], manifest["attack"]["success"], [], reused=True)
+            if manifest.fingerprint == self.fingerprint:
+                return self.exported(manifest.rows, (manifest.attack or {})["success"], [], reused=True)
             if not overwrite:
                 raise UserError(f"{self.place}: was made with other clips or settings; --overwrite makes it anew")
         return None
@@ -172,7 +173,7 @@ class _Export:
 
     def exported(self, rows: int, success: float, problems: list[str], reused: bool = False) -> ExportedConfig:
         """What there is to say about the config that was written."""
-        masking = read_manifest(self.place)["attack"].get("gradient_masking", {})
+        masking = (read_manifest(self.place).attack or {}).get("gradient_masking", {})
         return ExportedConfig(str(self.name), rows, success if self.owner.name else None, reused, problems, masking)
 
     def problems(self, check: Callable[[AttackClip], None]) -> list[str]:
@@ -301,6 +302,7 @@ class _Export:
         for path in self._parts():
             path.unlink()
             digest_path(path).unlink(missing_ok=True)
+        known = self.clean.manifest
         about = {
             "config": str(self.name),
             "language": self.name.language,
@@ -312,7 +314,7 @@ class _Export:
             ),
             "source": self.clean.name,
             "bank": None,
-            "corpus": self.clean.manifest.get("corpus") or _unknown_corpus(str(self.clean.about.corpus)),
+            "corpus": known.corpus if known else _unknown_corpus(str(self.clean.about.corpus)),
             "skipped": problems,
             "fingerprint": self.fingerprint,
             "attack": {
@@ -336,14 +338,8 @@ def _installed(*packages: str) -> list[str]:
     return [package for package in packages if package in installed]
 
 
-def _unknown_corpus(name: str) -> dict[str, Any]:
+def _unknown_corpus(name: str) -> CorpusFacts:
     """For data without a manifest: nothing is known, so nothing is promised."""
-    return {
-        "name": name,
-        "title": name,
-        "licence": "unknown",
-        "url": "",
-        "citation": "",
-        "derivatives_allowed": False,
-        "note": "",
-    }
+    return CorpusFacts(
+        name=name, title=name, licence="unknown", url="", citation="", derivatives_allowed=False, note=""
+    )

@@ -31,6 +31,7 @@ from speech_robust_bench.builders.shards import Shard, digest_path, is_whole, sh
 from speech_robust_bench.core.engines import Engine
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.files import UNFINISHED, locked_folder, write_atomically
+from speech_robust_bench.core.records import CorpusFacts, Manifest, Settings
 from speech_robust_bench.core.rows import content_digest
 from speech_robust_bench.core.secrets import without_folders
 from speech_robust_bench.core.seeding import BENCHMARK_VERSION, edition_version, later_version, secret_seed
@@ -189,7 +190,7 @@ def _check_place(place: Path) -> None:
             return
         raise UserError(f"{place}: is in the way and was not made by `srb build`; move it away or use another --out")
     try:
-        files = set(read_manifest(place)["files"])
+        files = set(read_manifest(place).files)
     except UserError:
         return  # `_is_done` says that it is damaged
     files.add(MANIFEST)
@@ -208,7 +209,7 @@ def _is_done(config: _Config, overwrite: bool) -> bool:
         if overwrite:
             return False
         raise
-    if manifest.get("fingerprint") != config.fingerprint:
+    if manifest.fingerprint != config.fingerprint:
         if not overwrite:
             raise UserError(f"{config.place}: was built from other clips, noises or settings; --overwrite replaces it")
         return False
@@ -250,15 +251,15 @@ def _finish(config: _Config, checked: CheckedClips, shards: int, seed: str) -> N
         "parameters": {scenario.parameter: scenario.value(config.job.severity)} if scenario.parameter else {},
         "source": config.job.source and str(config.job.source),
         "bank": config.inputs["bank"],
-        "corpus": {
-            "name": corpus.name,
-            "title": corpus.info.title,
-            "licence": corpus.licence,
-            "url": corpus.url,
-            "citation": corpus.citation,
-            "derivatives_allowed": corpus.derivatives_allowed,
-            "note": corpus.info.note,
-        },
+        "corpus": CorpusFacts(
+            name=corpus.name,
+            title=corpus.info.title,
+            licence=corpus.licence,
+            url=corpus.url,
+            citation=corpus.citation,
+            derivatives_allowed=corpus.derivatives_allowed,
+            note=corpus.info.note,
+        ),
         "skipped": [str(problem).replace(f"{corpus.source}/", "") for problem in checked.problems],
         "fingerprint": config.fingerprint,
         **later_version(edition_version(scenario.edition, seed)),
@@ -266,26 +267,25 @@ def _finish(config: _Config, checked: CheckedClips, shards: int, seed: str) -> N
     finish(config.partial, config.place, shards, {**about, "private": True} if seed else about)
 
 
-def finish(partial: Path, place: Path, shards: int, about: dict[str, Any], libraries: Sequence[str] = ()) -> None:
+def finish(partial: Path, place: Path, shards: int, about: Settings, libraries: Sequence[str] = ()) -> None:
     """Write the manifest of a config whose shards are complete in `partial`, and move it to its place."""
     import pyarrow.parquet as pq
 
     names = [shard_name(index, shards) for index in range(shards)]
     rows = [row for name in names for row in _measured_rows(partial / name)]
-    manifest = {
-        **about,
-        "benchmark_version": BENCHMARK_VERSION,
-        "content_sha256": content_digest(row["sha256"] for row in rows),
-        "rows": len(rows),
-        "seconds": sum(row["duration"] for row in rows),
-        "clipped": sum(row["clipped"] for row in rows),
-        "files": names,
-        "versions": {name: library_version(name) for name in (*LIBRARIES, *libraries)},
-    }
     stored = pq.read_schema(partial / names[0]).names
-    if stored != SCHEMA.names:  # the corpus has columns of its own
-        manifest["columns"] = stored
-    write_atomically(partial / MANIFEST, without_folders(json.dumps(manifest, indent=1)))
+    manifest = Manifest(
+        **about,
+        benchmark_version=BENCHMARK_VERSION,
+        content_sha256=content_digest(row["sha256"] for row in rows),
+        rows=len(rows),
+        seconds=sum(row["duration"] for row in rows),
+        clipped=sum(row["clipped"] for row in rows),
+        files=names,
+        versions={name: library_version(name) for name in (*LIBRARIES, *libraries)},
+        columns=None if stored == SCHEMA.names else stored,  # the corpus may have columns of its own
+    )
+    write_atomically(partial / MANIFEST, without_folders(json.dumps(manifest.as_json(), indent=1)))
     for name in names:
         digest_path(partial / name).unlink(missing_ok=True)
     _move(partial, place)

@@ -23,7 +23,7 @@ def check_configs(root: Path, configs: Sequence[str], engine: Engine, progress: 
         try:
             manifest = read_manifest(root / config)
             work += [(config, path.absolute()) for path in shard_paths(root / config, manifest)]
-            expected[config] = manifest["rows"], manifest["content_sha256"]
+            expected[config] = manifest.rows, manifest.content_sha256
         except UserError as error:
             wrong[config] = str(error)
     rows = sum(count for count, _ in expected.values())

@@ -42,6 +42,7 @@ from speech_robust_bench.builders.tts import material_of
 from speech_robust_bench.core.errors import UserError, did_you_mean
 from speech_robust_bench.core.files import file_state, replacing, write_atomically
 from speech_robust_bench.core.names import ConfigName, parse
+from speech_robust_bench.core.records import Manifest
 from speech_robust_bench.core.seeding import BENCHMARK_VERSION
 from speech_robust_bench.core.table_files import read_schema, row_groups
 
@@ -266,7 +267,7 @@ def keep_in_cache(folder: Path) -> None:
     """Turn the parquet files of a folder that is the cache's own into Arrow files, and write its card."""
     complete = manifests(folder)
     for config, manifest in complete.items():
-        parquet = [path for name in manifest["files"] if (path := folder / config / name).exists()]
+        parquet = [path for name in manifest.files if (path := folder / config / name).exists()]
         if parquet:
             to_cache(folder, config)
             for path in parquet:
@@ -279,11 +280,11 @@ def keep_in_cache(folder: Path) -> None:
     _link_for_folder_loads(folder, complete)
 
 
-def _arrow_folder(manifest: dict[str, Any]) -> str:
-    return f"{manifest['config']}/{edition_folder(manifest)}"
+def _arrow_folder(manifest: Manifest) -> str:
+    return f"{manifest.config}/{edition_folder(manifest)}"
 
 
-def _link_for_folder_loads(folder: Path, complete: Mapping[str, dict[str, Any]]) -> None:
+def _link_for_folder_loads(folder: Path, complete: Mapping[str, Manifest]) -> None:
     """Let `load_dataset(folder, config)` find what is there already: it looks under a hash of the card's configs."""
     place = Path(datasets.load_dataset_builder(str(folder.resolve()), next(iter(complete))).cache_dir)
     for config, manifest in complete.items():

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from speech_robust_bench.builders.manifests import edition, manifests
 from speech_robust_bench.builders.scenarios import SCENARIOS
@@ -17,6 +16,7 @@ from speech_robust_bench.core.categories import CATEGORIES
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.escape import for_markdown
 from speech_robust_bench.core.files import replacing
+from speech_robust_bench.core.records import Manifest
 
 TITLE = "Speech Robust Bench"
 SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M"))
@@ -45,24 +45,24 @@ def _is_card(path: Path) -> bool:
         return False
 
 
-def _parquet_of(manifest: dict[str, Any]) -> str:
-    return f"{manifest['config']}/test-*.parquet"
+def _parquet_of(manifest: Manifest) -> str:
+    return f"{manifest.config}/test-*.parquet"
 
 
-def make_card(manifests: list[dict[str, Any]], files_of: Callable[[dict[str, Any]], str] = _parquet_of) -> str:
+def make_card(manifests: list[Manifest], files_of: Callable[[Manifest], str] = _parquet_of) -> str:
     """The card's text; `files_of` says where the rows of a config are."""
     import yaml
 
     header = {
         "pretty_name": TITLE,
-        "language": sorted({manifest["language"] for manifest in manifests}),
+        "language": sorted({manifest.language for manifest in manifests}),
         "license": _licence(manifests),
         "task_categories": ["automatic-speech-recognition"],
         "tags": ["robustness", "benchmark", "speech"],
-        "size_categories": [_size(sum(manifest["rows"] for manifest in manifests))],
+        "size_categories": [_size(sum(manifest.rows for manifest in manifests))],
         "configs": [
             {
-                "config_name": manifest["config"],
+                "config_name": manifest.config,
                 "data_files": [{"split": "test", "path": files_of(manifest)}],
                 "description": f"edition {edition(manifest)}",
             }
@@ -75,7 +75,7 @@ def make_card(manifests: list[dict[str, Any]], files_of: Callable[[dict[str, Any
         "How much accuracy does a speech recogniser lose when the world is not clean? Every config is one scenario at "
         "one severity, made from (or compared with) a clean config.\n",
         "```python\nfrom datasets import load_dataset\n\n"
-        f'load_dataset("srb", "{manifests[-1]["config"]}", split="test")\n```\n'
+        f'load_dataset("srb", "{manifests[-1].config}", split="test")\n```\n'
         "\nReading a row decodes its audio, which needs `torchcodec` (the extra `[audio]`). The light way is "
         '`.cast_column("audio", datasets.Audio(decode=False))`: each row then has the bytes of a FLAC file, which '
         "`soundfile` reads.\n",
@@ -84,7 +84,7 @@ def make_card(manifests: list[dict[str, Any]], files_of: Callable[[dict[str, Any
         "## How it was made\n\n"
         "Each clip is decoded to mono at 16 kHz, put under the scenario by a pure function, clipped to [-1, 1] and "
         "stored as 16-bit FLAC. The random stream of a clip is a function of the benchmark version "
-        f"({manifests[0]['benchmark_version']}), corpus, clip id, scenario and severity, so anyone can make the same "
+        f"({manifests[0].benchmark_version}), corpus, clip id, scenario and severity, so anyone can make the same "
         "samples again; the column `sha256` and the manifests' `content_sha256` prove it. A row tells what was drawn "
         "(`parameters`), the SNR reached and how many samples were clipped.\n",
         f"## Citation\n\n```bibtex\n{BIBTEX}```\n",
@@ -92,9 +92,9 @@ def make_card(manifests: list[dict[str, Any]], files_of: Callable[[dict[str, Any
     return "\n".join(parts)
 
 
-def _licence(manifests: list[dict[str, Any]]) -> str:
+def _licence(manifests: list[Manifest]) -> str:
     """The Hub knows one licence or `other`; the table of sources says which is whose."""
-    licences = {manifest["corpus"]["licence"].lower() for manifest in manifests}
+    licences = {(manifest.corpus.licence or "").lower() for manifest in manifests}
     only = licences.pop()
     return only if not licences and only and " " not in only else "other"
 
@@ -103,23 +103,23 @@ def _size(rows: int) -> str:
     return next((name for limit, name in SIZES if rows < limit), "n>1M")
 
 
-def _sources(manifests: list[dict[str, Any]]) -> str:
-    corpora = {manifest["corpus"]["name"]: manifest["corpus"] for manifest in manifests}
+def _sources(manifests: list[Manifest]) -> str:
+    corpora = {manifest.corpus.name: manifest.corpus for manifest in manifests}
     lines = ["| corpus | licence | where | note |", "|---|---|---|---|"]
     for corpus in corpora.values():
-        note = corpus["note"] or ("" if corpus["derivatives_allowed"] else "no derivatives: not to be published")
-        cells = (corpus["title"], corpus["licence"], corpus["url"], note)
+        note = corpus.note or ("" if corpus.derivatives_allowed else "no derivatives: not to be published")
+        cells = (corpus.title, corpus.licence, corpus.url, note)
         lines.append(f"| {' | '.join(for_markdown(str(cell)) for cell in cells)} |")
-    banks = sorted({for_markdown(manifest["bank"]) for manifest in manifests if manifest["bank"]})
+    banks = sorted({for_markdown(manifest.bank) for manifest in manifests if manifest.bank})
     return "\n".join(lines) + (f"\n\nNoises and rooms: {'; '.join(banks)}." if banks else "")
 
 
-def _configs(manifests: list[dict[str, Any]]) -> str:
+def _configs(manifests: list[Manifest]) -> str:
     lines = ["| config | category | parameters | clips | hours |", "|---|---|---|---|---|"]
     order = list(CATEGORIES)
-    for manifest in sorted(manifests, key=lambda item: (order.index(item["category"]), item["config"])):
-        value = ", ".join(f"{key} {given}" for key, given in manifest["parameters"].items())
-        what = value or (SCENARIOS[manifest["scenario"]].help if manifest["scenario"] in SCENARIOS else "")
-        hours = manifest["seconds"] / 3600
-        lines.append(f"| `{manifest['config']}` | {manifest['category']} | {what} | {manifest['rows']} | {hours:.2f} |")
+    for manifest in sorted(manifests, key=lambda item: (order.index(item.category), item.config)):
+        value = ", ".join(f"{key} {given}" for key, given in manifest.parameters.items())
+        what = value or (SCENARIOS[manifest.scenario].help if manifest.scenario in SCENARIOS else "")
+        hours = manifest.seconds / 3600
+        lines.append(f"| `{manifest.config}` | {manifest.category} | {what} | {manifest.rows} | {hours:.2f} |")
     return "\n".join(lines)

@@ -4,48 +4,17 @@ from __future__ import annotations
 
 import hashlib
 from pathlib import Path
-from typing import Any
 
 from speech_robust_bench.core.errors import UserError
-from speech_robust_bench.core.json_shapes import (
-    anything,
-    dict_of,
-    integer,
-    list_of,
-    maybe,
-    nullable,
-    number,
-    object_of,
-    parse_object,
-    text,
-    truth,
-)
+from speech_robust_bench.core.records import Manifest, decode
 from speech_robust_bench.core.seeding import BENCHMARK_VERSION
 from speech_robust_bench.core.table_files import count_rows, damage_named
 
 CACHE_MARKER = ".datasets-cache"  # in a folder whose configs `build` keeps as the cache of `datasets` does
 MANIFEST = "_manifest.json"  # with the underscore pandas and pyarrow read the folder as the parquet files in it
-_CORPUS = object_of(
-    **dict.fromkeys(("name", "title"), text),
-    licence=nullable(text),
-    **dict.fromkeys(("url", "citation", "note"), maybe(text)),
-    derivatives_allowed=maybe(truth),
-)
-# What every reader relies on.
-_SHAPE = object_of(
-    **dict.fromkeys(("config", "language", "scenario", "category", "benchmark_version", "content_sha256"), text),
-    **dict.fromkeys(("source", "bank", "fingerprint", "scenario_version"), maybe(text)),
-    **dict.fromkeys(("severity", "rows"), integer),
-    **dict.fromkeys(("skipped", "columns"), maybe(list_of(text))),
-    seconds=number,
-    files=list_of(text),
-    parameters=dict_of(anything),
-    corpus=_CORPUS,
-    attack=maybe(dict_of(anything)),
-)
 
 
-def read_manifest(config: Path) -> dict[str, Any]:
+def read_manifest(config: Path) -> Manifest:
     """The manifest in a config's folder, with all that readers rely on."""
     path = config / MANIFEST
     try:
@@ -54,29 +23,29 @@ def read_manifest(config: Path) -> dict[str, Any]:
         raise UserError(f"{path}: is damaged; remove {config} and build it again") from None
 
 
-def parse_manifest(data: bytes, config: str) -> dict[str, Any]:
+def parse_manifest(data: bytes, config: str) -> Manifest:
     """The manifest of a config from the bytes of its file."""
-    manifest = parse_object(data, _SHAPE, f"{config}/{MANIFEST}")
-    if manifest["config"] != config or any(Path(name).name != name for name in manifest["files"]):
+    manifest = decode(data, Manifest, f"{config}/{MANIFEST}")
+    if manifest.config != config or any(Path(name).name != name for name in manifest.files):
         raise UserError(f"{config}/{MANIFEST}: is not the manifest of that config")
     return manifest
 
 
-def manifests(out: Path) -> dict[str, dict[str, Any]]:
+def manifests(out: Path) -> dict[str, Manifest]:
     """The manifests of the complete configs in a folder, by config name."""
     return {path.parent.name: read_manifest(path.parent) for path in sorted(out.glob(f"*/{MANIFEST}"))}
 
 
-def shard_paths(config: Path, manifest: dict[str, Any], again: str | None = None) -> list[Path]:
+def shard_paths(config: Path, manifest: Manifest, again: str | None = None) -> list[Path]:
     """The files of a config, after a look at each: all there, readable, and with the manifest's rows in total.
 
     Reads the files' footers alone; `srb check` reads and hashes everything. `again` says how to make it anew.
     """
-    paths = arrow_paths(config, manifest) or [config / name for name in manifest["files"]]
+    paths = arrow_paths(config, manifest) or [config / name for name in manifest.files]
     again = again or f"`srb build {config.name} --out {config.parent}` with the options of the first time makes it anew"
     rows = sum(_rows_in(path, again) for path in paths)
-    if rows != manifest["rows"]:
-        raise UserError(f"{config}: holds {rows} rows where its manifest says {manifest['rows']}; {again}")
+    if rows != manifest.rows:
+        raise UserError(f"{config}: holds {rows} rows where its manifest says {manifest.rows}; {again}")
     return paths
 
 
@@ -87,7 +56,7 @@ def _rows_in(path: Path, again: str) -> int:
         return count_rows(path)
 
 
-def parquet_paths(config: Path, manifest: dict[str, Any]) -> list[Path]:
+def parquet_paths(config: Path, manifest: Manifest) -> list[Path]:
     """The parquet files of a config, for what can work with nothing else."""
     paths = shard_paths(config, manifest)
     if paths[0].suffix == ".arrow":
@@ -98,24 +67,24 @@ def parquet_paths(config: Path, manifest: dict[str, Any]) -> list[Path]:
     return paths
 
 
-def edition(manifest: dict[str, Any]) -> str:
+def edition(manifest: Manifest) -> str:
     """A short hash of a config's rows and columns, for caches: `datasets` keys its cache by what the card says.
 
     Without it, `load_dataset` would go on serving what it cached before a config was built anew.
     """
     from speech_robust_bench.builders.row_generator import SCHEMA
 
-    columns = manifest.get("columns", SCHEMA.names)
-    return hashlib.sha256(f"{manifest['content_sha256']} {columns}".encode()).hexdigest()[:16]
+    columns = manifest.columns or SCHEMA.names
+    return hashlib.sha256(f"{manifest.content_sha256} {columns}".encode()).hexdigest()[:16]
 
 
-def edition_folder(manifest: dict[str, Any]) -> str:
+def edition_folder(manifest: Manifest) -> str:
     """Where in a config's folder the `datasets` cache keeps this edition of it."""
     return f"{BENCHMARK_VERSION}.0.0/{edition(manifest)}"
 
 
-def arrow_paths(config: Path, manifest: dict[str, Any]) -> list[Path]:
+def arrow_paths(config: Path, manifest: Manifest) -> list[Path]:
     """The Arrow files of a config in the `datasets` cache; none where the config is parquet."""
-    if (config / manifest["files"][0]).exists():
+    if (config / manifest.files[0]).exists():
         return []
     return sorted((config / edition_folder(manifest)).glob("*-test*.arrow"))

@@ -124,8 +124,8 @@ def publish(files: Iterable[Path]) -> None:
 def _record_columns(folder: Path, shards: Sequence[Path]) -> None:
     """Say in the manifest which columns there are now: the card tells caches of it."""
     if (folder / MANIFEST).is_file():
-        manifest = {**read_manifest(folder), "columns": pq.read_schema(shards[0]).names}
-        write_atomically(folder / MANIFEST, json.dumps(manifest, indent=1))
+        manifest = read_manifest(folder).replace(columns=pq.read_schema(shards[0]).names)
+        write_atomically(folder / MANIFEST, json.dumps(manifest.as_json(), indent=1))
 
 
 def _successor(shard: Path) -> Path:

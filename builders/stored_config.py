@@ -9,7 +9,7 @@ import io
 import json
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ from speech_robust_bench.core.categories import MASKED
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.files import path_inside
 from speech_robust_bench.core.names import is_language_code, parse
-from speech_robust_bench.core.records import ConfigData
+from speech_robust_bench.core.records import ConfigData, Manifest
 from speech_robust_bench.core.rows import (
     RESERVED,
     Columns,
@@ -33,7 +33,6 @@ from speech_robust_bench.core.rows import (
     content_digest,
     transcripts_digest,
 )
-from speech_robust_bench.core.seeding import FIRST_VERSION, later_version
 from speech_robust_bench.core.table_files import damage_named, read_row_group, read_schema
 
 WINDOW_BYTES = 128 * 2**20  # of compressed audio held while its clips are sorted by length
@@ -86,7 +85,7 @@ class StoredConfig:
 
     name: str
     files: list[Path]
-    manifest: dict[str, Any] = field(default_factory=dict)
+    manifest: Manifest | None = None
 
     @cached_property
     def groups(self) -> list[Group]:
@@ -172,7 +171,7 @@ class StoredConfig:
 
     def _check_content(self) -> None:
         """Refuse rows that are not those of the manifest, as shards of another edition: run.json notes its hash."""
-        expected = self.manifest.get("content_sha256")
+        expected = self.manifest.content_sha256 if self.manifest else None
         if not expected or "sha256" not in _schema(self.files[0]).names:
             return
         digests = [str(value) for part in self._values(["sha256"]) for value in part["sha256"]]
@@ -205,19 +204,20 @@ class StoredConfig:
         first = self._first()
         name = parse(self.name)
         scenario = first.get("scenario") or name.scenario
+        manifest = self.manifest
         return ConfigData(
             language=self.rows[0].language if self.rows else name.language,
             corpus=first.get("corpus") or name.corpus,
             scenario=scenario,
             severity=name.severity,
-            category=self.manifest.get("category") or category_of(scenario),
+            category=manifest.category if manifest else category_of(scenario),
             source=first.get("source") or (None if scenario == "clean" else str(name.clean)),
-            bank=self.manifest.get("bank"),
-            benchmark_version=self.manifest.get("benchmark_version"),
-            content_sha256=self.manifest.get("content_sha256"),
+            bank=manifest.bank if manifest else None,
+            benchmark_version=manifest.benchmark_version if manifest else None,
+            content_sha256=manifest.content_sha256 if manifest else None,
             rows_sha256=transcripts_digest((row.id, row.text) for row in self.rows),
-            fingerprint=self.manifest.get("fingerprint"),
-            **later_version(str(self.manifest.get("scenario_version", FIRST_VERSION))),
+            fingerprint=manifest.fingerprint if manifest else None,
+            scenario_version=manifest.scenario_version if manifest else None,
         )
 
     def content_sha256(self, known: ConfigData, changed: bool) -> str | None:
@@ -225,7 +225,7 @@ class StoredConfig:
 
         `known` is what run.json has of an earlier run, `changed` whether this one transcribed anything.
         """
-        return self.manifest.get("content_sha256")
+        return self.manifest.content_sha256 if self.manifest else None
 
     def stored_audio(self, ids: set[str]) -> list[tuple[str, bytes]]:
         """The audio files of some clips, as they are stored."""

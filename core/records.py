@@ -371,3 +371,50 @@ class SubmissionRecord(Record, frozen=True, kw_only=True, forbid_unknown_fields=
     software: dict[str, str]
     reproduce: Annotated[str, _matching(r"[^<>]*", 1_000)]
     files: dict[str, FileFacts]
+
+
+# --- _manifest.json --------------------------------------------------------------------------------------------------
+
+
+class CorpusFacts(Record, frozen=True, kw_only=True):
+    """The corpus that a config was made from."""
+
+    name: str
+    title: str
+    licence: str | None
+    url: str | None = NULL
+    citation: str | None = NULL
+    derivatives_allowed: bool | None = NULL
+    note: str | None = NULL
+
+
+class Manifest(Record, frozen=True, kw_only=True):
+    """A built config's `_manifest.json`: what it was made from, and the hash that proves its content."""
+
+    config: str
+    language: str
+    scenario: str
+    category: str
+    severity: Whole
+    parameters: Settings
+    source: str | None = NULL
+    bank: str | None = NULL
+    corpus: CorpusFacts
+    skipped: list[str] | None = NULL
+    fingerprint: str | None = NULL
+    attack: Settings | None = None  # how an adversarial config was made
+    scenario_version: str | None = None
+    private: bool | None = None  # of an edition with a secret seed
+    benchmark_version: str
+    content_sha256: str
+    rows: Whole
+    seconds: float
+    clipped: Whole | None = NULL
+    files: list[str]
+    versions: Settings | None = NULL
+    columns: list[str] | None = None  # where they are not those of every config
+
+    @property
+    def version(self) -> str:
+        """The version of the scenario."""
+        return self.scenario_version or FIRST_VERSION

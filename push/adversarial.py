@@ -109,8 +109,8 @@ def _check(config: str, benchmark: Mapping[str, Expected], submitted: Submitted)
     if source not in benchmark:
         raise Refused(f"made from {source}, which the benchmark does not have")
     manifest = attacked.manifest
-    settings = manifest.get("attack")
-    if not isinstance(settings, dict) or manifest.get("config") != config:
+    settings = manifest.attack if manifest else None
+    if manifest is None or settings is None or manifest.config != config:
         raise Refused("has no manifest that says how it was made; `srb attack` writes one")
     if reason := weakness(name.scenario, settings):
         raise Refused(f"not the standard attack: {reason}")

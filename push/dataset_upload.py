@@ -20,11 +20,12 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from speech_robust_bench.builders.dataset_card import TITLE, make_card
 from speech_robust_bench.builders.manifests import MANIFEST, parquet_paths, parse_manifest, read_manifest
 from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.core.records import Manifest
 from speech_robust_bench.core.secrets import has_secret, texts, without_folders
 from speech_robust_bench.push import expected_rows
 from speech_robust_bench.push.hub import Hub, Remote
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
 
 
 FRAMEWORK = "speech-robust-bench"  # what makes the scores: `srb score`
-Manifest = dict[str, Any]
 
 
 def dataset_card(repo: str, manifests: Sequence[Manifest], terms: Mapping[str, LicenceTerms]) -> str:
@@ -58,9 +58,9 @@ def dataset_card(repo: str, manifests: Sequence[Manifest], terms: Mapping[str, L
 
 def _attribution(manifests: Sequence[Manifest], terms: Mapping[str, LicenceTerms]) -> str:
     lines = []
-    for corpus in {manifest["corpus"]["name"]: manifest["corpus"] for manifest in manifests}.values():
-        note = f" {corpus['note']}" if corpus.get("note") else ""
-        lines.append(f"- **{corpus['title']}**, {corpus['licence']}, <{corpus['url']}>: {corpus['citation']}{note}")
+    for corpus in {manifest.corpus.name: manifest.corpus for manifest in manifests}.values():
+        note = f" {corpus.note}" if corpus.note else ""
+        lines.append(f"- **{corpus.title}**, {corpus.licence}, <{corpus.url}>: {corpus.citation}{note}")
     banks = {name: licence for each in terms.values() for name, licence in each.sources.items()}
     for name in sorted({bank for manifest in manifests for bank in bank_names(manifest)}):
         lines.append(f"- **{name}** (noises, music or rooms), {banks[name]}")
@@ -81,11 +81,11 @@ def eval_yaml(manifests: Sequence[Manifest]) -> str:
     """The benchmark's tasks: WER on each config, and the mean NWER and NWERD of each language."""
     import yaml
 
-    configs = [manifest["config"] for manifest in manifests]
+    configs = [manifest.config for manifest in manifests]
     first: dict[str, str] = {}  # a mean is over all configs of a language; a task names one, so its clean one
-    for manifest in sorted(manifests, key=lambda manifest: manifest["scenario"] != "clean"):
+    for manifest in sorted(manifests, key=lambda manifest: manifest.scenario != "clean"):
         for measure in MEANS:
-            first.setdefault(f"{manifest['language']}_{measure}", manifest["config"])
+            first.setdefault(f"{manifest.language}_{measure}", manifest.config)
     named = [*sorted(first.items()), *((config, config) for config in configs)]
     tasks = [{"id": task, "config": config, "split": "test"} for task, config in named]
     about = {
@@ -160,9 +160,10 @@ def choose(folder: Path, patterns: Sequence[str]) -> dict[str, Manifest]:
 
 def _manifest(path: Path) -> Manifest:
     manifest = read_manifest(path.parent)
-    if without_folders(json.dumps(manifest)) != json.dumps(manifest):
+    content = json.loads(path.read_bytes())  # with keys that the record does not know
+    if without_folders(json.dumps(content)) != json.dumps(content):
         raise UserError(f"{path}: names folders of this machine; remove {path.parent} and build the config again")
-    if any(map(has_secret, texts(manifest))):
+    if any(map(has_secret, texts(content))):
         raise UserError(f"{path}: holds what looks like a secret key; build the config again without it")
     parquet_paths(path.parent, manifest)
     return manifest
@@ -179,7 +180,7 @@ def plan(
     """Compare the folder with what the repository holds."""
     manifests = choose(folder, patterns)
     terms_of = {
-        name: terms(manifest, row_licences(folder / name / file for file in manifest["files"]), banks)
+        name: terms(manifest, row_licences(folder / name / file for file in manifest.files), banks)
         for name, manifest in manifests.items()
     }
     refused = {name: reason for name, each in terms_of.items() if (reason := each.refusal())}
@@ -188,8 +189,8 @@ def plan(
 
 
 def _change(folder: Path, manifest: Manifest, there: Mapping[str, Remote]) -> Change:
-    name = manifest["config"]
-    wanted = {f"{name}/{file}": folder / name / file for file in (*manifest["files"], MANIFEST)}
+    name = manifest.config
+    wanted = {f"{name}/{file}": folder / name / file for file in (*manifest.files, MANIFEST)}
     known = [path for path in there if path.startswith(f"{name}/")]
     return Change(
         name,
@@ -307,10 +308,10 @@ def _front(
         local = folder / name / MANIFEST
         ours = local.is_file() and same(local, there[path])
         manifest = parse_manifest(local.read_bytes() if ours else hub.read(plan.repo, KIND, path, sha), name)
-        if not all(f"{name}/{shard}" in there for shard in manifest["files"]):
+        if not all(f"{name}/{shard}" in there for shard in manifest.files):
             continue
         manifests.append(manifest)
-        fits = name in known and known[name].content_sha256 == manifest["content_sha256"]
+        fits = name in known and known[name].content_sha256 == manifest.content_sha256
         if name in plan.manifests and name not in plan.refused:
             expected[name] = expected_rows.of_config(folder / name)
         elif fits:
@@ -318,7 +319,7 @@ def _front(
     if not manifests:
         return {}
     terms_of = {
-        manifest["config"]: plan.terms.get(manifest["config"]) or terms(manifest, (), banks) for manifest in manifests
+        manifest.config: plan.terms.get(manifest.config) or terms(manifest, (), banks) for manifest in manifests
     }
     return {
         "README.md": dataset_card(plan.repo, manifests, terms_of).encode(),

@@ -85,6 +85,8 @@ def expected_of(config: StoredConfig) -> Expected:
     from speech_robust_bench.builders.suites import load as load_suite
 
     about, manifest = config.about, config.manifest
+    if manifest is None:
+        raise UserError(f"{config.name}: has no manifest; `srb build` writes one")
     level, ids = parse(config.name).level, [row.id for row in config.rows]
     suites = {}
     for suite in map(load_suite, SUITES):
@@ -92,11 +94,11 @@ def expected_of(config: StoredConfig) -> Expected:
             chosen = suite.choose(config.name, ids)
             suites[suite.label] = _hashes(row for row in config.rows if row.id in chosen)
     return Expected(
-        benchmark_version=manifest["benchmark_version"],
-        content_sha256=manifest["content_sha256"],
+        benchmark_version=manifest.benchmark_version,
+        content_sha256=manifest.content_sha256,
         **_hashes(config.rows),
         suites=suites,
-        scenario_version=manifest.get("scenario_version", FIRST_VERSION),
+        scenario_version=manifest.version,
         **{key: getattr(about, key) for key in Origin.__struct_fields__[:-2]},
     )
 

@@ -12,8 +12,8 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
+from speech_robust_bench.core.records import Manifest
 from speech_robust_bench.core.table_files import damage_named, row_groups
 
 BANKS = {
@@ -74,24 +74,22 @@ class LicenceTerms:
         return [licence for licence in self.licences if _has("SA", licence)]
 
 
-def bank_names(manifest: Mapping[str, Any]) -> list[str]:
+def bank_names(manifest: Manifest) -> list[str]:
     """The banks that a config was made with: none, one, or, of a chain, several. Rows have the terms of voices."""
-    names = str(manifest["bank"]).split(" + ") if manifest.get("bank") else []
+    names = manifest.bank.split(" + ") if manifest.bank else []
     return [name for name in names if not name.endswith("text-to-speech)")]
 
 
-def terms(
-    manifest: Mapping[str, Any], rows: Iterable[str] = (), banks: Mapping[str, str] | None = None
-) -> LicenceTerms:
+def terms(manifest: Manifest, rows: Iterable[str] = (), banks: Mapping[str, str] | None = None) -> LicenceTerms:
     """The terms of a config: of its corpus, of its rows where they have their own, and of its bank."""
-    corpus = manifest["corpus"]
-    sources = {str(corpus["title"]): str(corpus["licence"] or "")}
-    known = {*(part.strip() for part in str(corpus["licence"]).split(" AND ")), str(corpus["licence"])}
+    corpus = manifest.corpus
+    sources = {str(corpus.title): str(corpus.licence or "")}
+    known = {*(part.strip() for part in str(corpus.licence).split(" AND ")), str(corpus.licence)}
     for licence in sorted(set(rows) - known):
-        sources[f"some clips of {corpus['title']}" if not is_unknown(licence) else str(corpus["title"])] = licence
+        sources[f"some clips of {corpus.title}" if not is_unknown(licence) else str(corpus.title)] = licence
     for bank in bank_names(manifest):
         sources[bank] = {**BANKS, **(banks or {})}.get(bank, "unknown")
-    return LicenceTerms(manifest["config"], sources, not corpus.get("derivatives_allowed", False))
+    return LicenceTerms(manifest.config, sources, not corpus.derivatives_allowed)
 
 
 def row_licences(files: Iterable[Path]) -> set[str]:

@@ -14,6 +14,7 @@ from speech_robust_bench.builders.dataset_card import TITLE
 from speech_robust_bench.builders.manifests import manifests, parquet_paths
 from speech_robust_bench.core.about import BIBTEX
 from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.core.records import Manifest
 from speech_robust_bench.core.rows import COLUMNS, QUALITY_COLUMNS
 
 CONTEXT = {
@@ -83,10 +84,10 @@ def croissant(folder: str | Path, url: str = "") -> Json:
         "alternateName": TITLE,
         "description": "Speech under noise, rooms, effects, codecs, accents and attacks: each record set is one "
         "scenario at one severity, made from the clean clips of the same ids.",
-        "version": f"{next(iter(complete.values()))['benchmark_version']}.0.0",
+        "version": f"{next(iter(complete.values())).benchmark_version}.0.0",
         "citeAs": BIBTEX,
-        "license": sorted({str(about["corpus"]["licence"]) for about in complete.values()}),
-        "inLanguage": sorted({about["language"] for about in complete.values()}),
+        "license": sorted({str(about.corpus.licence) for about in complete.values()}),
+        "inLanguage": sorted({about.language for about in complete.values()}),
         "keywords": ["automatic speech recognition", "robustness", "benchmark"],
         **({"url": url} if url else {}),
         "distribution": [_shards(config) for config in complete],
@@ -109,20 +110,20 @@ def _shards(config: str) -> Json:
     }
 
 
-def _records(config: str, about: Json) -> Json:
+def _records(config: str, about: Manifest) -> Json:
     return {
         "@type": "cr:RecordSet",
         "@id": config,
         "name": config,
-        "description": f"{about['rows']} clips, {about['scenario']}, content hash {about['content_sha256']}",
+        "description": f"{about.rows} clips, {about.scenario}, content hash {about.content_sha256}",
         "key": {"@id": f"{config}/id"},
         "field": [_field(config, column, kind) for column, kind in _columns(about).items()],
     }
 
 
-def _columns(about: Json) -> dict[str, str]:
+def _columns(about: Manifest) -> dict[str, str]:
     """Every column of a config and its kind: those of every row, quality, and the corpus' own."""
-    more = (column for column in about.get("columns", ()) if column not in COLUMNS)
+    more = (column for column in (about.columns or ()) if column not in COLUMNS)
     return COLUMNS | {column: "float64" if column in QUALITY_COLUMNS else "string" for column in more}
 
 

@@ -143,7 +143,7 @@ def front_quality(
     for name in configs:
         config = data.config(name)
         chosen = config.rows[:limit]
-        content = config.manifest.get("content_sha256")
+        content = config.manifest and config.manifest.content_sha256
         lacking = [front for front in chains if (name, front, len(chosen), content) not in done]
         if not lacking:
             continue

@@ -74,9 +74,9 @@ def test_a_changed_part_is_attacked_again(whole_and_half, tmp_path, capsys):
         code = run_command(words(here), f"seed {seed}: {what}", capsys)
         if not sealed:
             assert code == 0
-            assert read_manifest(config_of(here))["content_sha256"] == wanted["content_sha256"]
+            assert read_manifest(config_of(here)).content_sha256 == wanted.content_sha256
         if code == 0:
-            assert read_manifest(config_of(here))["rows"] == 6
+            assert read_manifest(config_of(here)).rows == 6
             assert not (here / ".attacks").exists()
         shutil.rmtree(here)
 
@@ -87,7 +87,7 @@ def test_a_part_that_is_made_again_overwrites_no_other(whole_and_half, tmp_path)
     first, *_ = sorted(here.glob(".attacks/*/part-*.parquet"))
     first.write_bytes(b"PAR1")
     assert main(words(here)) == 0
-    assert (read_manifest(config_of(here))["content_sha256"]) == read_manifest(config_of(whole))["content_sha256"]
+    assert (read_manifest(config_of(here)).content_sha256) == read_manifest(config_of(whole)).content_sha256
 
 
 def test_two_commands_do_not_make_the_same_config_at_once(whole_and_half, tmp_path, capsys):

@@ -39,7 +39,7 @@ def rows(out: Path, config: str) -> list[dict]:
 
 
 def hashes(out: Path) -> dict[str, str]:
-    return {name: manifest["content_sha256"] for name, manifest in manifests(out).items()}
+    return {name: manifest.content_sha256 for name, manifest in manifests(out).items()}
 
 
 @pytest.fixture(scope="module")
@@ -78,8 +78,8 @@ def test_rows_hold_what_the_contract_says(built):
 
 def test_the_manifest_proves_the_content(built):
     for name, manifest in manifests(built).items():
-        assert manifest["content_sha256"] == content_digest(row["sha256"] for row in rows(built, name))
-        assert manifest["rows"] == 6
+        assert manifest.content_sha256 == content_digest(row["sha256"] for row in rows(built, name))
+        assert manifest.rows == 6
 
 
 def test_load_dataset_reads_every_config_back(built, monkeypatch, tmp_path):
@@ -243,7 +243,7 @@ def test_bad_clips_can_be_left_out_and_are_counted(tmp_path, folder, capsys):
     corpus = ["--corpus", f"en-mine={folder}", "--on-error", "skip"]
     assert build(tmp_path / "srb", "en-mine_echo_sev1", *corpus) == 0
     assert len(rows(tmp_path / "srb", "en-mine_echo_sev1")) == 4
-    assert len(manifests(tmp_path / "srb")["en-mine_echo_sev1"]["skipped"]) == len(expected)
+    assert len(manifests(tmp_path / "srb")["en-mine_echo_sev1"].skipped) == len(expected)
 
 
 @pytest.mark.parametrize(
@@ -394,7 +394,7 @@ def test_the_cache_alone_holds_what_is_built_without_a_folder(tmp_path, folder, 
         monkeypatch.chdir(place)
         loaded = datasets.load_dataset("srb", names[1], split="test")
         assert {Path(file["filename"]).resolve() for file in loaded.cache_files} == {files[1].resolve()}
-        assert open_data("srb").config(names[1]).manifest["rows"] == len(loaded) == 3
+        assert open_data("srb").config(names[1]).manifest.rows == len(loaded) == 3
     monkeypatch.chdir(tmp_path)
     assert main(["check", "--data", "srb"]) == 0
     assert main([*words, "--limit", "3"]) == 0

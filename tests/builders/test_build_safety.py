@@ -35,7 +35,7 @@ def build(out: Path, corpus: Path, *words: str) -> int:
 
 
 def content(out: Path) -> str:
-    return read_manifest(out / "en-mine_clean")["content_sha256"]
+    return read_manifest(out / "en-mine_clean").content_sha256
 
 
 @pytest.mark.parametrize("damage", ["deleted", "cut", "fewer rows"])
@@ -206,13 +206,13 @@ def test_a_private_edition_draws_otherwise_and_shows_no_secret(tmp_path, corpus,
     for name, extra in (("public", []), ("private", ["--secret", str(secret)]), ("again", ["--secret", str(secret)])):
         assert main(["build", *words, "--out", str(tmp_path / name), *extra]) == 0
     one, two, three = (read_manifest(tmp_path / name / "en-mine_noise_sev2") for name in ("public", "private", "again"))
-    assert one["content_sha256"] != two["content_sha256"] == three["content_sha256"]
-    assert two["private"] is True
-    assert "private" not in one
+    assert one.content_sha256 != two.content_sha256 == three.content_sha256
+    assert two.private is True
+    assert one.private is None
     assert content(tmp_path / "public") != content(tmp_path / "private") == content(tmp_path / "again")
-    assert two["scenario_version"] == three["scenario_version"]
-    assert edition_name(two["scenario_version"]).startswith("private-")
-    assert "scenario_version" not in one
+    assert two.scenario_version == three.scenario_version
+    assert edition_name(two.scenario_version).startswith("private-")
+    assert one.scenario_version is None
     for path in (tmp_path / "private").rglob("*"):
         assert not path.is_file() or b"battery" not in path.read_bytes()
     columns = [pq.read_table(tmp_path / name / "en-mine_noise_sev2").schema for name in ("public", "private")]

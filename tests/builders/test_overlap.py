@@ -89,7 +89,7 @@ def test_rows_have_both_transcripts_and_are_the_same_built_loaded_and_limited(tm
     assert main(["check", "--data", str(out)]) == 0
     results = srb.evaluate(lambda clips, *_: ["so"] * len(clips), [config], limit=3, progress=False)
     entry = results.json["configs"][config]
-    assert entry["content_sha256"] == stored.manifest["content_sha256"]
+    assert entry["content_sha256"] == stored.manifest.content_sha256
     assert entry["overlap"]["two_texts"] == 0
     assert entry["wer"]["value"] >= entry["overlap"]["best_wer"]["value"]
 

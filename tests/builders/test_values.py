@@ -107,7 +107,7 @@ def test_it_is_built_like_any_config(tmp_path, capsys):
     assert {(row["scenario"], row["severity"], row["source"]) for row in rows} == {("gaussian", 0, "en-demo_clean")}
     assert {row["parameters"] for row in rows} == {'{"snr_db": -5}'}
     manifest = read_manifest(tmp_path / config)
-    assert (manifest["config"], manifest["parameters"]) == (config, {"snr_db": -5})
+    assert (manifest.config, manifest.parameters) == (config, {"snr_db": -5})
     assert main(["build", "en-demo_gaussian_snr-99", "--out", str(tmp_path)]) == 2
     assert "-99 is not in -50 to 100" in capsys.readouterr().err
 

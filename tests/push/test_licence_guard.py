@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 import yaml
 from support.built_data import make_config
+from support.part_records import part_of
 
+from speech_robust_bench.core.records import Manifest
 from speech_robust_bench.push.licences import hub_licence, terms
 
 REPO = "acme/srb"
@@ -73,7 +75,7 @@ def test_the_hubs_names_of_licences(licences, said):
 
 def test_a_corpus_that_forbids_it_in_another_way():
     corpus = {"title": "Mine", "licence": "CC-BY-4.0", "derivatives_allowed": False}
-    assert "forbids" in (terms({"config": "x", "corpus": corpus}).refusal() or "")
+    assert "forbids" in (terms(part_of(Manifest, {"config": "x", "corpus": corpus})).refusal() or "")
 
 
 @pytest.mark.parametrize(
@@ -88,5 +90,7 @@ def test_a_corpus_that_forbids_it_in_another_way():
 )
 def test_terms_that_exclude_each_other(corpus, bank, refused):
     about = {"title": "Mine", "licence": corpus, "derivatives_allowed": True}
-    assert (terms({"config": "x", "corpus": about, "bank": bank}).refusal() or "").endswith(refused or "")
-    assert bool(refused) == bool(terms({"config": "x", "corpus": about, "bank": bank}).refusal())
+    assert (terms(part_of(Manifest, {"config": "x", "corpus": about, "bank": bank})).refusal() or "").endswith(
+        refused or ""
+    )
+    assert bool(refused) == bool(terms(part_of(Manifest, {"config": "x", "corpus": about, "bank": bank})).refusal())
