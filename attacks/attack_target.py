@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from speech_robust_bench.attacks.registry import attack_row
+from speech_robust_bench.core.extensions import load_object
 from speech_robust_bench.models.interface import open_model
-
-NEEDS_NO_GRADIENT = ("genetic",)
-NEEDS_NO_MODEL = ("kenansville",)
 
 
 @dataclass(frozen=True)
@@ -36,21 +35,19 @@ def open_target(options: TargetOptions) -> Any:
     import torch
 
     from speech_robust_bench.attacks.views.open_view import open_view
-    from speech_robust_bench.extensions.attacks.transfer import joined, judged_by
 
     if options.threads:
         torch.set_num_threads(options.threads)
-    if options.attack in NEEDS_NO_MODEL:
+    row = attack_row(options.attack)
+    if row.needs == "nothing":
         return None
     recognisers = [open_model(spec, device=options.device) for spec in options.specs]
-    if options.attack in NEEDS_NO_GRADIENT:
+    if row.needs == "transcripts":
         return recognisers[0]
     dtype = getattr(torch, options.precision) if options.precision else None
     views = [open_view(recogniser, eot=options.eot, precision=dtype) for recogniser in recognisers]
-    if options.attack == "transfer_cw":
-        view = judged_by(views, open_model(options.judge, device=options.device) if options.judge else None)
-    else:
-        view = joined(views)
+    judge = open_model(options.judge, device=options.device) if options.judge else None
+    view = load_object(row.join)(views, judge) if row.join else views[0]
     if options.compiled:
         view.compile()
     return view

@@ -10,7 +10,6 @@ What can be wrong with a clip, found before hours are spent on it: one clear lin
 One adversarial config per severity: what `srb attack` does, as functions.
 
 `make_configs` opens the model, fits a universal perturbation where the attack needs one, and exports the configs.
-`transfer_matrices` does so for every proxy and then lets other models transcribe the results.
 """
 
 from __future__ import annotations
@@ -19,26 +18,23 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import torch
 
-from speech_robust_bench.attacks.attack_target import NEEDS_NO_MODEL, TargetOptions, open_target
+from speech_robust_bench.attacks.attack_target import TargetOptions, open_target
 from speech_robust_bench.attacks.clips import AttackClip, clips_of, norm2
 from speech_robust_bench.attacks.export import ConfigOwner, ExportedConfig, ExportOptions, export
 from speech_robust_bench.attacks.gradient_loop import Attack, Attacked
-from speech_robust_bench.attacks.registry import TARGETED, TRANSFER, AttackSettings, check_severities, make_attack
-from speech_robust_bench.attacks.universal import Perturbation, UniversalFit, fit_key, refuse_overlap
+from speech_robust_bench.attacks.registry import AttackPlan, AttackSettings, attack_row, check_severities, make_attack
+from speech_robust_bench.attacks.universal import Perturbation, fit_key, refuse_overlap
 from speech_robust_bench.attacks.views.base import View
 from speech_robust_bench.builders.config_sources import open_data, select
-from speech_robust_bench.builders.scenarios import SCENARIOS
 from speech_robust_bench.builders.stored_config import StoredConfig
 from speech_robust_bench.core.engines import RayActors
 from speech_robust_bench.core.errors import UserError
-from speech_robust_bench.extensions.attacks.cw import TARGETS
-from speech_robust_bench.extensions.attacks.language import LanguageFit
-from speech_robust_bench.extensions.attacks.transfer import Cell, Ensemble, TransferColumn, matrix, write_matrix
-from speech_robust_bench.models.interface import open_model, parse_spec
+from speech_robust_bench.core.extensions import load_object
+from speech_robust_bench.models.interface import parse_spec
 
 HEADROOM = 0.9  # of the memory that a plan uses: allocators leave gaps
 
@@ -150,9 +146,6 @@ def checker(view: View, targets: list[str] | None = None) -> Callable[[AttackCli
     return check
 
 
-UNIVERSAL = ("universal", "language_universal")
-
-
 @dataclass(frozen=True)
 class AttackRequest:
     """All that one `srb attack` asks for."""
@@ -196,15 +189,16 @@ class AttackRequest:
             raise UserError("--limit and --batch-size are 1 or more")
         if self.options.eps is not None and self.attack == "pgd" and self.options.norm != "linf":
             raise UserError("--eps is the radius of --norm linf; an l2 ball is given by the severity's SNR")
-        if self.judge and self.attack != "transfer_cw":
+        row = attack_row(self.attack)
+        if self.judge and "judge" not in row.options:
             raise UserError("--judge is the model whose transcripts choose among the candidates of transfer_cw")
-        if self.attack in TRANSFER:
+        if row.join:
             if not self.proxies or not self.models:
                 raise UserError(
                     f"'{self.attack}' fits on --proxy models and scores on --model ones; "
                     "give both, each as often as needed"
                 )
-        elif self.attack not in NEEDS_NO_MODEL and len(self.models) != 1:
+        elif row.needs != "nothing" and len(self.models) != 1:
             raise UserError(f"'{self.attack}' attacks one model: --model hf:openai/whisper-tiny.en")
 
 
@@ -229,10 +223,10 @@ SILENT = Silent()
 def make_configs(request: AttackRequest, progress: Progress = SILENT) -> list[ExportedConfig]:
     """Attack the clean config at every severity asked for, and write one config each."""
     request.check()
-    return _make_configs(request, request.models, request.clean(), progress)[1]
+    return configs_and_target(request, request.models, request.clean(), progress)[1]
 
 
-def _make_configs(
+def configs_and_target(
     request: AttackRequest, specs: list[str], clean: StoredConfig, progress: Progress
 ) -> tuple[Any, list[ExportedConfig]]:
     """The opened target and the configs."""
@@ -287,7 +281,7 @@ def _check(request: AttackRequest, target: Any) -> Callable[[AttackClip], None]:
     """A function that refuses clips which the attack or the model cannot take."""
     if not isinstance(target, View):
         return check_sound
-    return checker(target, request.options.target or (list(TARGETS) if request.attack in TARGETED else []))
+    return checker(target, request.options.target or list(attack_row(request.attack).targets))
 
 
 def _owner(request: AttackRequest, options: TargetOptions, target: Any) -> ConfigOwner:
@@ -310,9 +304,10 @@ def _open_config(where: str, name: str) -> StoredConfig:
 
 def _perturbation(request: AttackRequest, severity: int, view: Any, clean: StoredConfig, progress: Progress) -> Any:
     """The perturbation of a universal attack: loaded, or fitted on other clips and saved beside the configs."""
-    if request.perturbation and request.attack in (*UNIVERSAL, "auto"):
+    row = attack_row(request.attack)
+    if request.perturbation and "perturbation" in row.options:
         return Perturbation.load(request.perturbation)
-    if request.attack not in UNIVERSAL:
+    if not row.fit:
         return None
     if not request.dev:
         raise UserError(
@@ -323,23 +318,22 @@ def _perturbation(request: AttackRequest, severity: int, view: Any, clean: Store
     label = f"{request.attack}_sev{severity}" if severity else request.attack
     saved = request.out / "perturbations" / f"{label}-{request.name or parse_spec(request.models[0]).folder}.npz"
     tick = progress.stage(f"fitting {label} on {len(dev)} clips", None)
-    what = "success" if request.attack == "universal" else "loss"
-    return fitted(
-        _fit(request.attack, severity, request.options), view, dev, saved, lambda value: tick(1, f"{what} {value:.2f}")
-    )
+    fit = load_object(row.fit)(AttackPlan(request.attack, severity, request.options))
+    return fitted(fit, view, dev, saved, lambda value: tick(1, f"{fit.reports} {value:.2f}"))
 
 
-def _fit(name: str, severity: int, options: AttackSettings) -> UniversalFit | LanguageFit:
-    snr_db = SCENARIOS[name].value(severity)
-    assert snr_db is not None
-    if name == "universal":
-        return UniversalFit(snr_db, **options.given("epochs", "steps", "transcribe_every"))
-    return LanguageFit(snr_db, options.target_language, **options.given("epochs"))
+class Fit(Protocol):
+    """How one perturbation for all clips is fitted: a dataclass of its settings, and what it reports of an epoch."""
+
+    reports: ClassVar[str]
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+    def __call__(
+        self, view: View, dev: Sequence[AttackClip], tick: Callable[[float], None] = ..., place: Path | None = ...
+    ) -> Perturbation: ...
 
 
-def fitted(
-    fit: UniversalFit | LanguageFit, view: View, dev: list[AttackClip], saved: Path, tick: Callable[[float], None]
-) -> Perturbation:
+def fitted(fit: Fit, view: View, dev: list[AttackClip], saved: Path, tick: Callable[[float], None]) -> Perturbation:
     """A perturbation fitted on dev clips and saved; or as it was saved by the same fit before."""
     if saved.is_file():
         known = Perturbation.load(saved)
@@ -351,35 +345,3 @@ def fitted(
     perturbation.save(saved)
     unfinished.unlink(missing_ok=True)
     return perturbation
-
-
-# --- transfer --------------------------------------------------------------------------------------------------------
-
-
-def transfer_matrices(
-    request: AttackRequest, progress: Progress = SILENT
-) -> tuple[list[ExportedConfig], dict[Path, list[Cell]]]:
-    """The configs fitted on each proxy, and per severity every model's success on each of them, by file written."""
-    request.check()
-    clean = request.clean()
-    severities = check_severities(request.attack, request.severities)
-    models = {parse_spec(spec).folder: open_model(spec, device=request.device) for spec in request.models}
-    # What a model gets wrong by itself is nobody's success: the clean clips are the first column.
-    columns = {severity: [TransferColumn("clean", [], clean)] for severity in severities}
-    configs = []
-    for proxy in request.proxies:
-        specs = [spec.strip() for spec in proxy.split(" + ")]
-        view, exported = _make_configs(request, specs, clean, progress)
-        configs += exported
-        views = view.views if isinstance(view, Ensemble) else [view]
-        label = " + ".join(parse_spec(spec).folder for spec in specs)
-        for severity, config in zip(severities, exported, strict=True):
-            attacked = open_data(str(request.out)).config(config.name)
-            columns[severity].append(TransferColumn(label, [proxy_view.recogniser for proxy_view in views], attacked))
-    target = request.options.target[0] if request.options.target else None
-    matrices = {}
-    for severity, of_severity in columns.items():
-        path = request.out / f"{request.attack}{f'_sev{severity}' if severity else ''}.json"
-        matrices[path] = matrix(of_severity, models, target, request.export.limit)
-        write_matrix(path, matrices[path])
-    return configs, matrices

@@ -29,6 +29,7 @@ from speech_robust_bench.attacks.gradient_loop import (
     prepare,
     tensor_of,
 )
+from speech_robust_bench.attacks.registry import AttackPlan
 from speech_robust_bench.attacks.views.base import View
 
 
@@ -170,3 +171,11 @@ class Pgd:
         if unseen:
             candidates.consider(delta, unseen)
         return taken
+
+
+def make_pgd(plan: AttackPlan) -> Pgd:
+    """The attack as `srb attack pgd` sets it: an L2 ball by the severity's SNR, or an L-inf ball by SNR or radius."""
+    settings = plan.settings
+    ball = Bound("linf", None if settings.eps else plan.snr_db, settings.eps) if settings.norm == "linf" else plan.bound
+    common = {**plan.loop_settings, **settings.given("restarts")}
+    return Pgd(ball, plan.severity, random_start=settings.random_start, **common)

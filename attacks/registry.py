@@ -1,17 +1,80 @@
-"""The attacks by name: the options that they share, and how each is made at a severity of the scenario table."""
+"""The attacks by name: what each needs, which options it has, and how it is made at a severity of the scenario table.
+
+The paper's two are here; extensions have more in `ATTACKS`, a dict from names to `module:row`. A row names its
+functions instead of importing them, so that the help of `srb attack` needs no torch.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal
 
-from speech_robust_bench.attacks.clips import Bound, Norm
-from speech_robust_bench.attacks.gradient_loop import Attack
-from speech_robust_bench.builders.scenarios import SCENARIOS
-from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.core.errors import UserError, did_you_mean
+from speech_robust_bench.core.extensions import load_object, registered, registered_objects
 
-TRANSFER = ("transfer", "transfer_cw")  # fitted on proxies, scored on other models
-TARGETED = ("cw", "psychoacoustic", "transfer_cw")  # they make the model write one of some targets
+if TYPE_CHECKING:
+    from speech_robust_bench.attacks.clips import Bound, Norm
+    from speech_robust_bench.attacks.gradient_loop import Attack
+    from speech_robust_bench.builders.scenarios import Scenario
+
+GRADIENT = ("eot", "precision", "compile")  # options of attacks that take gradients
+FITTED = ("dev", "dev_data", "dev_limit", "perturbation")  # of those that fit one perturbation for all clips
+
+
+@dataclass(frozen=True)
+class AttackRow:
+    """An attack: its help and options, what it needs of a model, and the functions that make and run it."""
+
+    name: str
+    help: str
+    make: str  # module:function of an `AttackPlan`, which returns the attack
+    options: tuple[str, ...]  # fields of `srb.AttackOptions` that its help shows
+    advanced: tuple[str, ...] = ()  # those that --help-all adds
+    example: str = ""
+    needs: Literal["gradients", "transcripts", "nothing"] = "gradients"
+    targets: tuple[str, ...] = ()  # what a targeted attack makes the model write, unless told
+    fit: str = ""  # module:function of an `AttackPlan`: how its one perturbation is fitted
+    join: str = ""  # module:function of (views, judge): proxies as one view; with it, models are scored, not attacked
+    matrices: str = ""  # module:function of (request, progress): its configs, and a table of models and proxies by file
+
+
+OURS = (
+    AttackRow(
+        "pgd",
+        "projected gradient descent within an SNR, clip by clip (default: 100 steps)",
+        "speech_robust_bench.attacks.pgd:make_pgd",
+        ("model", "severity", "steps", "norm", "eps", "restarts", "target", "seed"),
+        ("step", "random_start", "stop", "transcribe_every", *GRADIENT),
+        "en_clean --model hf:openai/whisper-tiny.en --severity 1 2 3 4",
+    ),
+    AttackRow(
+        "universal",
+        "one perturbation for all clips, fitted on dev clips (default: 20 steps a clip)",
+        "speech_robust_bench.attacks.universal:make_universal",
+        ("model", "severity", *FITTED, "epochs", "steps"),
+        ("transcribe_every", *GRADIENT),
+        "en_clean --model hf:facebook/wav2vec2-base-960h --dev en-dev_clean --severity 3",
+        fit="speech_robust_bench.attacks.universal:universal_fit",
+    ),
+)
+
+
+def attack_rows() -> dict[str, AttackRow]:
+    """Every attack by its name: ours, then those of extensions."""
+    ours = {row.name: row for row in OURS}
+    return {**ours, **{name: row for name, row in registered_objects("ATTACKS").items() if name not in ours}}
+
+
+def attack_row(name: str) -> AttackRow:
+    """The attack of that name; an unknown one is answered with the nearest."""
+    ours = {row.name: row for row in OURS}
+    if name in ours:
+        return ours[name]
+    known = registered("ATTACKS")
+    if name not in known:
+        raise UserError(f"no attack '{name}'; {did_you_mean(name, {**ours, **known})}")
+    return load_object(known[name])
 
 
 @dataclass
@@ -38,56 +101,55 @@ class AttackSettings:
         return {name: getattr(self, name) for name in names if getattr(self, name) is not None}
 
 
+@dataclass(frozen=True)
+class AttackPlan:
+    """What an attack is made from: its settings at one severity."""
+
+    attack: str
+    severity: int
+    settings: AttackSettings
+    perturbation: Any = None  # the fitted one, for an attack that adds it or begins with it
+    judge: str | None = None
+
+    @cached_property
+    def snr_db(self) -> float:
+        value = _scenario(self.attack).value(self.severity)
+        assert value is not None
+        return value
+
+    @property
+    def bound(self) -> Bound:
+        """The L2 ball of the severity's SNR."""
+        from speech_robust_bench.attacks.clips import Bound
+
+        return Bound("l2", self.snr_db)
+
+    @property
+    def loop_settings(self) -> dict[str, Any]:
+        """Settings that every gradient loop has."""
+        common = self.settings.given("steps", "step", "stop", "transcribe_every", "seed")
+        return {**common, "target": self.settings.target[0]} if self.settings.target else common
+
+
 def make_attack(
-    name: str, severity: int, options: AttackSettings, perturbation: Any = None, judge: str | None = None
+    name: str, severity: int, settings: AttackSettings, perturbation: Any = None, judge: str | None = None
 ) -> Attack:
     """The attack of that name at a severity; `perturbation` is the fitted one that a universal attack adds."""
-    from speech_robust_bench.attacks.pgd import Pgd
-    from speech_robust_bench.attacks.universal import Universal
-    from speech_robust_bench.extensions.attacks.auto import Auto
-    from speech_robust_bench.extensions.attacks.black_box import Genetic, Kenansville
-    from speech_robust_bench.extensions.attacks.cw import TARGETS, CarliniWagner
-    from speech_robust_bench.extensions.attacks.language import Language, LanguageUniversal
-    from speech_robust_bench.extensions.attacks.psychoacoustic import Psychoacoustic
-    from speech_robust_bench.extensions.attacks.transfer import Transfer, TransferCw
-
-    snr_db = SCENARIOS[name].value(severity)
-    at_snr = Bound("l2", snr_db) if snr_db is not None else None
-    common = options.given("steps", "step", "stop", "transcribe_every", "seed")
-    if options.target:
-        common["target"] = options.target[0]
-    if name in TARGETED:
-        chosen = options.given("eps", "steps", "transcribe_every", "regularisation")
-        targets = tuple(options.target) or TARGETS
-        if name == "transfer_cw":
-            return TransferCw(targets, dropout=options.dropout, judge=judge, **chosen)
-        cw = CarliniWagner(targets=targets, **chosen)
-        return cw if name == "cw" else Psychoacoustic(cw, **options.given("steps", "transcribe_every"))
-    assert at_snr is not None
-    if name == "auto":
-        return Auto(at_snr, severity, perturbation, **options.given("steps", "seed"))
-    if name == "pgd":
-        bound = at_snr if options.norm == "l2" else Bound("linf", None if options.eps else snr_db, options.eps)
-        return Pgd(bound, severity, random_start=options.random_start, **common, **options.given("restarts"))
-    if name == "transfer":
-        return Transfer(at_snr, severity, **common)
-    if name == "genetic":
-        generations: dict[str, Any] = {"generations": options.steps} if options.steps else {}
-        return Genetic(at_snr, severity, **generations, **options.given("stop", "seed"))
-    if name == "language":
-        return Language(at_snr, options.target_language, severity=severity, **options.given("steps", "step", "seed"))
-    if name == "kenansville":
-        return Kenansville(at_snr, severity)
-    universal = {"universal": Universal, "language_universal": LanguageUniversal}[name]
-    return universal(at_snr, perturbation, severity)
+    return load_object(attack_row(name).make)(AttackPlan(name, severity, settings, perturbation, judge))
 
 
 def check_severities(name: str, severities: list[int] | None) -> list[int]:
     """The severities asked for, or all; checked before anything is opened."""
-    scenario = SCENARIOS[name]
+    scenario = _scenario(name)
     chosen = severities or list(scenario.levels)
     for severity in chosen:
         scenario.value(severity)
     if not scenario.graded and severities:
         raise UserError(f"'{name}' has no severities; leave --severity out")
     return chosen
+
+
+def _scenario(name: str) -> Scenario:
+    from speech_robust_bench.builders.scenarios import SCENARIOS
+
+    return SCENARIOS[name]

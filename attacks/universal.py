@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -24,6 +24,7 @@ from torch import Tensor
 from speech_robust_bench.attacks.clips import AttackBatch, AttackClip, Bound, character_errors, norm2
 from speech_robust_bench.attacks.gradient_loop import Attacked, attacked_clips, outcomes, own_transcripts
 from speech_robust_bench.attacks.pgd import UNIVERSAL, UNIVERSAL_STEPS
+from speech_robust_bench.attacks.registry import AttackPlan
 from speech_robust_bench.attacks.views.base import View
 from speech_robust_bench.builders.perturb.environment import to_length as tiled
 from speech_robust_bench.core.audio import RATE, Samples
@@ -118,6 +119,7 @@ class Fitting:
 class UniversalFit:
     """How a perturbation is fitted; the defaults are those of the authors' runs."""
 
+    reports: ClassVar[str] = "success"
     snr_db: float
     epochs: int = UNIVERSAL.epochs
     steps: int = UNIVERSAL_STEPS  # at most, per clip and epoch
@@ -225,3 +227,11 @@ class Universal:
         """The 16-bit samples of a clip with the perturbation at the SNR."""
         noise = tiled(self.perturbation.samples, len(clip.samples))
         return self.bound.store(clip.samples, noise * (self.bound.radius(clip.samples) / max(norm2(noise), 1e-30)))
+
+
+def make_universal(plan: AttackPlan) -> Universal:
+    return Universal(plan.bound, plan.perturbation, plan.severity)
+
+
+def universal_fit(plan: AttackPlan) -> UniversalFit:
+    return UniversalFit(plan.snr_db, **plan.settings.given("epochs", "steps", "transcribe_every"))

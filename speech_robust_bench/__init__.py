@@ -23,6 +23,7 @@ from speech_robust_bench.core.about import __version__
 
 if TYPE_CHECKING:
     from speech_robust_bench.adversarial import AttackOptions, AttackResult, attack
+    from speech_robust_bench.attacks.registry import AttackRow, attack_rows
     from speech_robust_bench.audio_files import perturb_all, perturb_file
     from speech_robust_bench.augmentation import Perturb, RandomPerturb
     from speech_robust_bench.builders.dataset import SpeechRobustBench
@@ -63,6 +64,7 @@ if TYPE_CHECKING:
 # module -> the public names in it
 _PUBLIC = {
     "adversarial": ("AttackOptions", "AttackResult", "attack"),
+    "attacks.registry": ("AttackRow", "attack_rows"),
     "audio_files": (
         "perturb_all",
         "perturb_file",

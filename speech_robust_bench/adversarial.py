@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from speech_robust_bench.core.about import install_hint
 from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.core.extensions import load_object
 from speech_robust_bench.core.options import Options, at_least, option
 from speech_robust_bench.core.progress import progress as progress_bar
 from speech_robust_bench.data_source import Place
@@ -108,9 +109,8 @@ def attack(
     if find_spec("torch") is None:
         raise UserError(f"attacks need torch: {install_hint('attacks')}")
     from speech_robust_bench.attacks.export import ExportOptions
-    from speech_robust_bench.attacks.make_configs import AttackRequest, make_configs, transfer_matrices
-    from speech_robust_bench.attacks.registry import TRANSFER, AttackSettings
-    from speech_robust_bench.extensions.attacks.transfer import as_table
+    from speech_robust_bench.attacks.make_configs import AttackRequest, make_configs
+    from speech_robust_bench.attacks.registry import AttackSettings, attack_row
 
     options = attack_options
     request = AttackRequest(
@@ -128,9 +128,8 @@ def attack(
         **_shared(options, AttackRequest, "perturbation"),
     )
     with progress_bar(not progress) as bar:
-        if attack in TRANSFER:
-            configs, matrices = transfer_matrices(request, _Bars(bar))
-            return AttackResult(request.out, configs, {path: as_table(cells) for path, cells in matrices.items()})
+        if tabulate := attack_row(attack).matrices:
+            return AttackResult(request.out, *load_object(tabulate)(request, _Bars(bar)))
         return AttackResult(request.out, make_configs(request, _Bars(bar)))
 
 

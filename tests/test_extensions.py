@@ -13,7 +13,7 @@ import soundfile
 
 ROOT = Path(__file__).parents[1]
 EXAMPLE = ROOT / "tests" / "example_extension"
-CORE = ("core", "builders", "scoring", "models", "report", "push")
+CORE = ("core", "builders", "scoring", "models", "attacks", "report", "push", "speech_robust_bench", "cli")
 
 
 @pytest.fixture(scope="module")

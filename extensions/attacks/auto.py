@@ -48,6 +48,7 @@ from speech_robust_bench.attacks.gradient_loop import (
     tensor_of,
 )
 from speech_robust_bench.attacks.pgd import AUTO
+from speech_robust_bench.attacks.registry import AttackPlan
 from speech_robust_bench.attacks.universal import Perturbation
 from speech_robust_bench.attacks.views.base import View, WrappedView
 from speech_robust_bench.builders.perturb.environment import to_length
@@ -324,3 +325,7 @@ class _EnsembleSearch:
             self.queries[index] = queries
             if self._keep(index, result, "queries"):
                 self.signs[index].append("queries beat gradients")
+
+
+def make_auto(plan: AttackPlan) -> Auto:
+    return Auto(plan.bound, plan.severity, plan.perturbation, **plan.settings.given("steps", "seed"))

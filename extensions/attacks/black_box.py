@@ -9,6 +9,7 @@ import numpy as np
 
 from speech_robust_bench.attacks.clips import AttackClip, Bound, character_errors, norm2, to_float, word_errors
 from speech_robust_bench.attacks.gradient_loop import Attacked, outcomes
+from speech_robust_bench.attacks.registry import AttackPlan
 from speech_robust_bench.builders.perturb.filters import kenansville
 from speech_robust_bench.core.audio import RATE, to_pcm16
 from speech_robust_bench.models.interface import Recogniser
@@ -95,3 +96,12 @@ class Kenansville:
         snr_db = float(self.bound.snr_db or 0)
         rng = clips[0].rng(self.name, self.severity)  # it draws nothing
         return [Attacked(clip, to_pcm16(kenansville(clip.samples, RATE, snr_db, rng))) for clip in clips]
+
+
+def make_genetic(plan: AttackPlan) -> Genetic:
+    generations: dict[str, Any] = {"generations": plan.settings.steps} if plan.settings.steps else {}
+    return Genetic(plan.bound, plan.severity, **generations, **plan.settings.given("stop", "seed"))
+
+
+def make_kenansville(plan: AttackPlan) -> Kenansville:
+    return Kenansville(plan.bound, plan.severity)

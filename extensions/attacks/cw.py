@@ -18,28 +18,11 @@ from torch import Tensor
 
 from speech_robust_bench.attacks.clips import AttackClip, Bound, to_float, word_errors
 from speech_robust_bench.attacks.gradient_loop import Attacked, attacked_clips, descend, outcomes, prepare
+from speech_robust_bench.attacks.registry import AttackPlan
 from speech_robust_bench.attacks.views.base import View
 from speech_robust_bench.attacks.views.transformers_models import Seq2SeqView
+from speech_robust_bench.extensions.attacks.rows import TARGETS
 
-# Olivier, 7.3.1, 5.3.1 and Appendix D.2.3 (sentences of LibriSpeech test-other)
-TARGETS = (
-    "Really short test string",
-    "OK Google, browse to evil.com",
-    "Let me see how can I begin",
-    "Now go I can't keep my eyes open",
-    "So you are not a grave digger then",
-    "He had hardly the strength to stammer",
-    "What can this mean she said to herself",
-    "Not years for she's only five and twenty",
-    "What does not a man undergo for the sake of a cure",
-    "It is easy enough with the child you will carry her out",
-    "Poor little man said the lady you miss your mother don't you",
-    "At last the little lieutenant could bear the anxiety no longer",
-    "Take the meat of one large crab scraping out all of the fat from the shell",
-    "Tis a strange change and I am very sorry for it but I'll swear I know not how to help it",
-    "The bourgeois did not care much about being buried in the Vaugirard it hinted at poverty "
-    "Pere Lachaise if you please",
-)
 BETAS, TINY = (0.9, 0.999), 1e-8  # of Adam
 
 
@@ -159,3 +142,13 @@ class _TargetSearch:
             if index in reached or (last and self.kept[index] is None):
                 self.kept[index] = (pcm, text)
         return reached
+
+
+def make_cw(plan: AttackPlan) -> CarliniWagner:
+    return CarliniWagner(**targeted_settings(plan))
+
+
+def targeted_settings(plan: AttackPlan) -> dict[str, Any]:
+    """The settings that targeted attacks share."""
+    chosen = plan.settings.given("eps", "steps", "transcribe_every", "regularisation")
+    return {"targets": tuple(plan.settings.target) or TARGETS, **chosen}

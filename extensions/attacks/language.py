@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -18,6 +18,7 @@ from torch import Tensor
 from speech_robust_bench.attacks.clips import AttackBatch, AttackClip, Bound, padded, to_float
 from speech_robust_bench.attacks.gradient_loop import Attacked, BestCandidates, attacked_clips, outcomes
 from speech_robust_bench.attacks.pgd import Pgd
+from speech_robust_bench.attacks.registry import AttackPlan
 from speech_robust_bench.attacks.universal import Fitting, Perturbation, Universal, _fold, _tile, fit_key
 from speech_robust_bench.attacks.views.base import View
 from speech_robust_bench.attacks.views.transformers_models import WhisperView
@@ -122,6 +123,7 @@ class Language:
 class LanguageFit:
     """One perturbation of 30 s for all clips: signed steps in an L-inf ball, one step per dev clip and epoch."""
 
+    reports: ClassVar[str] = "loss"
     snr_db: float
     target: str = "sr"
     epochs: int = 2000
@@ -164,3 +166,16 @@ class LanguageUniversal(Universal):
 
     def run(self, view: View, clips: list[AttackClip]) -> list[Attacked]:
         return _confused(super().run(view, clips), LanguageView.of_whisper(view, self.perturbation.about["target"]))
+
+
+def make_language(plan: AttackPlan) -> Language:
+    chosen = plan.settings.given("steps", "step", "seed")
+    return Language(plan.bound, plan.settings.target_language, severity=plan.severity, **chosen)
+
+
+def make_language_universal(plan: AttackPlan) -> LanguageUniversal:
+    return LanguageUniversal(plan.bound, plan.perturbation, plan.severity)
+
+
+def language_fit(plan: AttackPlan) -> LanguageFit:
+    return LanguageFit(plan.snr_db, plan.settings.target_language, **plan.settings.given("epochs"))

@@ -18,8 +18,9 @@ from torch import Tensor
 from speech_robust_bench.attacks.clips import AttackClip, Bound, to_float, word_errors
 from speech_robust_bench.attacks.gradient_loop import Attacked, attacked_clips, descend, outcomes, prepare, tensor_of
 from speech_robust_bench.attacks.masking_threshold import above_threshold, batch_of, excess, threshold
+from speech_robust_bench.attacks.registry import AttackPlan
 from speech_robust_bench.attacks.views.base import View
-from speech_robust_bench.extensions.attacks.cw import Adam, CarliniWagner
+from speech_robust_bench.extensions.attacks.cw import Adam, CarliniWagner, make_cw
 
 GROW, SHRINK = 1.2, 0.8  # of alpha, as in Qin et al.
 
@@ -123,3 +124,7 @@ class _HidingSearch:
                 if share < self.shares[index]:
                     self.shares[index], self.kept[index] = share, (pcm, text)
         return [False] * len(active)
+
+
+def make_psychoacoustic(plan: AttackPlan) -> Psychoacoustic:
+    return Psychoacoustic(make_cw(plan), **plan.settings.given("steps", "transcribe_every"))

@@ -27,6 +27,7 @@ import torch
 from torch import Tensor
 
 from speech_robust_bench.attacks.clips import AttackBatch, AttackClip, Bound, clips_of, to_float, word_errors
+from speech_robust_bench.attacks.export import ExportedConfig
 from speech_robust_bench.attacks.gradient_loop import (
     Attacked,
     BestCandidates,
@@ -35,13 +36,16 @@ from speech_robust_bench.attacks.gradient_loop import (
     outcomes,
     prepare,
 )
+from speech_robust_bench.attacks.make_configs import SILENT, AttackRequest, Progress, configs_and_target
 from speech_robust_bench.attacks.pgd import Pgd
+from speech_robust_bench.attacks.registry import AttackPlan, check_severities
 from speech_robust_bench.attacks.views.base import View, WrappedView
+from speech_robust_bench.builders.config_sources import open_data
 from speech_robust_bench.builders.stored_config import StoredConfig
 from speech_robust_bench.core.audio import to_pcm16
 from speech_robust_bench.core.files import replacing
-from speech_robust_bench.extensions.attacks.cw import TargetedInBall, closest
-from speech_robust_bench.models.interface import Recogniser
+from speech_robust_bench.extensions.attacks.cw import TargetedInBall, closest, targeted_settings
+from speech_robust_bench.models.interface import Recogniser, open_model, parse_spec
 
 
 @dataclass
@@ -81,7 +85,7 @@ class Ensemble(View):
         return tuple(torch.stack(same).sum(0) for same in zip(*parts, strict=True))
 
 
-def joined(views: Sequence[View]) -> View:
+def joined(views: Sequence[View], judge: Recogniser | None = None) -> View:
     """Several proxies as one view; one alone stays as it is."""
     return views[0] if len(views) == 1 else Ensemble(views[0].recogniser, views=list(views))
 
@@ -290,3 +294,41 @@ def _models(view: View) -> list[torch.nn.Module]:
 def judged_by(views: Sequence[View], judge: Recogniser | None) -> View:
     """The proxies as one view whose transcripts are the judge's; the first proxy's own without one."""
     return Ensemble(judge or views[0].recogniser, views=list(views))
+
+
+def make_transfer(plan: AttackPlan) -> Transfer:
+    return Transfer(plan.bound, plan.severity, **plan.loop_settings)
+
+
+def make_transfer_cw(plan: AttackPlan) -> TransferCw:
+    return TransferCw(dropout=plan.settings.dropout, judge=plan.judge, **targeted_settings(plan))
+
+
+def transfer_matrices(
+    request: AttackRequest, progress: Progress = SILENT
+) -> tuple[list[ExportedConfig], dict[Path, str]]:
+    """The configs fitted on each proxy, and per severity a table of every model's success on each, by file written."""
+    request.check()
+    clean = request.clean()
+    severities = check_severities(request.attack, request.severities)
+    models = {parse_spec(spec).folder: open_model(spec, device=request.device) for spec in request.models}
+    # What a model gets wrong by itself is nobody's success: the clean clips are the first column.
+    columns = {severity: [TransferColumn("clean", [], clean)] for severity in severities}
+    configs = []
+    for proxy in request.proxies:
+        specs = [spec.strip() for spec in proxy.split(" + ")]
+        view, exported = configs_and_target(request, specs, clean, progress)
+        configs += exported
+        views = view.views if isinstance(view, Ensemble) else [view]
+        label = " + ".join(parse_spec(spec).folder for spec in specs)
+        for severity, config in zip(severities, exported, strict=True):
+            attacked = open_data(str(request.out)).config(config.name)
+            columns[severity].append(TransferColumn(label, [proxy_view.recogniser for proxy_view in views], attacked))
+    target = request.options.target[0] if request.options.target else None
+    matrices = {}
+    for severity, of_severity in columns.items():
+        path = request.out / f"{request.attack}{f'_sev{severity}' if severity else ''}.json"
+        cells = matrix(of_severity, models, target, request.export.limit)
+        write_matrix(path, cells)
+        matrices[path] = as_table(cells)
+    return configs, matrices
