@@ -11,7 +11,7 @@ from inspect_ai import eval as run_tasks
 from inspect_ai.model import ModelOutput, ModelUsage, get_model
 
 from speech_robust_bench import load, score
-from speech_robust_bench.inspect_task import speech_robustness
+from speech_robust_bench.extensions.exports.inspect_task import speech_robustness
 
 CLEAN, NOISE = "en-demo_clean", "en-demo_noise_sev3"
 
