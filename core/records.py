@@ -327,12 +327,26 @@ def read_run_record(path: Path) -> RunRecord:
         raise UserError(f"{error}; delete it and run the model again with `srb run`") from None
 
 
+class SubmittedRun(RunRecord, frozen=True, kw_only=True):
+    """The `run.json` of a stranger's submission: every text in it that is shown or stored is of bounded length."""
+
+    model: Annotated[str, Meta(max_length=200)] | None = NULL
+    spec: Annotated[str, Meta(max_length=1_000)] | None = NULL
+    adapter: Annotated[str, Meta(max_length=60)] | None = NULL
+    target: Annotated[str, Meta(max_length=1_000)] | None = NULL
+    revision: Annotated[str, Meta(max_length=200)] | None = NULL
+    updated: Annotated[str, Meta(max_length=60)] | None = NULL
+    run_name: Annotated[str, Meta(max_length=200)] | None = None
+
+
 # --- submission.json -------------------------------------------------------------------------------------------------
 
 # An owner is a user or an organisation, as the Hub names them: without `--`, which stands between owner and name in the
 # names of files.
 MODEL_NAME = r"(?!.*--)[A-Za-z0-9][A-Za-z0-9._+-]{0,79}"
 OWNER_NAME = r"(?!.*--)[A-Za-z0-9](?:[A-Za-z0-9._-]{0,94}[A-Za-z0-9])?"
+# ASCII alone, as on the Hub: letters of other scripts look like it and name another model.
+HUB_ID = r"[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+"
 
 
 def _matching(pattern: str, most: int) -> Meta:
@@ -344,10 +358,10 @@ class SubmittedModel(Record, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     owner: Annotated[str, _matching(OWNER_NAME, 96)]
     name: Annotated[str, _matching(MODEL_NAME, 80)]
-    id: Annotated[str, _matching(r"[\w.-]+/[\w.-]+", 140)] | None = NULL
+    id: Annotated[str, _matching(HUB_ID, 140)] | None = NULL
     params_m: Annotated[float, Meta(ge=0, le=10_000_000)] | None = NULL
     licence: Annotated[str, _matching(r"[A-Za-z0-9 .+()-]*", 60)] | None = NULL
-    url: Annotated[str, _matching(r"https://[\w./~%#?=&:+-]+", 300)] | None = NULL
+    url: Annotated[str, _matching(r"https://[A-Za-z0-9_./~%#?=&:+-]+", 300)] | None = NULL
     training_data: Annotated[str, _matching(r"[^<>]*", 300)] | None = NULL
 
     @property

@@ -140,16 +140,17 @@ def reproduce_command(about: RunRecord, configs: Iterable[str], name: str, suite
     what = f"--suite {suite.rpartition('-')[0]}" if suite else " ".join(f"'{language}*_*'" for language in languages)
     spec, data = shlex.quote(str(about.spec)), str(about.data)
     source = data if data.startswith("--") else f"--data {shlex.quote(data)}"  # perturbed as it ran: --corpus ...
-    stream = _stream_options(about.options or {})
+    stream = stream_options(about.options or {})
     return f"srb run --model {spec} {what} {source} --name {name}{stream} && srb score runs/{name}"
 
 
-def _stream_options(options: Settings) -> str:
+def stream_options(options: Settings) -> str:
     """The options of `srb run` that a streamed run was made with."""
-    if "chunk_ms" not in options:
+    chunk_ms, repeats = options.get("chunk_ms"), options.get("repeats")
+    if not isinstance(chunk_ms, int):
         return ""
-    repeats = f" --repeats {options['repeats']}" if "repeats" in options else ""
-    return f" --stream --chunk-ms {options['chunk_ms']}{repeats}" + (" --realtime" if options.get("realtime") else "")
+    repeated = f" --repeats {repeats}" if isinstance(repeats, int) else ""
+    return f" --stream --chunk-ms {chunk_ms}{repeated}" + (" --realtime" if options.get("realtime") is True else "")
 
 
 def send(hub: Any, folder: Path, repo: str) -> str:

@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import hashlib
 import io
-from collections.abc import Iterable, Iterator
-from contextlib import suppress
+import re
+import shlex
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, suppress
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -20,7 +22,8 @@ import numpy as np
 from msgspec import structs
 
 from speech_robust_bench.core.errors import UserError
-from speech_robust_bench.core.files import write_atomically
+from speech_robust_bench.core.files import LOCK_FILE, locked, write_atomically
+from speech_robust_bench.core.names import parse
 from speech_robust_bench.core.records import SubmissionRecord, SubmittedModel, convert, to_json
 from speech_robust_bench.core.result_records import (
     MEASURES,
@@ -38,13 +41,17 @@ from speech_robust_bench.core.result_records import (
     VerifiedResults,
     digest,
 )
+from speech_robust_bench.models.interface import check_spec, parse_spec
 from speech_robust_bench.push.evidence import Fingerprints, copies
 from speech_robust_bench.push.leaderboard import verified_files
 from speech_robust_bench.push.leaderboard.verified_files import SCHEMA, edition_of
+from speech_robust_bench.push.submission import stream_options
 from speech_robust_bench.push.verify import Verdict
 from speech_robust_bench.scoring import aggregate, results
 from speech_robust_bench.scoring.runs import Predictions, Run
 
+LOADS_BY_ID = ("hf", "faster-whisper", "nemo", "speechbrain", "moonshine", "vosk", "pocketsphinx")
+_PLAIN = re.compile(r"[A-Za-z0-9_.,/+-]*")  # a target or an option in a command that visitors copy
 OTHER_NORMALISERS = ("srb-numbers-1", "open-asr-1")
 
 
@@ -56,37 +63,77 @@ def write(verdict: Verdict, out: Path, predictions_url: str | None = None) -> Pa
     assert verdict.accepted
     assert verdict.results is not None
     assert verdict.facts is not None
+    assert verdict.run is not None
     path = out / f"{stem(verdict.facts.model, edition_of(verdict.results.configs))}.json"
     draws = io.BytesIO()
     np.savez_compressed(draws, **_draws(verdict))  # type: ignore[arg-type]
-    content = compact(verdict.results, verdict.facts, predictions_url).replace(
+    command = reproduce_command(verdict.run, verdict.facts.model.name, verdict.results.suite)
+    content = compact(verdict.results, verdict.facts, predictions_url, command).replace(
         draws_sha256=hashlib.sha256(draws.getvalue()).hexdigest(),
         error_digests=dict(verdict.fingerprints.digests),
         error_sketches={language: list(sketch) for language, sketch in verdict.fingerprints.sketches.items()},
         by_normaliser=_by_normaliser(verdict),
     )
-    name = content.model.full_name
+    with _one_at_a_time(out):
+        _replace(path, _flagged(content, verdict, list(_entries(out, path))), draws.getvalue())
+    return path
+
+
+def _one_at_a_time(out: Path) -> AbstractContextManager[None]:
+    """Two copies that are verified at the same time see each other, and no version is lost."""
+    return locked(out / LOCK_FILE, "", wait=True)
+
+
+def _flagged(content: VerifiedResults, verdict: Verdict, others: Sequence[VerifiedResults]) -> VerifiedResults:
+    """The results with a note of whose copy the model is, and whose name its owner's could be taken for."""
+    name, owner = content.model.full_name, content.model.owner
     copied = copies(
         verdict.fingerprints,
         {
             entry.model.full_name: Fingerprints(entry.error_digests or {}, entry.error_sketches or {})
-            for entry in _entries(out, path)
+            for entry in others
             if name not in (entry.copy_of or [])  # else a copy would bring the original off the board
             and entry.model.full_name != name  # its results on another edition
         },
     )
-    content = content.replace(copy_of=list(copied), flags=[*verdict.flags, *copied.values()])
+    alike = {entry.model.owner for entry in others if skeleton(entry.model.owner) == skeleton(owner)} - {owner}
+    mistaken = [f"its owner '{owner}' could be taken for '{other}'" for other in sorted(alike)]
+    return content.replace(copy_of=list(copied), flags=[*verdict.flags, *copied.values(), *mistaken])
+
+
+def skeleton(name: str) -> str:
+    """What a name looks like at a glance: two names with the same skeleton can be taken for each other.
+
+    >>> skeleton("0penAI") == skeleton("open-ai"), skeleton("rnozilla") == skeleton("mozilla")
+    (True, True)
+    """
+    plain = re.sub(r"[._-]", "", name.lower().replace("rn", "m").replace("vv", "w").replace("cl", "d"))
+    return plain.translate(str.maketrans("015il", "olsll"))
+
+
+def _replace(path: Path, content: VerifiedResults, draws: bytes) -> None:
+    """Put a new version in the place of the one before, unless they say the same.
+
+    All that is new is complete, and the one before is in `history/`, when the model's file is renamed into place. So
+    whatever happens on the way, one of the two is on the board.
+    """
     before = _previous(path)
-    if before and before.replace(version=None, history=None, sha256=None) == content:
-        return path
-    version = before.version or 1 if before else 0
     if before:
-        content = content.replace(history=[*(before.history or []), _past(before)])
-        _keep(path, version)
-    out.mkdir(parents=True, exist_ok=True)
-    write_atomically(path.with_suffix(".npz"), draws.getvalue())
-    _write(path, content.replace(version=version + 1, history=content.history or []))
-    return path
+        content = content.replace(predictions=content.predictions or before.predictions)
+        if before.replace(version=None, history=None, sha256=None, rerun=None) == content:
+            return
+    version = (before.version or 1) if before else 0
+    history = [*(before.history or []), _past(before)] if before else []
+    data = _sealed(content.replace(version=version + 1, history=history))
+    verified_files.parse(data, path.name)
+    old = verified_files.draws_path(path, before) if before else None
+    new = path.with_name(f"{path.stem}--{content.draws_sha256[:16]}.npz")
+    write_atomically(new, draws)
+    if old:
+        _keep(path, old, version)
+    write_atomically(path, data)
+    if old and old != new:
+        old.unlink(missing_ok=True)
 
 
 def stem(model: SubmittedModel, edition: str = "") -> str:
@@ -95,13 +142,15 @@ def stem(model: SubmittedModel, edition: str = "") -> str:
 
 
 def add_rerun(path: Path, rerun: RerunRecord) -> None:
-    """Note in a verified file that a sample was transcribed again, and what came of it."""
-    _write(path, verified_files.read(path).replace(rerun=rerun))
+    """Note in a verified file that a sample was transcribed again, and the result."""
+    with _one_at_a_time(path.parent):
+        write_atomically(path, _sealed(verified_files.read(path).replace(rerun=rerun)))
 
 
-def _write(path: Path, content: VerifiedResults) -> None:
+def _sealed(content: VerifiedResults) -> bytes:
+    """The text of a verified file, with the hash that shows an edit."""
     content = content.replace(sha256=None)
-    write_atomically(path, to_json(content.replace(sha256=digest(content.as_json()))))
+    return to_json(content.replace(sha256=digest(content.as_json())))
 
 
 def _entries(out: Path, but: Path) -> Iterator[VerifiedResults]:
@@ -128,20 +177,23 @@ def _past(before: VerifiedResults) -> PastVersion:
     )
 
 
-def _keep(path: Path, version: int) -> None:
+def _keep(path: Path, draws: Path, version: int) -> None:
+    """Copy a version to `history/`."""
     history = path.parent / "history"
     history.mkdir(exist_ok=True)
-    for suffix in (".json", ".npz"):
-        old = path.with_suffix(suffix)
-        old.replace(history / f"{path.stem}--{version}{suffix}")
+    for source, suffix in ((path, ".json"), (draws, ".npz")):
+        if source.is_file():
+            write_atomically(history / f"{path.stem}--{version}{suffix}", source.read_bytes())
 
 
-def compact(result: RunResults, facts: SubmissionRecord, predictions_url: str | None) -> VerifiedResults:
+def compact(
+    result: RunResults, facts: SubmissionRecord, predictions_url: str | None, reproduce: str = ""
+) -> VerifiedResults:
     """What the leaderboard shows of a results file."""
     return VerifiedResults(
         schema=SCHEMA,
         model=VerifiedModel(**structs.asdict(facts.model)),
-        reproduce=facts.reproduce,
+        reproduce=reproduce,
         predictions=predictions_url,
         verified_with=metadata.version("speech-robust-bench"),
         benchmark_version=facts.benchmark_version,
@@ -164,6 +216,26 @@ def compact(result: RunResults, facts: SubmissionRecord, predictions_url: str | 
         configs={config: _config(entry) for config, entry in result.configs.items()},
         reject={config: entry.words_per_minute for config, entry in result.reject.items()},
     )
+
+
+def reproduce_command(run: Run, name: str, suite: str | None) -> str:
+    """The command that makes the predictions again, for visitors to copy; empty if there is none that may be shown.
+
+    It is put together from checked parts, never from the text that was sent: an adapter that loads a published model by
+    its id and runs no code of it, that id, and options without characters that a shell knows.
+    """
+    try:
+        spec = parse_spec(run.about.spec or "")
+        check_spec(spec)
+    except UserError:
+        return ""
+    words = [spec.target, *spec.options, *spec.options.values()]
+    if spec.adapter not in LOADS_BY_ID or "trust_remote_code" in spec.options or not all(map(_PLAIN.fullmatch, words)):
+        return ""
+    languages = sorted({parse(config).language for config in run.configs})
+    what = f"--suite {suite.rpartition('-')[0]}" if suite else " ".join(f"'{language}*_*'" for language in languages)
+    options = f"--name {name}{stream_options(run.about.options or {})}"
+    return f"srb run --model {shlex.quote(str(spec))} {what} --data ORG/srb {options} && srb score runs/{name}"
 
 
 def _config(entry: ConfigResults) -> VerifiedConfig:

@@ -23,6 +23,7 @@ from speech_robust_bench.core.records import (
     RunRecord,
     SubmissionRecord,
     SubmittedPrediction,
+    SubmittedRun,
     convert,
 )
 from speech_robust_bench.core.result_records import RunResults
@@ -77,7 +78,7 @@ class SubmittedFiles:
     @classmethod
     def read(cls, folder: Path) -> SubmittedFiles:
         """Read them; a `Refused` names the file and what is wrong with it."""
-        kinds: dict[str, Any] = {"submission.json": SubmissionRecord, "run.json": RunRecord, "results.json": dict}
+        kinds: dict[str, Any] = {"submission.json": SubmissionRecord, "run.json": SubmittedRun, "results.json": dict}
         documents = []
         for name, kind in kinds.items():
             try:

@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
+from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.push import expected_rows
 from speech_robust_bench.push.expected_rows import Expected
 from speech_robust_bench.push.untrusted_json import shown
@@ -92,7 +93,10 @@ def _check(task: Task) -> Outcome:
         return Outcome([f"submission.json: the model belongs to '{shown(owner)}', but {shown(task.author)} sent it"])
     if task.out is None:
         return Outcome([], verdict.flags)
-    written = verified.write(verdict, Path(task.out), task.predictions_url)
+    try:
+        written = verified.write(verdict, Path(task.out), task.predictions_url)
+    except UserError as problem:  # a full disk, or a value that no page can show; the version before stays
+        return Outcome([str(problem)])
     return Outcome([], verified_files.read(written).flags or [], str(written))
 
 

@@ -295,7 +295,7 @@ def _reproduce(entry: Entry) -> Html:
     lines = [
         tag("li", "model: ", tag("a", url, href=url, rel="noopener", target="_blank") if url else "–"),
         tag("li", "revision: ", tag("code", content.revision or "–")),
-        tag("li", "command: ", tag("code", content.reproduce)),
+        tag("li", "command: ", tag("code", content.reproduce) if content.reproduce else "–"),
         tag(
             "li",
             "predictions: ",

@@ -39,30 +39,48 @@ def read(path: Path) -> VerifiedResults:
     """Read a verified file; one that was edited, or is something else, is a UserError."""
     try:
         data = path.read_bytes() if path.is_file() else b""  # no pipe, which would never end
-        content = decode(data, dict, path.name)
-    except (OSError, UserError):
+    except OSError:
+        data = b""
+    return parse(data, path.name)
+
+
+def parse(data: bytes, name: str) -> VerifiedResults:
+    """The content of a verified file, checked when it is read and before it is written."""
+    try:
+        content = decode(data, dict, name)
+    except UserError:
         content = {}
     if content.get("schema") != SCHEMA or content.get("sha256") != digest(content):
-        raise UserError(f"{path.name}: not a verified results file, or changed since; `srb verify --out` writes them")
+        raise UserError(f"{name}: not a verified results file, or changed since; `srb verify --out` writes them")
     try:
         verified = convert(content, VerifiedResults)
     except ValueError as problem:
-        raise UserError(f"{path.name}: lacks what the leaderboard shows ({problem})") from None
+        raise UserError(f"{name}: lacks what the leaderboard shows ({problem})") from None
     if odd := next((code for code in verified.languages if not is_language_code(code)), None):  # a page is named so
-        raise UserError(f"{path.name}: lacks what the leaderboard shows ('languages' has '{odd[:40]}')")
+        raise UserError(f"{name}: lacks what the leaderboard shows ('languages' has '{odd[:40]}')")
     return verified
+
+
+def draws_path(path: Path, verified: VerifiedResults) -> Path:
+    """Where the replicates of a verified file are: under their hash, so that a new version never replaces them.
+
+    The first verified files had them under the model's name alone.
+    """
+    own = path.with_name(f"{path.stem}--{verified.draws_sha256[:16]}.npz")
+    return own if own.is_file() else path.with_suffix(".npz")
 
 
 def read_draws(path: Path, verified: VerifiedResults) -> dict[str, np.ndarray]:
     """The bootstrap replicates that belong to a verified file."""
+    place = draws_path(path, verified)
     try:
-        if not path.with_suffix(".npz").is_file():
+        if not place.is_file():
             raise FileNotFoundError
-        data = path.with_suffix(".npz").read_bytes()
+        data = place.read_bytes()
     except OSError:
-        raise UserError(f"{path.with_suffix('.npz').name}: missing; {path.stem} cannot be compared") from None
+        raise UserError(f"{place.name}: missing; {path.stem} cannot be compared") from None
     if hashlib.sha256(data).hexdigest() != verified.draws_sha256:
-        raise UserError(f"{path.with_suffix('.npz').name}: does not belong to {path.name}")
+        raise UserError(f"{place.name}: does not belong to {path.name}")
     try:
         with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
             draws = dict(arrays)
@@ -70,7 +88,7 @@ def read_draws(path: Path, verified: VerifiedResults) -> dict[str, np.ndarray]:
     except DAMAGED_ARRAYS:
         sound = False
     if not sound:
-        raise UserError(f"{path.with_suffix('.npz').name}: is damaged; {path.stem} cannot be compared")
+        raise UserError(f"{place.name}: is damaged; {path.stem} cannot be compared")
     return draws
 
 
