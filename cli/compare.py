@@ -72,6 +72,7 @@ def run(args: argparse.Namespace) -> None:
         "seed": args.seed,
         "alpha": args.alpha,
         "by": args.by,
+        "no_verdict": "; ".join(sorted({row.no_verdict for row in rows} - {""})),
     }
     if args.json:
         print(json.dumps({**how, "rows": [{**asdict(r), "better": r.better(args.alpha)} for r in rows]}, indent=2))
@@ -138,7 +139,7 @@ def _show(rows, how) -> None:
                 better.upper() if better else "-",
             )
         console.print(table)
-    if how["by"] != "category":
+    if how["by"] != "category" and not how["no_verdict"]:
         _say_where(console, rows, how)
     missing = sorted({name for row in rows for name in row.missing})
     if missing:
@@ -150,6 +151,8 @@ def _show(rows, how) -> None:
         f"p corrected for {len(rows)} comparisons",
         highlight=False,
     )
+    if how["no_verdict"]:
+        console.print(for_terminal(f"no verdict: {how['no_verdict']}"), highlight=False, markup=False, soft_wrap=True)
 
 
 def _say_where(console, rows, how) -> None:

@@ -36,6 +36,7 @@ class ConfigCounts:
     source: str | None = None
     speakers: Sequence[str | None] | None = None
     scenario_version: str = FIRST_VERSION
+    failed: int = 0  # clips, which are counted as if their transcripts were empty
 
     @property
     def paired(self) -> bool:

@@ -7,7 +7,7 @@ no error rate and are left out. The p-values are corrected for the number of com
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,6 +18,7 @@ from speech_robust_bench.scoring.aggregate import ConfigCounts, Mean, Summary, m
 from speech_robust_bench.scoring.bootstrap import holm, interval, p_value
 from speech_robust_bench.scoring.difficulty import DifficultyTable
 from speech_robust_bench.scoring.runs import Run
+from speech_robust_bench.scoring.verdict_guard import refusal_of_counts
 
 
 @dataclass(frozen=True)
@@ -35,10 +36,11 @@ class Comparison:
     p_corrected: float
     configs: int
     missing: tuple[str, ...]
+    no_verdict: str = ""  # why nobody is called more robust
 
     def better(self, alpha: float = 0.05) -> str | None:
         """'a' or 'b' if one is more robust at this level after correction, else None."""
-        if self.p_corrected > alpha or self.difference == 0:
+        if self.no_verdict or self.p_corrected > alpha or self.difference == 0:
             return None
         return "a" if self.difference < 0 else "b"
 
@@ -83,7 +85,9 @@ def compare(
         for measure, *rows in _rows(summary, summaries[1][language], by)
     ]
     if not pairs:
-        raise UserError("the two runs have no scenario in common beside clean speech; there is nothing to compare")
+        raise _nothing_to_compare(first, second, both)
+    judged = {side: refusal_of_counts(run[name] for name in both) for side, run in (("A", first), ("B", second))}
+    reasons = "; ".join(f"{side}: {why}" for side, why in judged.items() if why)
     draws = [row_a.replicates[measure] - row_b.replicates[measure] for _, measure, row_a, row_b in pairs]
     p_values = [p_value(d) for d in draws]
     return [
@@ -99,6 +103,7 @@ def compare(
             p_corrected=corrected,
             configs=len(row_a.members),
             missing=tuple(row_a.missing),
+            no_verdict=reasons,
         )
         for (language, measure, row_a, row_b), draw, p, corrected in zip(
             pairs, draws, p_values, holm(p_values), strict=True
@@ -125,6 +130,21 @@ def compare_groups(a: Run, b: Run, column: str, normaliser: str = "srb-paper-1",
         raise reason or UserError(f"the two runs have no group of '{column}' in common")
     corrected = holm([row.p for row in rows])
     return [replace(row, p_corrected=p) for row, p in zip(rows, corrected, strict=True)]
+
+
+def _nothing_to_compare(
+    first: Mapping[str, ConfigCounts], second: Mapping[str, ConfigCounts], both: Sequence[str]
+) -> UserError:
+    """What is missing: the clean configs that the shared scenarios are compared with, or any scenario."""
+    scenarios = [name for name in both if first[name].source]
+    if not scenarios:
+        return UserError("the two runs have no scenario in common beside clean speech; there is nothing to compare")
+    clean = sorted({str(first[name].source) for name in scenarios} - set(both))
+    lacking = [run for run, have in (("A", first), ("B", second)) if any(name not in have for name in clean)]
+    return UserError(
+        f"WERD is a difference to clean speech, and {', '.join(clean)} is missing from {' and '.join(lacking)}; "
+        f"run it too (srb run ... {clean[0]})"
+    )
 
 
 def _rows(a: Summary, b: Summary, by: str) -> list[tuple[str, Mean, Mean]]:

@@ -112,7 +112,8 @@ class Predictions:
         if name.scenario != "clean" and (source is None or category in RECORDINGS):
             source = source or f"{name.language}_clean"
         speakers = [line.speaker for line in own.lines]
-        return ConfigCounts(self.config, category, own.ids, counts, source, speakers, self.entry.version)
+        version, failed = self.entry.version, own.failed
+        return ConfigCounts(self.config, category, own.ids, counts, source, speakers, version, failed)
 
 
 def group_columns(lines: Iterable[Prediction]) -> list[str]:

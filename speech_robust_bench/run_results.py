@@ -101,7 +101,8 @@ class Comparisons(Sequence["Comparison"]):
                 f"  {row.language} {row.name:<14}{row.measure.upper():<6} A {row.a:7.1f}  B {row.b:7.1f}  "
                 f"A - B {row.difference:+7.1f} [{low:+.1f}, {high:+.1f}]  p {row.p_corrected:.3f}  better: {better}"
             )
-        return "\n".join(lines)
+        reasons = dict.fromkeys(row.no_verdict for row in self._rows if row.no_verdict)
+        return "\n".join([*lines, *(f"no verdict: {reason}" for reason in reasons)])
 
 
 class Results:

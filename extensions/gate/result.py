@@ -106,7 +106,8 @@ class GateResult:
 
     def worse_in(self, kind: str = "category") -> list[Part]:
         """The parts of one kind whose rise is significant by itself."""
-        return [part for part in self.of_kind(kind) if part.p <= self.options.alpha and part.rise > self.options.worst]
+        known = [part for part in self.of_kind(kind) if math.isfinite(part.high)]  # else the interval says nothing
+        return [part for part in known if part.p <= self.options.alpha and part.low > self.options.worst]
 
     def summary(self) -> str:
         """One sentence: the verdict and what it rests on."""

@@ -1,0 +1,98 @@
+"""A comparison gives no verdict on a recogniser that is degenerate on clean speech, or whose clips failed."""
+
+import json
+
+import pytest
+
+import speech_robust_bench as srb
+from speech_robust_bench.cli.main import main
+from speech_robust_bench.scoring.verdict_guard import refusal
+
+SAID = [f"word{i} is spoken by nobody but me today" for i in range(40)]
+CONFIGS = {"en_clean": ("clean", None), "en_noise_sev1": ("noise_env", "en_clean")}
+
+
+def write_run(folder, answer):
+    """A run of forty speakers; `answer` gives the transcript of a clip under a config, None if it failed."""
+    folder.mkdir()
+    for config in CONFIGS:
+        lines = [
+            {
+                "id": f"clip{i:02}",
+                "speaker": f"s{i}",
+                "gender": "female" if i % 2 else "male",
+                "text": text,
+                "pred_text": answer(config, i, text),
+                "duration": 2.0,
+            }
+            for i, text in enumerate(SAID)
+        ]
+        (folder / f"{config}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    about = {config: {"category": category, "source": source} for config, (category, source) in CONFIGS.items()}
+    (folder / "run.json").write_text(json.dumps({"model": folder.name, "configs": about}))
+    return folder
+
+
+def honest(config, i, text):
+    words = text.split()
+    return " ".join(words if config == "en_clean" else ["x", *words[1 + i % 3 :]])
+
+
+SPOILT = {
+    "silent": (lambda config, i, text: "", "WER on clean speech is 100.0, above 50"),
+    "failing": (lambda config, i, text: None, "WER on clean speech is 100.0, above 50"),
+    "some-empty": (lambda config, i, text: "" if i < 4 else honest("en_clean", i, text), "10% of the clean clips"),
+    "some-failed": (
+        lambda config, i, text: None if config != "en_clean" and i < 10 else honest(config, i, text),
+        "12% of the clips failed",
+    ),
+}
+
+
+@pytest.fixture(params=SPOILT, ids=list(SPOILT))
+def pair(request, tmp_path):
+    answer, reason = SPOILT[request.param]
+    return write_run(tmp_path / request.param, answer), write_run(tmp_path / "honest", honest), reason
+
+
+def test_compare_gives_no_verdict_and_says_why(pair, capsys):
+    spoilt, good, reason = pair
+    assert main(["compare", str(spoilt), str(good), "--json"]) == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert shown["no_verdict"].startswith("A: ")
+    assert reason in shown["no_verdict"]
+    assert [row["better"] for row in shown["rows"]] == [None] * len(shown["rows"])
+    for order in ((spoilt, good), (good, spoilt)):
+        assert main(["compare", *map(str, order), "--by", "config"]) == 0
+        out = capsys.readouterr().out
+        assert f"no verdict: {'A' if order[0] == spoilt else 'B'}: " in out
+        assert " helps: " not in out
+
+
+def test_results_compare_gives_no_verdict_either(pair):
+    spoilt, good, reason = pair
+    rows = srb.read_run(spoilt).compare(srb.read_run(good))
+    assert all(row["better"] is None for row in rows.to_records())
+    assert reason in repr(rows)
+
+
+def test_the_honest_one_is_told_from_a_worse_one(tmp_path):
+    good = write_run(tmp_path / "good", honest)
+    worse = write_run(tmp_path / "worse", lambda config, i, text: text if config == "en_clean" else "x y z " * 2)
+    rows = srb.read_run(good).compare(srb.read_run(worse))
+    assert {row.better() for row in rows} == {"a"}
+
+
+def test_the_rule():
+    assert refusal(49.9, 0.05, 0.05) == ""
+    assert refusal(None) == ""
+    assert refusal(50.1).startswith("WER on clean speech")
+    assert refusal(5.0, 0.06) == "6% of the clean clips have no word, more than 5%"
+    assert refusal(5.0, 0.0, 0.06) == "6% of the clips failed, more than 5%"
+
+
+def test_compare_names_the_clean_config_that_is_missing(tmp_path, capsys):
+    runs = [write_run(tmp_path / name, honest) for name in ("a", "b")]
+    (runs[1] / "en_clean.jsonl").unlink()
+    assert main(["compare", *map(str, runs)]) == 2
+    assert "en_clean is missing from B; run it too" in capsys.readouterr().err
