@@ -98,13 +98,13 @@ def test_every_config_of_it_can_be_built():
 
 
 def test_srb_ls_shows_it(capsys):
-    assert main(["ls", "--subset", "fast"]) == 0
+    assert main(["ls", "--suite", "fast"]) == 0
     shown = capsys.readouterr().out
     assert f"{load('fast').about['measured']['spearman']:.2f}" in shown
     assert "srb run --suite fast" in shown
-    assert main(["ls", "--subset", "fast", "--json"]) == 0
+    assert main(["ls", "--suite", "fast", "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == load("fast").about
-    assert main(["ls", "--subset", "tiny"]) == 2
+    assert main(["ls", "--suite", "tiny"]) == 2
     assert "there is no suite 'tiny'" in capsys.readouterr().err
 
 
