@@ -23,7 +23,6 @@ from speech_robust_bench.core.errors import UserError, warn
 from speech_robust_bench.core.progress import tasks
 from speech_robust_bench.core.seeding import read_secret
 from speech_robust_bench.data_source import Corpora, Place, sources_of
-from speech_robust_bench.one_clip import open_banks
 from speech_robust_bench.options import BuildOptions, DataOptions
 from speech_robust_bench.scoring.bank_provenance import is_stand_in
 
@@ -78,7 +77,7 @@ def build(
     jobs = available(given or DEMO, table) if build_options.all else plan(patterns, sources, table)
     _warn_left_out(["*"] if build_options.all else patterns, given or DEMO, table)
     folder, copy_to_cache = _places(out, build_options.to_cache)
-    banks = open_banks(data_options.noise_dir, data_options.rir_dir)
+    banks = Banks(data_options.noise_dir, data_options.rir_dir)  # listed anew: a recording may be new
     secret = read_secret(Path(build_options.secret)) if build_options.secret else b""
     settings = BuildSettings(limit, data_options.tts, data_options.on_error, build_options.overwrite, secret)
     engine = open_engine(

@@ -48,7 +48,7 @@ def one_line(*words: str) -> None:
     parser = parser_of(words[0])
     args = parser.parse_args(list(words))
     with mistakes_are_one_line():
-        args.run(args)
+        args._call(args)
 
 
 @contextmanager

@@ -63,7 +63,7 @@ def test_built_run_and_scored_as_one_text(tmp_path):
     def transcribe(clips, rate, language):  # the second segment of Ann's talk is missed, and Bob's has one word more
         return ["it's the first" if len(clip) > 3.5 * rate else "one two three four five six" for clip in clips]
 
-    run = srb_api.evaluate(transcribe, configs[1], data=tmp_path / "srb", name="m", progress=False)
+    run = srb_api.evaluate(transcribe, configs[1], data=tmp_path / "srb", progress=False)
     clean = run.json["configs"][configs[0]]
     assert (clean["deletions"], clean["insertions"], clean["hits"]) == (3, 1, 8)
     assert run.score(configs[0], "wer").value == 36.3636  # 4 of 11 words

@@ -80,9 +80,7 @@ def test_any_column_goes_from_the_manifest_to_the_results(corpus, tmp_path, caps
     assert lazy[0]["impairment"] is None
     folders = []
     for number, source in enumerate(({"data": "srb"}, {"corpus": {"en-mine": corpus}})):
-        run = srb_api.evaluate(
-            transcribe, "en-mine_gain_sev1", out=f"runs/m{number}", name=f"m{number}", progress=False, **source
-        )
+        run = srb_api.evaluate(transcribe, "en-mine_gain_sev1", out=f"runs/m{number}", progress=False, **source)
         folders.append(run.folder)
     assert run.predictions("en-mine_clean")[1]["columns"] == {
         **{"native_language": "yo", "domain": "telephony", "impairment": "none", "source_": "s1"}
@@ -194,9 +192,7 @@ def test_values_that_are_refused(tmp_path):
 def test_a_submission_does_not_hold_them(corpus, tmp_path):
     from speech_robust_bench.push.submission import make
 
-    run = srb_api.evaluate(
-        transcribe, "en-mine_clean", corpus={"en-mine": corpus}, out=tmp_path / "m", name="m", progress=False
-    )
+    run = srb_api.evaluate(transcribe, "en-mine_clean", corpus={"en-mine": corpus}, out=tmp_path / "m", progress=False)
     sent = make(run.folder, tmp_path / "sent", {"name": "m"})
     line = json.loads((sent / "en-mine_clean.jsonl").read_text().splitlines()[0])
     assert list(line)[-1] == "loudness_dbfs"

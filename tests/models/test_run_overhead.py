@@ -7,7 +7,7 @@ from pathlib import Path
 
 from test_running import srb_run
 
-from speech_robust_bench.models import stored_config
+from speech_robust_bench.builders import stored_config
 
 
 def test_each_clip_is_read_and_decoded_once(tones: Path, tmp_path: Path, monkeypatch) -> None:
