@@ -80,7 +80,9 @@ def test_any_column_goes_from_the_manifest_to_the_results(corpus, tmp_path, caps
     assert lazy[0]["impairment"] is None
     folders = []
     for number, source in enumerate(({"data": "srb"}, {"corpus": {"en-mine": corpus}})):
-        run = srb_api.evaluate(transcribe, "en-mine_gain_sev1", out=f"runs/m{number}", progress=False, **source)
+        named = srb_api.RunOptions(name=f"m{number}")
+        out = f"runs/m{number}"
+        run = srb_api.evaluate(transcribe, "en-mine_gain_sev1", out=out, run_options=named, progress=False, **source)
         folders.append(run.folder)
     assert run.predictions("en-mine_clean")[1]["columns"] == {
         **{"native_language": "yo", "domain": "telephony", "impairment": "none", "source_": "s1"}

@@ -113,7 +113,7 @@ def test_a_run_of_a_suite_is_named_in_every_file(small, tmp_path, capsys):
     assert (tmp_path / "runs/echo/en-demo_bass_sev1.jsonl").read_bytes() == before
     capsys.readouterr()
     assert main([*command, "--suite", "small", "en-demo_clean"]) == 2
-    assert "either configs or --suite" in capsys.readouterr().err
+    assert "either configs or a suite" in capsys.readouterr().err
 
 
 def test_a_suite_that_was_made_whole_is_no_suite_any_more(small, tmp_path):

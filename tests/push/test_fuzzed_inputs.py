@@ -38,7 +38,7 @@ GATE = (
     "--clips 4 --worst 9 --detect 99"
 )
 CERTIFY = (
-    f"certify --model smooth:{MODEL}?sigma=0.02&n=2 --config en_clean --data {{here}}/srb --draws 2 --limit 3 "
+    f"certify --model smooth:{MODEL}?sigma=0.02&n=2 en_clean --data {{here}}/srb --draws 2 --limit 3 "
     "--out {here}/certificates.jsonl --quiet"
 )
 

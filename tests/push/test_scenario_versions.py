@@ -50,8 +50,8 @@ def test_the_version_goes_from_the_manifest_to_results_and_verification(tmp_path
     folder = sent(tmp_path, data)
     verdict = verify(folder, known)
     assert verdict.accepted, verdict.reasons
-    entries = verdict.results["configs"]
-    assert [entry.get("scenario_version") for entry in entries.values()] == [None, None, "2"]
+    entries = verdict.results.configs
+    assert [entry.scenario_version for entry in entries.values()] == [None, None, "2"]
     edit(folder, "run.json", lambda run: run["configs"][LATER].pop("scenario_version"))
     seal(folder)
     assert f"run.json: {LATER}.scenario_version says 1, this benchmark has 2" in verify(folder, known).reasons

@@ -42,8 +42,8 @@ def test_no_mutant_crashes_the_checker_or_changes_a_score(honest, tmp_path):
         assert all(reason.isprintable() for reason in verdict.reasons), seed
         if verdict.accepted:
             assert verdict.results is not None
-            assert verdict.results["languages"] == expected["languages"], seed
-            assert verdict.results["configs"] == expected["configs"], seed
+            assert verdict.results.languages == expected.languages, seed
+            assert verdict.results.configs == expected.configs, seed
         outcomes["accepted" if verdict.accepted else "refused"] += 1
         shutil.rmtree(folder)
     print(outcomes)

@@ -113,9 +113,11 @@ def test_a_submission_can_only_hold_places(value, fine):
 
 
 def test_no_number_is_cut_at_80_columns(monkeypatch, capsys):
-    from speech_robust_bench.cli.table import _print_rows
+    from speech_robust_bench.cli.rendering import print_measure
+    from speech_robust_bench.tables import MeasureTable
 
     monkeypatch.setenv("COLUMNS", "80")
-    _print_rows("m", HEADS, [["en-demo_masked_noise_sev1", "128", "100.0", "10.0 to 100.0", "99.0", "98.0", "140.0"]])
+    cells = ["en-demo_masked_noise_sev1", "128", "100.0", "10.0 to 100.0", "99.0", "98.0", "140.0"]
+    print_measure(MeasureTable("m", HEADS, [cells]))
     row = next(text for text in capsys.readouterr().out.splitlines() if "128" in text).split()
     assert row[1:] == ["128", "100.0", "10.0", "to", "100.0", "99.0", "98.0", "140.0"]
