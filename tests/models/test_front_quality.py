@@ -90,7 +90,7 @@ def test_the_command_measures_before_and_after_and_resumes(speech, tmp_path, cap
     ("more", "word"),
     [
         (["--front", "rnnoize"], "no front end 'rnnoize'"),
-        (["--front", "asnr", "--limit", "0"], "--limit is 1 or more"),
+        (["--front", "asnr", "--limit", "0"], "--limit must be 1 or more"),
         (["--front", "asnr"], "need en-demo_clean"),
     ],
 )

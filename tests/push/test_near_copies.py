@@ -9,6 +9,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from speech_robust_bench.core.records import Prediction, RunConfig
 from speech_robust_bench.push.evidence import (
     FEWEST,
     SKETCH,
@@ -27,9 +28,9 @@ def fingerprints(transcripts: dict[tuple[str, str], tuple[str, str]]) -> Fingerp
     """Of (config, clip) -> (reference, prediction), all English."""
     evidence, entries = Evidence(), {}
     for config, rows in itertools.groupby(sorted(transcripts.items()), key=lambda item: item[0][0]):
-        lines = [{"id": clip, "text": text, "pred_text": said} for (_, clip), (text, said) in rows]
+        lines = [Prediction(id=clip, text=text, pred_text=said) for (_, clip), (text, said) in rows]
         evidence.add(f"en_{config}", lines)
-        entries[f"en_{config}"] = {"scenario": config.split("_sev")[0], "language": "en", "source": "en_clean"}
+        entries[f"en_{config}"] = RunConfig(scenario=config.split("_sev")[0], language="en", source="en_clean")
     return Fingerprints(evidence.digests(), evidence.sketches(entries))
 
 
