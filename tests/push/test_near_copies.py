@@ -89,16 +89,15 @@ def test_wrong_words_are_those_that_the_reference_lacks():
 
 
 def test_errors_of_clean_speech_do_not_count():
-    line = {"id": "a", "text": "anne said so", "pred_text": "ann said so"}
+    line = Prediction(id="a", text="anne said so", pred_text="ann said so")
     evidence = Evidence()
     evidence.add("en_clean", [line])
-    evidence.add("en_noise_sev1", [{**line, "pred_text": "ann sat so"}])
+    evidence.add("en_noise_sev1", [Prediction(id="a", text="anne said so", pred_text="ann sat so")])
     evidence.add("en_recorded", [line])
-    about = {"language": "en", "source": "en_clean"}
     entries = {
-        "en_clean": {**about, "scenario": "clean"},
-        "en_noise_sev1": {**about, "scenario": "noise"},
-        "en_recorded": {**about, "scenario": "recorded", "source": None},
+        "en_clean": RunConfig(language="en", scenario="clean", source="en_clean"),
+        "en_noise_sev1": RunConfig(language="en", scenario="noise", source="en_clean"),
+        "en_recorded": RunConfig(language="en", scenario="recorded", source=None),
     }
     assert evidence.sketches(entries) == {"en": sketch(["en_noise_sev1\x1fa\x1fsat 0", "en_recorded\x1fa\x1fann 0"])}
 
