@@ -96,7 +96,7 @@ RECORDS = [
     ),
     Reading("benchmark.json", ("verify {here}/nothing --data {here}/benchmark.json",), whole=1, usual=3),
     Reading("verified/*", ("leaderboard --results {here}/verified --export {here}/site",), sealed=True),
-    Reading("front.json", ("quality {here}/srb --front asnr --out {here}/front.json --quiet",)),
+    Reading("front.json", ("quality --data {here}/srb --front asnr --out {here}/front.json --quiet",)),
     Reading(
         "gates/new/*.json*",
         (GATE,),
