@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 
-from speech_robust_bench.attacks.pgd import STANDARDS, weakness
+from speech_robust_bench.attacks.standard import STANDARDS, weakness
 from speech_robust_bench.builders.config_sources import StoredSource, open_data
 from speech_robust_bench.builders.perturb.environment import snr_db
 from speech_robust_bench.builders.scenarios import SCENARIOS

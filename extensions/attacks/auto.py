@@ -47,8 +47,8 @@ from speech_robust_bench.attacks.gradient_loop import (
     prepare,
     tensor_of,
 )
-from speech_robust_bench.attacks.pgd import AUTO
 from speech_robust_bench.attacks.registry import AttackPlan
+from speech_robust_bench.attacks.standard import AUTO
 from speech_robust_bench.attacks.universal import Perturbation
 from speech_robust_bench.attacks.views.base import View, WrappedView
 from speech_robust_bench.builders.perturb.environment import to_length

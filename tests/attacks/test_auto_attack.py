@@ -15,10 +15,8 @@ from tone_config import one_thread, tone_data  # noqa: F401
 
 from speech_robust_bench.attacks.clips import AttackClip, Bound
 from speech_robust_bench.attacks.gradient_loop import prepare
-from speech_robust_bench.attacks.pgd import (
-    AUTO,
-    Pgd,
-)
+from speech_robust_bench.attacks.pgd import Pgd
+from speech_robust_bench.attacks.standard import AUTO
 from speech_robust_bench.attacks.universal import Perturbation
 from speech_robust_bench.attacks.views.open_view import open_view
 from speech_robust_bench.cli.main import main
