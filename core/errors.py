@@ -17,7 +17,8 @@ class Notice(UserWarning):
 
 def warn(message: str) -> None:
     """Tell the caller of the API, or the user of the command line, something about what was done."""
-    warnings.warn(message, Notice, stacklevel=3)
+    encodable = message.encode(errors="backslashreplace").decode()  # a corpus may hold halves of characters
+    warnings.warn(encodable, Notice, stacklevel=3)
 
 
 def did_you_mean(name: str, known: Iterable[str], most: int = 12) -> str:

@@ -1,8 +1,8 @@
-"""What an error about an unknown name suggests."""
+"""What errors about unknown names suggest, and notices that hold odd text."""
 
 import pytest
 
-from speech_robust_bench.core.errors import UserError, did_you_mean
+from speech_robust_bench.core.errors import Notice, UserError, did_you_mean, warn
 
 
 @pytest.mark.parametrize(
@@ -28,3 +28,9 @@ def test_fewer_can_be_asked_for():
 
 def test_a_user_error_is_a_value_error():
     assert issubclass(UserError, ValueError)
+
+
+def test_a_notice_can_always_be_printed():
+    with pytest.warns(Notice) as notices:
+        warn("half a character: \ud800")
+    assert str(notices[0].message).encode() == rb"half a character: \ud800"
