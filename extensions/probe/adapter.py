@@ -18,10 +18,10 @@ def load(target: str, *, device: str = "", batch_size: int = 8, upstream: str = 
     """`probe:<folder>`. No `device` is a GPU, if any; `upstream` is another place of the same encoder."""
     torch = need("torch", "probe", install_hint("models"))
     from speech_robust_bench.extensions.probe.head import Letters
-    from speech_robust_bench.extensions.probe.probe_file import RECORD, WEIGHTS, read_probe, read_weights
+    from speech_robust_bench.extensions.probe.probe_file import RECORD, WEIGHTS, read_probe, read_weights, upstream_name
     from speech_robust_bench.extensions.probe.recogniser import Probe, ProbeModel
     from speech_robust_bench.extensions.probe.training import HeadSettings, new_head
-    from speech_robust_bench.extensions.probe.upstream import open_upstream, upstream_name
+    from speech_robust_bench.extensions.probe.upstream import open_upstream
 
     if not target:
         raise UserError("'probe' needs the folder of a trained probe: probe:probes/hubert")

@@ -1,4 +1,7 @@
-"""A trained probe as a folder: `probe.json` says what it is and how it was trained, `head.safetensors` its weights."""
+"""A trained probe as a folder: `probe.json` says what it is and how it was trained, `head.safetensors` its weights.
+
+Nothing here needs torch, so that probes can be ranked where it is missing.
+"""
 
 from __future__ import annotations
 
@@ -43,6 +46,27 @@ class ProbeFile:
     def dev_wer(self) -> float:
         """The best word error rate on the dev set, in percent (of characters where words are not written apart)."""
         return float(self.about["best"]["dev_wer"])
+
+
+def parsed_upstream(spec: str) -> tuple[str, str, float]:
+    """The kind, the model, and the window in seconds if one is given."""
+    path, _, option = spec.partition("?")
+    kind, _, target = path.partition(":")
+    try:
+        window_s = float(option.removeprefix("window_s=")) if option.startswith("window_s=") else 0.0
+    except ValueError:
+        window_s = -1.0
+    if option and not 0.1 <= window_s <= 30:
+        raise UserError(f"{spec}: the only option is window_s, up to 30 seconds")
+    return kind, target, window_s
+
+
+def upstream_name(spec: str) -> str:
+    """What tables call it: `hf:facebook/hubert-base-ls960` -> `hubert-base-ls960`."""
+    kind, target, window_s = parsed_upstream(spec)
+    last = Path(target).name
+    name = last if kind == "hf" else f"{kind}-{last}" if last else kind
+    return f"{name}-{window_s:g}s" if window_s else name
 
 
 _SHAPE = object_of(

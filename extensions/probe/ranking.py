@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from speech_robust_bench.core.errors import UserError
-from speech_robust_bench.extensions.probe.probe_file import ProbeFile
-from speech_robust_bench.extensions.probe.upstream import upstream_name
+from speech_robust_bench.extensions.probe.probe_file import ProbeFile, upstream_name
 
 
 class Ablation(NamedTuple):

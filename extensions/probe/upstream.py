@@ -17,7 +17,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -28,30 +27,9 @@ from torch.nn import functional
 
 from speech_robust_bench.core.audio import RATE
 from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.extensions.probe.probe_file import parsed_upstream
 from speech_robust_bench.models.hf.base import first_line, loading, quiet_transformers, revision_of
 from speech_robust_bench.models.interface import Clip
-
-
-def parsed_upstream(spec: str) -> tuple[str, str, float]:
-    """The kind, the model, and the window in seconds if one is given."""
-    path, _, option = spec.partition("?")
-    kind, _, target = path.partition(":")
-    try:
-        window_s = float(option.removeprefix("window_s=")) if option.startswith("window_s=") else 0.0
-    except ValueError:
-        window_s = -1.0
-    if option and not 0.1 <= window_s <= 30:
-        raise UserError(f"{spec}: the only option is window_s, up to 30 seconds")
-    return kind, target, window_s
-
-
-def upstream_name(spec: str) -> str:
-    """What tables call it: `hf:facebook/hubert-base-ls960` -> `hubert-base-ls960`."""
-    kind, target, window_s = parsed_upstream(spec)
-    last = Path(target).name
-    name = last if kind == "hf" else f"{kind}-{last}" if last else kind
-    return f"{name}-{window_s:g}s" if window_s else name
-
 
 FILTERS, WINDOW, HOP, FFT = 80, 400, 160, 512
 DELTA_FRAMES = 2
