@@ -86,8 +86,8 @@ def _show_difference(runs: list, args: argparse.Namespace) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from speech_robust_bench.core.console import Console
     from speech_robust_bench.core.escape import for_terminal
+    from speech_robust_bench.core.progress import Console
     from speech_robust_bench.scoring.transcript_difference import between
 
     rows = between(runs[0], runs[1], args.normaliser, args.replicates, args.seed)
@@ -109,8 +109,8 @@ def _show(rows, how) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from speech_robust_bench.core.console import Console
     from speech_robust_bench.core.escape import for_terminal
+    from speech_robust_bench.core.progress import Console
 
     console = Console()
     for language in dict.fromkeys(row.language for row in rows):

@@ -36,7 +36,7 @@ def run(args: Arguments) -> None:
 
 
 def _show(card: Json) -> None:
-    from speech_robust_bench.core.console import Console
+    from speech_robust_bench.core.progress import Console
 
     console = Console(highlight=False)
     console.print(f"[bold]{card['model']}[/] in {card['language']}, {card['normaliser']}")
@@ -117,7 +117,7 @@ def _table(*columns: str):
 
 
 def _show_languages(across: Json) -> None:
-    from speech_robust_bench.core.console import Console
+    from speech_robust_bench.core.progress import Console
 
     table = _table("language against language", *across["languages"])
     for row, cells in across["rows"].items():

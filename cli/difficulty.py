@@ -27,7 +27,7 @@ class Arguments(Options):
 
 
 def run(args: Arguments) -> None:
-    from speech_robust_bench.core.console import Console
+    from speech_robust_bench.core.progress import Console
 
     console = Console()
     if args.explain:

@@ -48,7 +48,7 @@ def run(args: Arguments) -> None:
 
 
 def _print_table(table: srb.ScenarioTable) -> None:
-    from speech_robust_bench.core.console import Console
+    from speech_robust_bench.core.progress import Console
 
     console, categories = Console(highlight=False), {row.category for row in table}
     for line in repr(table).splitlines():

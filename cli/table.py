@@ -34,7 +34,7 @@ class Arguments(Options):
 def run(args: Arguments) -> None:
     from speech_robust_bench.cli.rendering import print_blocks, print_measure
     from speech_robust_bench.core.escape import for_terminal
-    from speech_robust_bench.tables import to_csv, to_latex, to_markdown
+    from speech_robust_bench.reporting import to_csv, to_latex, to_markdown
 
     for measure in MEASURES:
         if getattr(args, measure):

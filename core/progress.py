@@ -1,4 +1,7 @@
-"""Progress of all commands, on stderr: a bar on a terminal; elsewhere (a pipe, a log) a line every half minute."""
+"""What commands show: progress on stderr, and a console that no text of the data can steer.
+
+Progress is a bar on a terminal; elsewhere (a pipe, a log) a line every half minute.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +9,11 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
-from rich.console import Console
+import rich.console
+from rich.console import ConsoleOptions, RenderableType
+from rich.errors import MarkupError
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
@@ -17,6 +23,9 @@ from rich.progress import (
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
+from rich.segment import Segment
+
+from speech_robust_bench.core.escape import for_terminal
 
 LOG_EVERY_S = 30
 
@@ -32,7 +41,7 @@ def progress(quiet: bool = False, every_s: float = LOG_EVERY_S) -> Iterator[Prog
         TextColumn("left"),
         TimeRemainingColumn(),
     )
-    console = Console(stderr=True)
+    console = rich.console.Console(stderr=True)
     with Progress(*columns, console=console, disable=quiet or not console.is_terminal) as bar:
         if quiet or console.is_terminal:
             yield bar
@@ -92,3 +101,29 @@ def tasks(quiet: bool = False) -> Iterator[Callable[[str, int], Callable[[int], 
             return lambda count: bar.advance(task, count)
 
         yield show
+
+
+class Console(rich.console.Console):
+    """Rich's console, but every character of a text goes through `for_terminal`, in the cells of tables too."""
+
+    def print(self, *objects: Any, **how: Any) -> None:
+        cleaned = [_clean(each) if isinstance(each, str) else Cleaned(each) for each in objects]
+        try:
+            super().print(*cleaned, **how)
+        except MarkupError:  # brackets in a name that Rich takes for a tag
+            super().print(*cleaned, **{**how, "markup": False})
+
+
+class Cleaned:
+    """Something to print, its text cleaned after it was laid out and before it is written."""
+
+    def __init__(self, renderable: RenderableType) -> None:
+        self.renderable = renderable
+
+    def __rich_console__(self, console: rich.console.Console, options: ConsoleOptions) -> Iterator[Segment]:
+        for segment in console.render(self.renderable, options):
+            yield segment if segment.control else Segment(_clean(segment.text), segment.style)
+
+
+def _clean(text: str) -> str:
+    return "\n".join(map(for_terminal, text.split("\n")))

@@ -24,21 +24,33 @@ from speech_robust_bench.core.about import __version__
 if TYPE_CHECKING:
     from speech_robust_bench.adversarial import AttackOptions, AttackResult, attack
     from speech_robust_bench.attacks.registry import AttackRow, attack_rows
-    from speech_robust_bench.audio_files import perturb_all, perturb_file
+    from speech_robust_bench.audio_files import PerturbedClip, perturb, perturb_all, perturb_file
     from speech_robust_bench.augmentation import Perturb, RandomPerturb
     from speech_robust_bench.builders.dataset import SpeechRobustBench
-    from speech_robust_bench.building import BuildResult, build, check
-    from speech_robust_bench.diagnosing import DiagnoseOptions, Diagnosis, diagnose
+    from speech_robust_bench.building import BuildResult, build, check, load
     from speech_robust_bench.evaluation import RunSummary, evaluate, run, run_folder, run_models
-    from speech_robust_bench.lazy_dataset import load
-    from speech_robust_bench.metric_modules import export_metric, install_metrics
     from speech_robust_bench.models.streaming.replay import StreamOptions
-    from speech_robust_bench.one_clip import PerturbedClip, perturb
     from speech_robust_bench.options import BuildOptions, DataOptions, ModelOptions, RunOptions, ScenarioOptions
-    from speech_robust_bench.publishing import DataPush, PushOptions, push_data, push_metrics, push_results
-    from speech_robust_bench.reporting import ReportOptions, write_report
-    from speech_robust_bench.run_results import Results, Score
-    from speech_robust_bench.run_scores import read_run, score, score_run
+    from speech_robust_bench.publishing import (
+        DataPush,
+        PushOptions,
+        export_metric,
+        install_metrics,
+        push_data,
+        push_metrics,
+        push_results,
+    )
+    from speech_robust_bench.reporting import (
+        DiagnoseOptions,
+        Diagnosis,
+        MeasureTable,
+        ReportOptions,
+        diagnose,
+        measure_tables,
+        table,
+        write_report,
+    )
+    from speech_robust_bench.run_results import Results, Score, read_run, score, score_run
     from speech_robust_bench.scenario_table import ScenarioTable, scenarios, suite, suites
     from speech_robust_bench.scoring.score_options import ScoreOptions
     from speech_robust_bench.sound_quality import (
@@ -59,107 +71,29 @@ if TYPE_CHECKING:
         verify,
         verify_all,
     )
-    from speech_robust_bench.tables import MeasureTable, measure_tables, table
 
-# module -> the public names in it
+# module -> the public names in it, as above
 _PUBLIC = {
-    "adversarial": ("AttackOptions", "AttackResult", "attack"),
-    "attacks.registry": ("AttackRow", "attack_rows"),
-    "audio_files": (
-        "perturb_all",
-        "perturb_file",
-    ),
-    "augmentation": (
-        "Perturb",
-        "RandomPerturb",
-    ),
-    "builders.dataset": ("SpeechRobustBench",),
-    "building": (
-        "BuildResult",
-        "build",
-        "check",
-    ),
-    "diagnosing": (
-        "DiagnoseOptions",
-        "Diagnosis",
-        "diagnose",
-    ),
-    "evaluation": (
-        "RunSummary",
-        "evaluate",
-        "run",
-        "run_folder",
-        "run_models",
-    ),
-    "lazy_dataset": ("load",),
-    "metric_modules": (
-        "export_metric",
-        "install_metrics",
-    ),
-    "models.streaming.replay": ("StreamOptions",),
-    "one_clip": (
-        "PerturbedClip",
-        "perturb",
-    ),
-    "options": (
-        "BuildOptions",
-        "DataOptions",
-        "ModelOptions",
-        "RunOptions",
-        "ScenarioOptions",
-    ),
-    "publishing": (
-        "DataPush",
-        "PushOptions",
-        "push_data",
-        "push_metrics",
-        "push_results",
-    ),
-    "reporting": (
-        "ReportOptions",
-        "write_report",
-    ),
-    "run_results": (
-        "Results",
-        "Score",
-    ),
-    "run_scores": (
-        "read_run",
-        "score",
-        "score_run",
-    ),
-    "scenario_table": (
-        "ScenarioTable",
-        "scenarios",
-        "suite",
-        "suites",
-    ),
-    "scoring.score_options": ("ScoreOptions",),
-    "sound_quality": (
-        "DifficultyOptions",
-        "QualityResult",
-        "add_quality",
-        "difficulty",
-        "explain_difficulty",
-    ),
+    "adversarial": "AttackOptions AttackResult attack",
+    "attacks.registry": "AttackRow attack_rows",
+    "audio_files": "PerturbedClip perturb perturb_all perturb_file",
+    "augmentation": "Perturb RandomPerturb",
+    "builders.dataset": "SpeechRobustBench",
+    "building": "BuildResult build check load",
+    "evaluation": "RunSummary evaluate run run_folder run_models",
+    "models.streaming.replay": "StreamOptions",
+    "options": "BuildOptions DataOptions ModelOptions RunOptions ScenarioOptions",
+    "publishing": "DataPush PushOptions export_metric install_metrics push_data push_metrics push_results",
+    "reporting": "DiagnoseOptions Diagnosis MeasureTable ReportOptions diagnose measure_tables table write_report",
+    "run_results": "Results Score read_run score score_run",
+    "scenario_table": "ScenarioTable scenarios suite suites",
+    "scoring.score_options": "ScoreOptions",
+    "sound_quality": "DifficultyOptions QualityResult add_quality difficulty explain_difficulty",
     "submissions": (
-        "Submission",
-        "SubmitOptions",
-        "Verification",
-        "VerifyOptions",
-        "export_leaderboard",
-        "leaderboard",
-        "submit",
-        "verify",
-        "verify_all",
-    ),
-    "tables": (
-        "MeasureTable",
-        "measure_tables",
-        "table",
+        "Submission SubmitOptions Verification VerifyOptions export_leaderboard leaderboard submit verify verify_all"
     ),
 }
-_MODULES = {name: module for module, names in _PUBLIC.items() for name in names}
+_MODULES = {name: module for module, names in _PUBLIC.items() for name in names.split()}
 __all__ = sorted([*_MODULES, "__version__"])
 
 

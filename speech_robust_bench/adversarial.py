@@ -14,7 +14,7 @@ from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.extensions import load_object
 from speech_robust_bench.core.options import Options, at_least, option
 from speech_robust_bench.core.progress import progress as progress_bar
-from speech_robust_bench.data_source import Place
+from speech_robust_bench.options import Place
 
 if TYPE_CHECKING:
     from speech_robust_bench.attacks.export import ExportedConfig

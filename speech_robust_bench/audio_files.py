@@ -1,8 +1,13 @@
-"""`srb.perturb_file`: an audio file under one scenario; `srb.perturb_all`: under all of them, with a page to listen."""
+"""`srb.perturb`: one clip under one scenario, the same samples as that row of the dataset config.
+
+`srb.perturb_file` does it with an audio file; `srb.perturb_all` makes a page to listen to, with every scenario.
+"""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -10,14 +15,123 @@ from speech_robust_bench.builders import gallery
 from speech_robust_bench.builders.apply import FILE_CORPUS, mix_talkers, perturb_clip
 from speech_robust_bench.builders.banks import Banks
 from speech_robust_bench.builders.custom import load_table
-from speech_robust_bench.builders.scenarios import Scenario, find, perturbations
+from speech_robust_bench.builders.scenarios import Scenario, check_can_perturb, find, perturbations
 from speech_robust_bench.core import audio
+from speech_robust_bench.core.audio import RATE, encode_flac, from_pcm16, to_pcm16
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.progress import progress as progress_bar
+from speech_robust_bench.core.sample_arrays import like, mono_at_benchmark_rate
 from speech_robust_bench.core.seeding import content_id
-from speech_robust_bench.data_source import Place
-from speech_robust_bench.one_clip import open_banks
-from speech_robust_bench.options import ScenarioOptions
+from speech_robust_bench.options import Folder, Place, ScenarioOptions
+
+
+@dataclass(frozen=True)
+class PerturbedClip:
+    """A clip under a scenario: mono samples at 16 kHz, rounded to 16 bits as stored, and what was drawn for it."""
+
+    samples: Any = field(repr=False)  # float32 in [-1, 1], numpy or torch as the clip was given
+    scenario: str
+    severity: float
+    parameters: dict[str, Any]
+    snr_db: float | None  # the SNR reached, where noise was added
+    clipped: int  # samples that left [-1, 1]
+    rate: int = RATE
+
+    @property
+    def duration(self) -> float:
+        """How long the clip is, in seconds."""
+        return len(self.samples) / self.rate
+
+    def _repr_html_(self) -> str:
+        """A player for notebooks."""
+        from base64 import b64encode
+
+        import numpy as np
+
+        sound = b64encode(encode_flac(to_pcm16(np.asarray(self.samples)))).decode()
+        drawn = ", ".join(f"{key} {value}" for key, value in self.parameters.items())
+        title = f"{self.scenario}{f' {self.severity:g}' if self.severity else ''}"
+        from html import escape
+
+        return (
+            f"<figure><figcaption>{escape(f'{title}: {drawn}' if drawn else title)}</figcaption>"
+            f'<audio controls src="data:audio/flac;base64,{sound}"></audio></figure>'
+        )
+
+
+def perturb(
+    samples: Any,
+    rate: int,
+    scenario: str,
+    severity: float = 0,
+    *,
+    value: float | None = None,
+    corpus: str = FILE_CORPUS,
+    id: str | None = None,
+    seed: str = "",
+    noise_dir: Folder = None,
+    rir_dir: Folder = None,
+    scenario_file: Folder = None,
+    second: Any = None,
+) -> PerturbedClip:
+    """Put a clip under a scenario.
+
+    Args:
+        samples: the clip, numpy or torch, int16 or float in [-1, 1], any number of channels (they are averaged).
+        rate: its sample rate in Hz; it is converted to 16 kHz.
+        scenario: a name of `srb.scenarios()`.
+        severity: 1 is the mildest; 2.5 lies between 2 and 3; leave it out where the scenario has none.
+        value: in place of a severity, any value of the scenario's parameter: `perturb(x, 16000, "noise", value=-5)`.
+        corpus, id: what the clip is called. The clip of that id in the dataset config gets the same samples. Without an
+            id the draw depends on the samples themselves.
+        seed: any text, for another draw.
+        noise_dir, rir_dir: recordings to draw noises and rooms from; the built-in ones otherwise.
+        scenario_file: a YAML file with scenarios of your own.
+        second: of `overlap`, the clip of the second talker, at the same rate.
+    """
+    if second is not None:
+        return _with_second_talker(samples, second, rate, scenario, severity, value)
+    row = check_scenario(scenario, severity, scenario_file, value)
+    clip = mono_at_benchmark_rate(samples, rate)
+    clip_id = content_id(clip) if id is None else str(id)
+    banks = open_banks(noise_dir, rir_dir)
+    drawn = perturb_clip(row, severity, clip, banks, corpus=corpus, clip_id=clip_id, seed=seed)
+    stored = from_pcm16(to_pcm16(drawn.samples))
+    return PerturbedClip(like(stored, samples), row.name, severity, drawn.parameters, drawn.snr_db, drawn.clipped)
+
+
+def _with_second_talker(
+    samples: Any, second: Any, rate: int, scenario: str, severity: float, value: float | None
+) -> PerturbedClip:
+    row = find(scenario)
+    if row.maker != "mixing":
+        raise UserError(f"scenario '{row.name}' takes no second clip; only overlap does")
+    sir_db = row.chosen(severity, value).value(severity)
+    mixed = mix_talkers(mono_at_benchmark_rate(samples, rate), mono_at_benchmark_rate(second, rate), sir_db)
+    stored = like(from_pcm16(to_pcm16(mixed.samples)), samples)
+    return PerturbedClip(stored, row.name, severity, mixed.parameters, None, mixed.clipped)
+
+
+def check_scenario(name: str, severity: Any, scenario_file: Folder = None, value: float | None = None) -> Scenario:
+    """The scenario of that name if it perturbs clips and has that severity; else one clear error."""
+    if not isinstance(name, str):
+        raise UserError(f"a scenario is a name such as 'noise', not {name!r}")
+    if isinstance(severity, bool) or not isinstance(severity, int | float):
+        raise UserError(f"a severity is a number, 1 for the mildest, not {severity!r}")
+    scenario = find(name, load_table(scenario_file))
+    check_can_perturb(scenario)
+    return scenario.chosen(severity, value)
+
+
+_opened: dict[tuple[str, str], Banks] = {}
+
+
+def open_banks(noise_dir: Folder, rir_dir: Folder) -> Banks:
+    """The banks of two folders; listed once in a process, so that a call per clip is cheap."""
+    key = str(noise_dir or ""), str(rir_dir or "")
+    if key not in _opened:
+        _opened[key] = Banks(noise_dir and os.path.abspath(noise_dir), rir_dir and os.path.abspath(rir_dir))
+    return _opened[key]
 
 
 def perturb_file(

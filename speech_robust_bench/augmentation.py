@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from speech_robust_bench.audio_files import Folder, check_scenario, open_banks
 from speech_robust_bench.builders.apply import FILE_CORPUS, Perturbed, perturb_clip
 from speech_robust_bench.builders.custom import load_table
 from speech_robust_bench.builders.random_scenarios import Draw, RandomScenarios, draw_for_clip
@@ -21,7 +22,6 @@ from speech_robust_bench.core.audio import RATE, from_pcm16, read, resample, to_
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.sample_arrays import channels_of, check_rate, like
 from speech_robust_bench.core.seeding import content_id
-from speech_robust_bench.one_clip import Folder, check_scenario, open_banks
 
 
 class _Transform:

@@ -1,32 +1,50 @@
-"""`srb.build`: dataset configs on disk; `srb.check` and `srb.add_quality`: their hashes and their quality columns."""
+"""`srb.build` materialises scenarios as dataset configs, `srb.check` hashes them again.
+
+`srb.load` gives a dataset config whose rows are perturbed as they are read.
+"""
 
 from __future__ import annotations
 
+import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, overload
 
+from speech_robust_bench.audio_files import open_banks
 from speech_robust_bench.builders.banks import Banks
 from speech_robust_bench.builders.build import BuildSettings
 from speech_robust_bench.builders.build import build as build_jobs
 from speech_robust_bench.builders.content_check import check_configs, matching_configs
-from speech_robust_bench.builders.corpora import dev_splits
+from speech_robust_bench.builders.corpora import Utterance, as_sources, dev_splits
 from speech_robust_bench.builders.custom import load_table
 from speech_robust_bench.builders.manifests import CACHE_MARKER
-from speech_robust_bench.builders.plan import DEMO, available, check_limit, plan, uninstalled, unspoken
+from speech_robust_bench.builders.plan import (
+    DEMO,
+    Job,
+    available,
+    check_limit,
+    clips,
+    job_named,
+    plan,
+    uninstalled,
+    unspoken,
+)
 from speech_robust_bench.builders.quality_columns import score as score_quality
+from speech_robust_bench.builders.row_generator import RowGenerator, own_columns
 from speech_robust_bench.core.about import install_hint
 from speech_robust_bench.core.engines import open_engine
 from speech_robust_bench.core.errors import UserError, warn
 from speech_robust_bench.core.progress import tasks
 from speech_robust_bench.core.seeding import read_secret
-from speech_robust_bench.data_source import Corpora, Place, sources_of
-from speech_robust_bench.options import BuildOptions, DataOptions
+from speech_robust_bench.data_source import Corpora, sources_of
+from speech_robust_bench.options import BuildOptions, DataOptions, Folder, Place
 from speech_robust_bench.scoring.bank_provenance import is_stand_in
 
 if TYPE_CHECKING:
+    import datasets
+
     from speech_robust_bench.builders.build_size import BuildSize
     from speech_robust_bench.builders.plan import Job
 
@@ -173,3 +191,103 @@ def _places(given: Place | None, to_cache: bool) -> tuple[Path, bool]:
     except OSError:  # no links here
         return folder, False
     return out, False
+
+
+Corpus = str | os.PathLike | Mapping[str, str | os.PathLike | None] | None
+
+
+@dataclass(frozen=True)
+class LazyRows:
+    """Makes rows of one config when they are read; small when pickled, so that workers of a data loader can have it."""
+
+    job: Job
+    noise_dir: Folder
+    rir_dir: Folder
+    decode: bool
+    columns: tuple[str, ...] = ()  # of the corpus' own
+
+    def row(self, item: Utterance) -> dict[str, Any]:
+        """The row of one clip, its audio as an array or as the bytes that are stored."""
+        [row] = RowGenerator((self.job,), open_banks(self.noise_dir, self.rir_dir)).rows(item, item.load())
+        made = row.decoded() if self.decode else row.stored()
+        return made | {column: made.get(column) for column in self.columns}
+
+
+@dataclass(frozen=True)
+class RowsById:
+    """A transform for `Dataset.set_transform`: the rows of the clips whose ids are read."""
+
+    maker: LazyRows
+    clips: Mapping[str, Utterance]
+
+    def __call__(self, batch: Mapping[str, Sequence[str]]) -> dict[str, list[Any]]:
+        rows = [self.maker.row(self.clips[clip]) for clip in batch["id"]]
+        return {column: [row[column] for row in rows] for column in rows[0]} if rows else {}
+
+
+def _generate(items: Sequence[Utterance], maker: LazyRows) -> Iterator[dict[str, Any]]:
+    for item in items:
+        yield maker.row(item)
+
+
+@overload
+def load(
+    config: str,
+    corpus: Corpus = None,
+    *,
+    streaming: Literal[True] = True,
+    decode: bool = True,
+    limit: int | None = None,
+    noise_dir: Folder = None,
+    rir_dir: Folder = None,
+    tts: str | None = None,
+    scenario_file: Folder = None,
+) -> datasets.IterableDataset: ...
+@overload
+def load(
+    config: str,
+    corpus: Corpus = None,
+    *,
+    streaming: Literal[False],
+    decode: bool = True,
+    limit: int | None = None,
+    noise_dir: Folder = None,
+    rir_dir: Folder = None,
+    tts: str | None = None,
+    scenario_file: Folder = None,
+) -> datasets.Dataset: ...
+def load(
+    config: str,
+    corpus: Corpus = None,
+    *,
+    streaming: bool = True,
+    decode: bool = True,
+    limit: int | None = None,
+    noise_dir: Folder = None,
+    rir_dir: Folder = None,
+    tts: str | None = None,
+    scenario_file: Folder = None,
+) -> datasets.IterableDataset | datasets.Dataset:
+    """A dataset config, perturbed as it is read; every row is that of the config that `srb build` makes, with its hash.
+
+    Args:
+        config: a name such as "en_noise_sev3" or "en-mine_rir_sev2".
+        corpus: the folder (or "hf:..." dataset) of the config's corpus, or a dict {"en-mine": FOLDER}; the demo corpus
+            is built in.
+        streaming: a `datasets.IterableDataset`; with False a `datasets.Dataset`, each row perturbed when it is indexed.
+        decode: audio as {"array", "sampling_rate", "path"}; with False as {"bytes", "path"}, the FLAC that is stored.
+        limit: only the first clips.
+        noise_dir, rir_dir, scenario_file: as in `srb.perturb`.
+        tts: the engine of `*_tts` configs.
+    """
+    import datasets
+
+    job = job_named(config, load_table(scenario_file))
+    sources = {**DEMO, **as_sources(corpus, job.selection[:2])}
+    _, items = clips(job.selection, sources, limit, tts)
+    maker = LazyRows(job, noise_dir, rir_dir, decode, own_columns(items))
+    if streaming:
+        return datasets.IterableDataset.from_generator(_generate, gen_kwargs={"items": items, "maker": maker})
+    dataset = datasets.Dataset.from_dict({"id": [item.id for item in items]})
+    dataset.set_transform(RowsById(maker, {item.id: item for item in items}))
+    return dataset

@@ -7,20 +7,25 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from speech_robust_bench.audio_files import open_banks
+from speech_robust_bench.builders.config_sources import open_data, select
+from speech_robust_bench.builders.corpora import parse_flags
+from speech_robust_bench.builders.custom import load_table
+from speech_robust_bench.builders.live_config import LiveConfigs, default_workers
+from speech_robust_bench.builders.plan import DEMO, check_limit
 from speech_robust_bench.core.errors import UserError, warn
-from speech_robust_bench.options import DataOptions
+from speech_robust_bench.core.progress import tasks
+from speech_robust_bench.options import DataOptions, Place
 
 if TYPE_CHECKING:
     from speech_robust_bench.builders.configs import ConfigSource
     from speech_robust_bench.builders.suites import Suite
 
 Corpora = Mapping[str, str | os.PathLike | None] | Sequence[str] | None
-Place = str | os.PathLike
 
 
 def sources_of(corpus: Corpora, follow_links: bool = False) -> dict[tuple[str, str], str | None]:
     """Corpora by language and name, of {"en": FOLDER} or of the command line's ["en=FOLDER"]."""
-    from speech_robust_bench.builders.corpora import parse_flags
 
     if isinstance(corpus, str):
         raise UserError(f"corpus={corpus!r}: say which corpus that is, as in {{'en-mine': FOLDER}}")
@@ -41,10 +46,6 @@ class DataSource:
     progress: bool = True
 
     def __post_init__(self) -> None:
-        from speech_robust_bench.builders.custom import load_table
-        from speech_robust_bench.builders.live_config import LiveConfigs, default_workers
-        from speech_robust_bench.builders.plan import DEMO, check_limit
-        from speech_robust_bench.one_clip import open_banks
 
         check_limit(self.limit)
         if self.data is not None and self.corpus:
@@ -71,7 +72,6 @@ class DataSource:
     @property
     def configs(self) -> ConfigSource:
         """The place itself."""
-        from speech_robust_bench.builders.config_sources import open_data
 
         if self.perturbed is not None:
             return self.perturbed
@@ -81,7 +81,6 @@ class DataSource:
 
     def select(self, patterns: Sequence[str], suite: Suite | None = None) -> list[str]:
         """The names of the configs that patterns or a suite mean; without any, all."""
-        from speech_robust_bench.builders.config_sources import select
 
         if self.perturbed is not None:
             tts = bool(self.options.tts)
@@ -90,7 +89,6 @@ class DataSource:
 
     def open(self, names: Sequence[str]) -> list[Any]:
         """The configs of these names; clips that are perturbed now are checked first."""
-        from speech_robust_bench.core.progress import tasks
 
         if self.perturbed is None:
             return [self.configs.config(name) for name in names]

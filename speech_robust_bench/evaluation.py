@@ -9,20 +9,27 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from speech_robust_bench.builders.suites import Suite, load
+from speech_robust_bench.core.engines import RayActors
 from speech_robust_bench.core.errors import UserError, warn
 from speech_robust_bench.core.names import with_clean
-from speech_robust_bench.data_source import Corpora, DataSource, Place
-from speech_robust_bench.options import DataOptions, ModelOptions, RunOptions
+from speech_robust_bench.data_source import Corpora, DataSource
+from speech_robust_bench.models.adapters.live import as_live
+from speech_robust_bench.models.adaptive_run import check_until, run_until
+from speech_robust_bench.models.costs import check_cost, estimated_cost
+from speech_robust_bench.models.interface import Recogniser, Spec, check_spec, parse_spec
+from speech_robust_bench.models.model_file import ModelEntry, read_models
+from speech_robust_bench.models.predictions import error_of_all
+from speech_robust_bench.models.ray_run import run_on_ray
+from speech_robust_bench.models.runner import RunJob, run_with_progress
+from speech_robust_bench.models.streaming.replay import StreamOptions
+from speech_robust_bench.models.wrap_model import as_recogniser
+from speech_robust_bench.options import DataOptions, ModelOptions, Place, RunOptions
 from speech_robust_bench.run_results import Results
 
 if TYPE_CHECKING:
     from speech_robust_bench.builders.configs import Config
-    from speech_robust_bench.builders.suites import Suite
     from speech_robust_bench.core.records import RunConfig
-    from speech_robust_bench.models.interface import Recogniser, Spec
-    from speech_robust_bench.models.model_file import ModelEntry
-    from speech_robust_bench.models.runner import RunJob
-    from speech_robust_bench.models.streaming.replay import StreamOptions
 
 
 @dataclass(frozen=True)
@@ -100,7 +107,6 @@ def run_models(
         out: the folder for the runs, `out/<model>`.
         configs, how: as in `srb.run`; names and environments of the models come from the file.
     """
-    from speech_robust_bench.models.model_file import read_models
 
     options = how.get("run_options", RunOptions())
     if options.name:
@@ -170,9 +176,6 @@ def evaluate(
 
 def recogniser_of(model: Any, options: ModelOptions) -> tuple[Spec, Recogniser | None]:
     """A model as the runner takes it: the spec of one that is loaded later, or an object and the spec for it."""
-    from speech_robust_bench.models.adapters.live import as_live
-    from speech_robust_bench.models.interface import check_spec, parse_spec
-    from speech_robust_bench.models.wrap_model import as_recogniser
 
     if not isinstance(model, str):
         spec, recogniser = as_recogniser(model, options.name, options.batch_size)
@@ -189,7 +192,6 @@ def _patterns(configs: str | Sequence[str]) -> list[str]:
 
 def _check(configs: str | Sequence[str], options: RunOptions) -> None:
     """Refuse what does not go together, before anything is opened."""
-    from speech_robust_bench.models.adaptive_run import check_until
 
     if options.suite and configs:
         raise UserError("give either configs or a suite")
@@ -197,13 +199,11 @@ def _check(configs: str | Sequence[str], options: RunOptions) -> None:
 
 
 def _suite(options: RunOptions) -> Suite | None:
-    from speech_robust_bench.builders.suites import load
 
     return load(options.suite) if options.suite else None
 
 
 def _stream(options: RunOptions) -> StreamOptions | None:
-    from speech_robust_bench.models.streaming.replay import StreamOptions
 
     if isinstance(options.stream, bool):
         return StreamOptions() if options.stream else None
@@ -226,9 +226,6 @@ def _transcribe(
     options: RunOptions,
     suite: Suite | None,
 ) -> RunSummary:
-    from speech_robust_bench.models.costs import check_cost, estimated_cost
-    from speech_robust_bench.models.predictions import error_of_all
-    from speech_robust_bench.models.runner import RunJob
 
     job = RunJob(
         spec=model[0],
@@ -255,14 +252,9 @@ def _transcribe(
 
 def _records(job: RunJob, configs: list[Config], options: RunOptions, progress: bool) -> dict[str, RunConfig]:
     if options.until is not None:
-        from speech_robust_bench.models.adaptive_run import run_until
-
         return run_until(job, configs, options.until, print if progress else lambda line: None, warn)
     if options.engine == "ray":
-        from speech_robust_bench.models.ray_run import run_on_ray
-
         return run_on_ray(job, [config.name for config in configs], options.workers, not progress)
-    from speech_robust_bench.models.runner import run_with_progress
 
     return run_with_progress(job, configs, not progress)
 
@@ -273,7 +265,6 @@ def _for_entry(options: RunOptions, entry: ModelEntry) -> RunOptions:
 
 def _run_models_on_ray(calls: list[tuple[str, Any, dict[str, Any]]], workers: int | None) -> Iterator[RunSummary]:
     """Every model is one worker's, with a GPU of its own where there are enough; one after another on each."""
-    from speech_robust_bench.core.engines import RayActors
 
     quiet = [(spec, configs, {**how, "progress": False}) for spec, configs, how in calls]
     actors = RayActors(ModelWorker, (str(Path.cwd()),), workers, most=len(calls))

@@ -10,7 +10,8 @@ from typing import Literal
 from speech_robust_bench.core.options import Options, above, at_least, option
 from speech_robust_bench.models.streaming.replay import StreamOptions
 
-Folder = str | os.PathLike | None
+Place = str | os.PathLike
+Folder = Place | None
 
 
 @dataclass(frozen=True)

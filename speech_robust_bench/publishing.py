@@ -1,6 +1,8 @@
 """`srb.push_data`, `srb.push_metrics`, `srb.push_results`: publish on the Hugging Face Hub.
 
 The token is the stored login or HF_TOKEN. With `dry_run` nothing is sent.
+
+`srb.install_metrics` and `srb.export_metric`: the metrics for `evaluate.load`, by name or as a Space.
 """
 
 from __future__ import annotations
@@ -16,9 +18,10 @@ from speech_robust_bench.core.errors import UserError, warn
 from speech_robust_bench.core.options import Options, option
 from speech_robust_bench.core.progress import tasks
 from speech_robust_bench.core.seeding import BENCHMARK_VERSION
-from speech_robust_bench.data_source import Place
+from speech_robust_bench.options import Place
 from speech_robust_bench.push import dataset_upload, model_results, spaces
 from speech_robust_bench.push.hub import Hub
+from speech_robust_bench.scoring import modules
 
 
 def _licences(pairs: Sequence[str]) -> dict[str, str]:
@@ -173,3 +176,16 @@ def _say(line: str) -> None:
 def _check_name(repo: str) -> None:
     if not re.fullmatch(r"[\w.-]+/[\w.-]+", repo):
         raise UserError(f"'{repo}' is not a repository's name; they look like ORG/NAME")
+
+
+def install_metrics(metrics: Sequence[str] = ()) -> list[str]:
+    """Make `evaluate.load("werd")` work by name, offline, from any directory; without names, for all metrics."""
+    chosen = list(metrics) or list(modules.METRICS)
+    for metric in chosen:
+        modules.install(metric)
+    return chosen
+
+
+def export_metric(metric: str, folder: Place) -> Path:
+    """Write the folder of a metric's Space, which stands alone."""
+    return modules.export_space(metric, Path(folder))

@@ -1,20 +1,219 @@
-"""`srb.write_report`: one page about any number of runs that needs nothing but itself."""
+"""What is shown of runs: tables, report cards and the HTML report.
+
+`srb.table` makes the paper's Table 1 of any number of runs, `srb.measure_tables` one measure of each run by config.
+`srb.diagnose` finds the words, clips and speakers that a recogniser fails on. `srb.write_report` puts all of it
+on one page.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+import os
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from speech_robust_bench.core.errors import UserError
-from speech_robust_bench.core.options import Options, at_least, option, shares
+from speech_robust_bench.builders import suites
+from speech_robust_bench.core.errors import UserError, did_you_mean
+from speech_robust_bench.core.files import replacing
+from speech_robust_bench.core.names import parse
+from speech_robust_bench.core.options import Options, at_least, normaliser_option, option, shares
 from speech_robust_bench.core.progress import progress as progress_bar
-from speech_robust_bench.data_source import Corpora, DataSource, Place
-from speech_robust_bench.options import DataOptions
+from speech_robust_bench.data_source import Corpora, DataSource
+from speech_robust_bench.options import DataOptions, Place
 from speech_robust_bench.report import report_data
-from speech_robust_bench.report.page import write
+from speech_robust_bench.report.html import tag
+from speech_robust_bench.report.page import document, write
 from speech_robust_bench.report.report_data import gather
+from speech_robust_bench.report.sections.words import LEAD
+from speech_robust_bench.report.sections.words import card as card_section
+from speech_robust_bench.run_results import Results, paper_tables, read_run
+from speech_robust_bench.scoring import (
+    attack_success,
+    calibration,
+    ood_table,
+    remembered_words,
+    stream_table,
+    two_talkers,
+)
+from speech_robust_bench.scoring.disparity import languages
+from speech_robust_bench.scoring.report_card import aligned, card
+from speech_robust_bench.scoring.results import load
+from speech_robust_bench.scoring.runs import open_run
+from speech_robust_bench.scoring.table1 import Table as PaperTable
+from speech_robust_bench.scoring.table1 import cell_text, to_csv, to_latex, to_markdown
+from speech_robust_bench.scoring.word_errors import read_frequencies, read_names
+
+__all__ = [
+    "DiagnoseOptions",
+    "Diagnosis",
+    "MeasureTable",
+    "PaperTable",
+    "ReportOptions",
+    "cell_text",
+    "diagnose",
+    "measure_tables",
+    "table",
+    "to_csv",
+    "to_latex",
+    "to_markdown",
+    "write_report",
+]
+
+RunLike = str | os.PathLike | Results
+Rows = Sequence[Sequence[str]]
+LENIENT = {"wer": "WER strict", "wer_lenient": "WER lenient", "semantic_error": "semantic error"}
+
+
+@dataclass(frozen=True)
+class MeasureTable:
+    """A table of one run: a row for each config, as text."""
+
+    title: str
+    heads: Sequence[str]
+    rows: Rows
+
+
+def table(runs: Sequence[RunLike], *, groups: str | None = None, allow_changed: bool = False) -> list[PaperTable]:
+    """The paper's Table 1, and below it what the paper does not have.
+
+    Args:
+        runs: run folders or `Results`; a folder without results is scored first.
+        groups: a line for each group of clips that a column tells apart ("domain"), or for each data set ("dataset").
+        allow_changed: accept predictions or results that were edited after the run.
+    """
+    return paper_tables(_results(runs, allow_changed), groups)
+
+
+def measure_tables(runs: Sequence[RunLike], measure: str, *, allow_changed: bool = False) -> list[MeasureTable]:
+    """A table for each run with a row for each config that has the measure.
+
+    Args:
+        runs: run folders or `Results`.
+        measure: "streaming", "ood", "adversarial", "masked", "overlap", "lenient" or "confidence".
+        allow_changed: accept predictions or results that were edited after the run.
+    """
+    if measure not in MEASURES:
+        raise UserError(f"no table of '{measure}'; {did_you_mean(measure, MEASURES)}")
+    results, (heads, rows_of, absent) = _results(runs, allow_changed), MEASURES[measure]
+    tables = [MeasureTable(result.model, heads, rows_of(result)) for result in results]
+    if absent and not any(each.rows for each in tables):
+        raise UserError(absent)
+    return [_without_empty_columns(each) for each in tables]
+
+
+def _results(runs: Sequence[RunLike], allow_changed: bool) -> list[Results]:
+    return [run if isinstance(run, Results) else read_run(run, allow_changed=allow_changed) for run in runs]
+
+
+def _without_empty_columns(table: MeasureTable) -> MeasureTable:
+    shown = [place for place in range(len(table.heads)) if any(row[place] for row in table.rows)]
+    return MeasureTable(
+        table.title, [table.heads[place] for place in shown], [[row[place] for place in shown] for row in table.rows]
+    )
+
+
+def _lenient_rows(result: Results) -> Rows:
+    scored = {config: entry for config, entry in result.record.configs.items() if entry.wer_lenient}
+    return [(config, *(cell_text(getattr(entry, key), True) for key in LENIENT)) for config, entry in scored.items()]
+
+
+# measure -> the heads of its table, the rows of a run, and the error where no run has any
+MEASURES: Mapping[str, tuple[Sequence[str], Callable[[Results], Any], str]] = {
+    "streaming": (stream_table.HEADS, lambda result: stream_table.stream_rows(result.record), ""),
+    "ood": (
+        ood_table.HEADS,
+        lambda result: ood_table.ood_rows(result.record, suites.load("ood").about["corpora"]),
+        "",
+    ),
+    "adversarial": (
+        attack_success.HEADS,
+        lambda result: [row.cells() for row in attack_success.adversarial_rows(result.record)],
+        "",
+    ),
+    "masked": (
+        remembered_words.HEADS,
+        lambda result: [row.cells() for row in remembered_words.masked_rows(open_run(result.folder), result.record)],
+        "",
+    ),
+    "overlap": (
+        two_talkers.HEADS,
+        lambda result: two_talkers.overlap_rows(result.record),
+        "these runs have no config of two talkers; run them on 'en_overlap_*'",
+    ),
+    "lenient": (
+        ("config", *LENIENT.values()),
+        _lenient_rows,
+        "these results have no WER lenient; score them again with `srb score`",
+    ),
+    "confidence": (
+        calibration.HEADS,
+        lambda result: calibration.confidence_rows(result.record),
+        "none of these recognisers told how sure it is of its words (docs/models.md says which do)",
+    ),
+}
+
+
+@dataclass(frozen=True)
+class DiagnoseOptions(Options):
+    """Of which language, and how words are told apart."""
+
+    language: str | None = option(None, "only this language (default: every language of the run)")
+    minimum: int = option(10, "clips that a group needs", metavar="N")
+    frequencies: str | None = option(
+        None, "how common words are: CSV of word,count (default: as in the run)", metavar="CSV"
+    )
+    names: str | None = option(
+        None, "words that are names, one on a line (default: words with capitals)", metavar="FILE"
+    )
+    normaliser: str = normaliser_option()
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """A report card for each language, and what differs between languages."""
+
+    model: str
+    cards: dict[str, dict[str, Any]]
+    across: dict[str, Any] | None
+
+    def to_json(self) -> str:
+        """Everything as JSON."""
+        content = {"cards": self.cards, "across": self.across}
+        return json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False)
+
+    def write(self, out: Place) -> Path:
+        """Write the card as a page (.html) or as data (.json)."""
+        path, text = Path(out), self.to_json()
+        if path.suffix not in (".html", ".json"):
+            raise UserError(f"--out {out}: a card is a page, .html, or data, .json")
+        if path.suffix == ".html":
+            parts = [tag("section", tag("h2", language), card_section(own)) for language, own in self.cards.items()]
+            text = document(tag("div", tag("p", LEAD, class_="lead"), parts), f"System report card: {self.model}")
+        with replacing(path) as part:
+            part.write_text(text, encoding="utf-8")
+        return path
+
+
+def diagnose(run: Place, diagnose_options: DiagnoseOptions = DiagnoseOptions()) -> Diagnosis:
+    """The system report card of a run folder: which words, clips and speakers the recogniser fails on."""
+    options, opened = diagnose_options, open_run(Path(run))
+    there = sorted({parse(config).language for config in opened.configs})
+    if options.language and options.language not in there:
+        raise UserError(f"{run} has nothing in '{options.language}'; it has {', '.join(there)}")
+    cards = {
+        language: card(
+            aligned(opened, language, options.normaliser),
+            minimum=options.minimum,
+            frequency=read_frequencies(options.frequencies, options.normaliser) if options.frequencies else None,
+            names=read_names(options.names, options.normaliser) if options.names else None,
+        )
+        for language in ([options.language] if options.language else there)
+    }
+    return Diagnosis(opened.model, cards, languages(load(Path(run))) if len(cards) > 1 else None)
+
 
 CLIPS = 6  # audio of the worst clips of each model, where the audio is known
 

@@ -1,4 +1,7 @@
-"""`srb.Results`: everything that is known about a run, as numbers, tables, comparisons and pages."""
+"""`srb.Results`: everything that is known about a run, as numbers, tables, comparisons and pages.
+
+`srb.read_run` and `srb.score_run`: the results of a run folder. `srb.score`: the error rate of some transcripts.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,16 @@ from typing import TYPE_CHECKING, Any
 
 from speech_robust_bench.core.errors import UserError, did_you_mean
 from speech_robust_bench.core.result_records import MEASURES, ConfigResults, MeanRow, RunResults
+from speech_robust_bench.report.page import page, write
+from speech_robust_bench.report.report_data import gather
+from speech_robust_bench.scoring import bootstrap
+from speech_robust_bench.scoring.compare import Comparison, compare, compare_groups
 from speech_robust_bench.scoring.results import check_comparable, load, load_groups
+from speech_robust_bench.scoring.results import score_run as score_predictions
+from speech_robust_bench.scoring.runs import open_run
+from speech_robust_bench.scoring.score_options import ScoreOptions
+from speech_robust_bench.scoring.scoring import align
+from speech_robust_bench.scoring.stream_conditions import stream_records
 from speech_robust_bench.scoring.table1 import (
     Table,
     beyond_table,
@@ -22,11 +34,11 @@ from speech_robust_bench.scoring.table1 import (
     to_markdown,
     untranscribed_table,
 )
+from speech_robust_bench.scoring.transcript_difference import between
 
 if TYPE_CHECKING:
     import pandas
 
-    from speech_robust_bench.scoring.compare import Comparison
 
 DEFAULT_MEASURES = ("nwerd", "werd", "wer")  # of a row, the first that it has
 
@@ -188,13 +200,11 @@ class Results:
         Delays are medians in seconds, those that end in `_p95` 95th percentiles; None is what a config does not have.
         Intervals are in `results.json["configs"][config]["streaming"]`.
         """
-        from speech_robust_bench.scoring.stream_conditions import stream_records
 
         return stream_records({**self.record.configs, **self.record.reject})
 
     def predictions(self, config: str) -> list[dict[str, Any]]:
         """What was transcribed: one dict a clip, with `text` (the reference) and `pred_text`."""
-        from speech_robust_bench.scoring.runs import open_run
 
         if config not in self.configs:
             raise UserError(f"no config '{config}' in this run; {did_you_mean(config, self.configs)}")
@@ -234,8 +244,6 @@ class Results:
 
         `groups` is a column that tells groups of clips apart; each is then compared by itself.
         """
-        from speech_robust_bench.scoring.compare import compare, compare_groups
-        from speech_robust_bench.scoring.runs import open_run
 
         runs = [open_run(run.folder) for run in (self, other)]
         a, b = self.model, other.model
@@ -247,15 +255,11 @@ class Results:
 
     def difference(self, other: Results, **options: Any) -> list[dict[str, Any]]:
         """How far this recogniser's transcripts are from another's, one dict a config; needs no reference."""
-        from speech_robust_bench.scoring.runs import open_run
-        from speech_robust_bench.scoring.transcript_difference import between
 
         return between(open_run(self.folder), open_run(other.folder), **options)
 
     def report(self, path: str | os.PathLike, *others: Results, title: str = "Speech Robust Bench") -> Path:
         """Write the report, one page that needs nothing but itself; others are shown beside it."""
-        from speech_robust_bench.report.page import write
-        from speech_robust_bench.report.report_data import gather
 
         return write(gather([run.folder for run in (self, *others)]), Path(path), title)[0]
 
@@ -280,8 +284,6 @@ class Results:
 
     def _repr_html_(self) -> str:
         """The report itself, in a frame of its own."""
-        from speech_robust_bench.report.page import page
-        from speech_robust_bench.report.report_data import gather
 
         content = html.escape(page(gather([self.folder]), self.model), quote=True)
         return f'<iframe srcdoc="{content}" style="width: 100%; height: 640px; border: 1px solid #8886"></iframe>'
@@ -316,3 +318,56 @@ def _score(name: str, row: MeanRow | ConfigResults, measure: str | None) -> Scor
         raise UserError(f"'{name}' has no {chosen or 'score'}: {why}")
     low, high = score.interval or (None, None)
     return Score(name, str(chosen), score.value, low, high)
+
+
+def score_run(
+    run: str | os.PathLike, score_options: ScoreOptions = ScoreOptions(), *, allow_changed: bool = False
+) -> Results:
+    """Score a run folder and write its results.json.
+
+    Args:
+        run: the folder, `runs/<model>`.
+        score_options: normaliser, unit, difficulty table, bootstrap and so on.
+        allow_changed: accept predictions that were edited after the run.
+    """
+    score_predictions(Path(run), score_options, allow_changed=allow_changed)
+    return Results(Path(run), allow_changed=allow_changed)
+
+
+def read_run(folder: str | os.PathLike, *, allow_changed: bool = False) -> Results:
+    """The results of a run folder, made by `srb run` or by `Results.save`; it is scored if it was not yet."""
+    return Results(Path(folder), allow_changed=allow_changed)
+
+
+def score(
+    references: Sequence[str],
+    predictions: Sequence[str],
+    *,
+    normaliser: str = "srb-paper-1",
+    unit: str | None = None,
+    language: str | None = None,
+    ids: Sequence[str] | None = None,
+    replicates: int = 1000,
+    level: float = 0.95,
+    seed: int = 0,
+) -> Score:
+    """The error rate of some transcripts, with its bootstrap interval.
+
+    Args:
+        references, predictions: texts that pair one to one.
+        normaliser: "srb-paper-1", "whisper-en", "whisper-basic" or "none".
+        unit: "word", "char" or "char-nospace"; by default what the language calls for.
+        language: of the texts, for the unit.
+        ids: of the utterances; two scores over the same ids and seed are resampled alike.
+        replicates, level, seed: of the bootstrap.
+    """
+
+    counts = align(references, predictions, normaliser=normaliser, unit=unit, language=language)
+    if not len(counts):
+        raise UserError("there is nothing to score: references and predictions are empty")
+    names = [str(i) for i in range(len(counts))] if ids is None else list(ids)
+    low = high = None
+    if replicates:
+        draws = bootstrap.weights(names, None, replicates=replicates, seed=seed)
+        low, high = bootstrap.interval(bootstrap.rates(draws, [counts])[:, 0], level)
+    return Score("all", "wer", counts.rate, low, high, counts.totals())

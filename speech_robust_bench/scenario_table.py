@@ -4,15 +4,67 @@ from __future__ import annotations
 
 import html
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, overload
 
-from speech_robust_bench.builders.scenarios import Scenario
+from speech_robust_bench.builders import suites as suite_files
+from speech_robust_bench.builders.custom import load_table
+from speech_robust_bench.builders.scenarios import Scenario, choose, find
+from speech_robust_bench.builders.suites import Suite
+from speech_robust_bench.core.categories import CATEGORIES
 
 if TYPE_CHECKING:
     import pandas
 
-    from speech_robust_bench.builders.suites import Suite
+
+HEADS = ("scenario", "category", "what", "parameter", "severities", "source")
+
+
+def as_record(row: Scenario) -> dict[str, Any]:
+    """A scenario as JSON holds it."""
+    return {
+        "name": row.name,
+        "category": row.category,
+        "help": row.help,
+        "maker": row.maker,
+        "parameter": row.parameter,
+        "severities": dict(zip(row.levels, row.severities, strict=True)) if row.graded else {},
+        "bank": " + ".join(row.banks) or None,
+        "version": row.edition,
+        "has_speech": row.has_speech,
+        "source": row.source,
+    }
+
+
+def cells(row: Scenario) -> tuple[str, ...]:
+    """What a table says of a scenario, below `HEADS`."""
+    values = ", ".join(str(value) for value in row.severities if value is not None)
+    return row.name, row.category, row.help, row.parameter or "", values, row.source
+
+
+def as_markdown(rows: Iterable[Scenario]) -> str:
+    """The rows as a Markdown table."""
+    lines = [f"| {' | '.join(HEADS)} |", "|---" * len(HEADS) + "|"]
+    for row in rows:
+        name, *others = cells(row)
+        lines.append(f"| {' | '.join((f'`{name}`', *others))} |")
+    return "\n".join(lines)
+
+
+def as_text(rows: Iterable[Scenario]) -> str:
+    """The rows by category, one a line."""
+    rows = list(rows)
+    lines = []
+    for category in CATEGORIES.values():
+        chosen = [row for row in rows if row.category == category.name]
+        if chosen:
+            lines += ["", f"{category.name}  {category.meaning}"]
+        for row in chosen:
+            values = () if row.parts else (value for value in (row.parameter, *row.severities) if value is not None)
+            lines.append(f"  {row.name:<18}{row.help:<28} {' '.join(map(str, values))}".rstrip())
+            lines += [f"    {number}: {steps}" for number, steps in enumerate(row.severities, 1)] if row.parts else []
+    configs = sum(len(row.levels) for row in rows)
+    return "\n".join([*lines[1:], "", f"{len(rows)} scenarios, {configs} with their severities"])
 
 
 class ScenarioTable(Sequence[Scenario]):
@@ -28,8 +80,6 @@ class ScenarioTable(Sequence[Scenario]):
     def __getitem__(self, key: int | str | slice) -> Scenario | ScenarioTable:
         """A scenario by its name or place."""
         if isinstance(key, str):
-            from speech_robust_bench.builders.scenarios import find
-
             return find(key, {row.name: row for row in self._rows})
         return ScenarioTable(self._rows[key]) if isinstance(key, slice) else self._rows[key]
 
@@ -46,7 +96,6 @@ class ScenarioTable(Sequence[Scenario]):
 
     def to_records(self) -> list[dict[str, Any]]:
         """One dict a scenario."""
-        from speech_robust_bench.builders.scenario_listing import as_record
 
         return [as_record(row) for row in self._rows]
 
@@ -58,17 +107,14 @@ class ScenarioTable(Sequence[Scenario]):
 
     def to_markdown(self) -> str:
         """One table."""
-        from speech_robust_bench.builders.scenario_listing import as_markdown
 
         return as_markdown(self._rows)
 
     def __repr__(self) -> str:
-        from speech_robust_bench.builders.scenario_listing import as_text
 
         return as_text(self._rows)
 
     def _repr_html_(self) -> str:
-        from speech_robust_bench.builders.scenario_listing import HEADS, cells
 
         def line(values: Sequence[str], tag: str) -> str:
             return "<tr>" + "".join(f"<{tag}>{html.escape(value)}</{tag}>" for value in values) + "</tr>"
@@ -79,21 +125,14 @@ class ScenarioTable(Sequence[Scenario]):
 
 def scenarios(*names: str, scenario_file: str | os.PathLike | None = None) -> ScenarioTable:
     """The scenario table: all of it, or the categories and scenarios named; `scenario_file` adds your own from YAML."""
-    from speech_robust_bench.builders.custom import load_table
-    from speech_robust_bench.builders.scenarios import choose
-
     return ScenarioTable(choose(names, load_table(scenario_file)))
 
 
 def suites() -> dict[str, str]:
     """The suites, parts of the benchmark that stand for all of it: name -> what it is for."""
-    from speech_robust_bench.builders.suites import SUITES
-
-    return dict(SUITES)
+    return dict(suite_files.SUITES)
 
 
 def suite(name: str) -> Suite:
     """A suite by its name, or a file of `srb anchors`: its configs, its clips, and what is known about it."""
-    from speech_robust_bench.builders.suites import load
-
-    return load(name)
+    return suite_files.load(name)

@@ -14,7 +14,7 @@ from speech_robust_bench.builders.quality_columns import score
 from speech_robust_bench.core.errors import UserError, warn
 from speech_robust_bench.core.options import Options, option
 from speech_robust_bench.core.progress import tasks
-from speech_robust_bench.data_source import Place
+from speech_robust_bench.options import Place
 from speech_robust_bench.scoring import difficulty as tables
 from speech_robust_bench.scoring.quality_from_builds import read_built
 

@@ -11,7 +11,7 @@ from typing import Any
 from speech_robust_bench.core.errors import UserError, warn
 from speech_robust_bench.core.escape import for_terminal
 from speech_robust_bench.core.options import Options, at_least, option
-from speech_robust_bench.data_source import Place
+from speech_robust_bench.options import Place
 from speech_robust_bench.push import expected_rows, submission
 from speech_robust_bench.push.adversarial import places
 from speech_robust_bench.push.hub import Hub

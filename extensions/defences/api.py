@@ -8,9 +8,10 @@ from typing import Any
 
 from speech_robust_bench.core.options import Options, option
 from speech_robust_bench.core.progress import progress as progress_bar
-from speech_robust_bench.data_source import DataSource, Place
+from speech_robust_bench.data_source import DataSource
 from speech_robust_bench.extensions.defences import certify as certificates
 from speech_robust_bench.models.interface import open_model
+from speech_robust_bench.options import Place
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.files import write_atomically
-from speech_robust_bench.data_source import Place
 from speech_robust_bench.extensions.exports.croissant import as_json, croissant
 from speech_robust_bench.extensions.exports.every_eval_ever import Source, file_name, record
+from speech_robust_bench.options import Place
 from speech_robust_bench.scoring.results import load
 
 

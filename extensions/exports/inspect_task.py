@@ -20,10 +20,10 @@ from inspect_ai.model import ChatMessageUser, ContentAudio, ContentText
 from inspect_ai.scorer import Metric, SampleScore, Score, Scorer, Target, metric, scorer
 from inspect_ai.solver import TaskState, generate
 
+from speech_robust_bench.building import load
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.names import parse
 from speech_robust_bench.extensions.vendors.chat_api import PROMPT
-from speech_robust_bench.lazy_dataset import load
 from speech_robust_bench.models.llm_answer import unwrap
 from speech_robust_bench.scoring.scoring import align, error_rate
 

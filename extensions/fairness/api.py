@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from speech_robust_bench.core.progress import progress as progress_bar
-from speech_robust_bench.data_source import Place
 from speech_robust_bench.extensions.fairness.report import FairnessOptions, assess, choose
 from speech_robust_bench.extensions.fairness.word_validation import ValidationOptions, validate_run
+from speech_robust_bench.options import Place
 from speech_robust_bench.scoring.runs import open_run
 
 __all__ = ["FairnessOptions", "fairness"]

@@ -42,7 +42,7 @@ def run(args: Arguments) -> None:
 
 
 def _show(result: Json) -> None:
-    from speech_robust_bench.core.console import Console
+    from speech_robust_bench.core.progress import Console
 
     console = Console(highlight=False)
     _show_sets(result, console)

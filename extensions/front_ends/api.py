@@ -8,8 +8,9 @@ from typing import Any
 
 from speech_robust_bench.builders.config_sources import open_data
 from speech_robust_bench.core.progress import tasks
-from speech_robust_bench.data_source import DataSource, Place
+from speech_robust_bench.data_source import DataSource
 from speech_robust_bench.extensions.front_ends.quality import front_quality as measure
+from speech_robust_bench.options import Place
 
 
 def front_quality(

@@ -11,12 +11,12 @@ from typing import Any
 
 from speech_robust_bench.builders.suites import load
 from speech_robust_bench.core.errors import UserError
-from speech_robust_bench.data_source import Corpora, DataSource, Place
+from speech_robust_bench.data_source import Corpora, DataSource
 from speech_robust_bench.evaluation import recogniser_of
 from speech_robust_bench.extensions.gate.result import GateOptions, GateResult
 from speech_robust_bench.extensions.gate.run import baseline_counts, data_of, gate_model, gate_run
 from speech_robust_bench.models.runner import RunJob
-from speech_robust_bench.options import DataOptions, ModelOptions
+from speech_robust_bench.options import DataOptions, ModelOptions, Place
 from speech_robust_bench.run_results import Results
 from speech_robust_bench.scoring.runs import Run, open_run
 

@@ -79,8 +79,8 @@ def show(result: GateResult) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from speech_robust_bench.core.console import Console
     from speech_robust_bench.core.escape import for_terminal
+    from speech_robust_bench.core.progress import Console
 
     console = Console()
     console.width = max(console.width, NARROWEST)

@@ -6,11 +6,11 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from speech_robust_bench.audio_files import open_banks
 from speech_robust_bench.builders.corpora import as_sources
 from speech_robust_bench.core.about import install_hint
 from speech_robust_bench.core.progress import tasks
 from speech_robust_bench.models.interface import need
-from speech_robust_bench.one_clip import open_banks
 
 Corpora = Mapping[str, str | os.PathLike | None]
 

@@ -11,8 +11,8 @@ from speech_robust_bench.builders.suites import load
 from speech_robust_bench.core.categories import AVERAGED
 from speech_robust_bench.core.options import Options, normaliser_option, option
 from speech_robust_bench.core.progress import progress as progress_bar
-from speech_robust_bench.data_source import Place
 from speech_robust_bench.extensions.sampling import anchors
+from speech_robust_bench.options import Place
 from speech_robust_bench.scoring.runs import open_run
 
 

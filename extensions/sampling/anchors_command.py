@@ -40,7 +40,7 @@ def run(args: Arguments) -> None:
 
 
 def _choose(args: Arguments) -> None:
-    from speech_robust_bench.core.console import Console
+    from speech_robust_bench.core.progress import Console
 
     clips = args.anchor_options.clips
     off = srb.choose_anchors(args.runs, args.suite, args.anchor_options, progress=not args.json)
@@ -58,7 +58,7 @@ def _choose(args: Arguments) -> None:
 
 
 def _predict(run: str, args: Arguments) -> None:
-    from speech_robust_bench.core.console import Console
+    from speech_robust_bench.core.progress import Console
 
     prediction = srb.predict_from_anchors(run, args.runs, args.suite, progress=not args.json)
     if args.json:

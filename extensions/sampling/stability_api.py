@@ -8,7 +8,6 @@ from typing import Any, Literal
 
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.options import Options, at_least, option
-from speech_robust_bench.data_source import Place
 from speech_robust_bench.extensions.sampling.rank_stability import (
     across_probe_settings,
     enough,
@@ -16,6 +15,7 @@ from speech_robust_bench.extensions.sampling.rank_stability import (
     ranked_scores,
     sizes_of,
 )
+from speech_robust_bench.options import Place
 from speech_robust_bench.scoring.runs import open_run
 
 

@@ -20,7 +20,7 @@ class Arguments(Options):
 
 
 def run(args: Arguments) -> None:
-    from speech_robust_bench.core.console import Console
+    from speech_robust_bench.core.progress import Console
 
     stability, options = srb.stability(args.runs, args.stability_options), args.stability_options
     if args.json:

@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from speech_robust_bench.builders.scenario_listing import as_markdown
 from speech_robust_bench.builders.scenarios import SCENARIOS
 from speech_robust_bench.cli.command import commands
+from speech_robust_bench.scenario_table import as_markdown
 
 ROOT = Path(__file__).parents[2]
 

@@ -5,7 +5,7 @@ import io
 import pytest
 from rich.table import Table
 
-from speech_robust_bench.core.console import Console
+from speech_robust_bench.core.progress import Console
 
 HOSTILE = "evil\x1b]0;title\x07\x1b[2J[/x] name"
 

@@ -114,7 +114,7 @@ def test_a_submission_can_only_hold_places(value, fine):
 
 def test_no_number_is_cut_at_80_columns(monkeypatch, capsys):
     from speech_robust_bench.cli.rendering import print_measure
-    from speech_robust_bench.tables import MeasureTable
+    from speech_robust_bench.reporting import MeasureTable
 
     monkeypatch.setenv("COLUMNS", "80")
     cells = ["en-demo_masked_noise_sev1", "128", "100.0", "10.0 to 100.0", "99.0", "98.0", "140.0"]
