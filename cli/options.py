@@ -36,7 +36,8 @@ def add_normaliser_option(parser: Options) -> None:
         default="srb-paper-1",
         metavar="NAME",
         help="srb-paper-1 (default: the paper's and the leaderboard's), srb-numbers-1 (recommended for new results of "
-        "your own: numbers however written), srb-paper-2, open-asr-1, whisper-en, whisper-basic or none",
+        "your own: numbers however written), srb-paper-2, open-asr-2026-08, open-asr-1, whisper-en, whisper-basic or "
+        "none",
     )
 
 

@@ -116,6 +116,6 @@ def normaliser_option() -> Any:
     return option(
         "srb-paper-1",
         "srb-paper-1 (default: the paper's and the leaderboard's), srb-numbers-1 (recommended for new results of your "
-        "own: numbers however written), srb-paper-2, open-asr-1, whisper-en, whisper-basic or none",
+        "own: numbers however written), srb-paper-2, open-asr-2026-08, open-asr-1, whisper-en, whisper-basic or none",
         metavar="NAME",
     )

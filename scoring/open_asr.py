@@ -1,11 +1,13 @@
-"""The English normaliser of the Open ASR Leaderboard (huggingface/open_asr_leaderboard, as of autumn 2026).
+"""`open-asr-1`: the English rules of the Open ASR Leaderboard, with corrections of our own.
 
-It began as Whisper's and has grown rules of its own: more hesitations are left out, 's is "is" only after a pronoun (so
-that possessives stay), clock times and spelled-out acronyms have one form, ok is okay, some compounds are joined, and
-`count_errors` makes every other compound free: "whitepaper" is no error where the reference has "white paper". Numbers,
-British spellings and contractions are those of the package whisper-normalizer, which has Whisper's rules.
+The leaderboard's rules began as Whisper's: 's is "is" only after a pronoun (so that possessives stay), spelled-out
+acronyms have one form, ok is okay, some compounds are joined, and `count_errors` makes every other compound free:
+"whitepaper" is no error where the reference has "white paper". Numbers, British spellings and contractions are those of
+the package whisper-normalizer, which has Whisper's rules.
 
-Left out: the leaderboard's list of first names that are spelt in several ways (Alan, Allan, Allen).
+Ours, not the leaderboard's: hesitations by pattern ("uhhh", "tsk", "mmkay") where it has a closed list, clock times in
+one form ("half past three" is 3:30), no lone dot behind "...", spellings as the package has them, and no list of first
+names. `open_asr_2026_08` equals the leaderboard's own scorer.
 """
 
 from __future__ import annotations
@@ -14,9 +16,11 @@ import re
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from itertools import groupby
+from typing import Any
 
 from speech_robust_bench.core.errors import UserError
 
+NAME = "open-asr-1"
 PACKAGES = ("whisper_normalizer", "kaldialign")
 
 _HESITATIONS = re.compile(
@@ -56,9 +60,14 @@ def open_asr(text: str, language: str | None) -> str:
     >>> open_asr("Ok, it's a quarter to five. Um, John's T-shirt says B.B.C.!", "en")
     'okay it is 4 45 john s tshirt says bbc'
     """
-    if language and re.split("[-_]", language.lower())[0] != "en":
-        raise UserError(f"the normaliser 'open-asr-1' is for English, not '{language}'; use whisper-basic")
+    english_only(NAME, language)
     return _rules()(text)
+
+
+def english_only(name: str, language: str | None) -> None:
+    """One clear error for a language that the rules are not made for."""
+    if language and re.split("[-_]", language.lower())[0] != "en":
+        raise UserError(f"the normaliser '{name}' is for English, not '{language}'; use whisper-basic")
 
 
 def count_errors(reference: Sequence[str], hypothesis: Sequence[str]) -> tuple[int, int, int]:
@@ -76,22 +85,30 @@ def _edit_distance() -> Callable:
     try:
         from kaldialign import edit_distance
     except ImportError:
-        raise UserError("the normaliser 'open-asr-1' needs a package: pip install kaldialign") from None
+        raise UserError("the normalisers 'open-asr-...' need a package: pip install kaldialign") from None
     return edit_distance
 
 
-@lru_cache(maxsize=1)
-def _rules() -> Callable[[str], str]:
+def whisper_english(name: str) -> tuple[Any, Callable[..., str]]:
+    """Whisper's English rules, and the function that leaves letters without marks and symbols."""
     try:
         from whisper_normalizer.basic import remove_symbols_and_diacritics
         from whisper_normalizer.english import EnglishTextNormalizer
     except ImportError:
-        raise UserError("the normaliser 'open-asr-1' needs a package: pip install whisper-normalizer") from None
-    whisper = EnglishTextNormalizer()
-    contractions = [
-        (re.compile(rule), written) for rule, written in whisper.replacers.items() if rule not in _NOT_THEIRS
-    ]
-    contractions = [(_IS, r"\1 is") if rule.pattern == r"'s\b" else (rule, written) for rule, written in contractions]
+        raise UserError(f"the normaliser '{name}' needs a package: pip install whisper-normalizer") from None
+    return EnglishTextNormalizer(), remove_symbols_and_diacritics
+
+
+def contractions(whisper: Any) -> list[tuple[re.Pattern[str], str]]:
+    """Whisper's contractions and titles without the package's additions; 's is "is" after a pronoun alone."""
+    rules = [(re.compile(rule), written) for rule, written in whisper.replacers.items() if rule not in _NOT_THEIRS]
+    return [(_IS, r"\1 is") if rule.pattern == r"'s\b" else (rule, written) for rule, written in rules]
+
+
+@lru_cache(maxsize=1)
+def _rules() -> Callable[[str], str]:
+    whisper, plain_letters = whisper_english(NAME)
+    long_forms = contractions(whisper)
     compounds = [(re.compile(rf"\b(?:{rule})\b".replace(" ", r"\s+")), written) for rule, written in _COMPOUNDS.items()]
 
     def rules(text: str) -> str:
@@ -99,14 +116,14 @@ def _rules() -> Callable[[str], str]:
         text = re.sub(r"\([^)]+?\)", "", text)
         text = re.sub(r"\s+'", "'", _HESITATIONS.sub("", text))
         text = _one_form_of_times(text, whisper.standardize_numbers)
-        for rule, written in contractions:
+        for rule, written in long_forms:
             text = rule.sub(written, text)
         text = re.sub(r"(\d),(\d)", r"\1\2", text)
-        text = remove_symbols_and_diacritics(re.sub(r"\.(?!\d)", " ", text), keep=".%$¢€£")
+        text = plain_letters(re.sub(r"\.(?!\d)", " ", text), keep=".%$¢€£")
         for rule, written in compounds:
             text = rule.sub(written, text)
         text = whisper.standardize_spellings(whisper.standardize_numbers(text))
-        text = _acronyms_joined([_SPELLINGS.get(word, word) for word in text.split()])
+        text = joined_acronyms([_SPELLINGS.get(word, word) for word in text.split()])
         text = re.sub(r"[.$¢€£](?!\d)", " ", text)
         return " ".join(re.sub(r"(?<!\d)%", " ", text).split())
 
@@ -142,7 +159,7 @@ def _one_form_of_times(text: str, numbers: Callable[[str], str]) -> str:
     return _CLOCK_TIME.sub(clock, _FULL_HOUR.sub(full_hour, _RELATIVE_TIME.sub(relative, text)))
 
 
-def _acronyms_joined(words: list[str]) -> str:
+def joined_acronyms(words: list[str]) -> str:
     """Single letters and digits in a row are one word: two of them, or three where one is also a word ("a", "i")."""
     joined: list[str] = []
     for single, run in groupby(words, key=lambda word: len(word) == 1 and word.isalnum()):

@@ -28,6 +28,7 @@ from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.rows import TALKER_CHANGE, one_talker, talkers
 from speech_robust_bench.scoring.open_asr import PACKAGES as OPEN_ASR_PACKAGES
 from speech_robust_bench.scoring.open_asr import count_errors, open_asr
+from speech_robust_bench.scoring.open_asr_2026_08 import open_asr_2026_08
 from speech_robust_bench.scoring.spoken_numbers import spoken_numbers
 from speech_robust_bench.scoring.word_alignment import Operation, count_edits
 from speech_robust_bench.scoring.word_alignment import operations as operations_of
@@ -106,6 +107,7 @@ NORMALISERS = {
     "srb-paper-1": Normaliser(lambda text, language: _srb_paper_1(text)),
     "srb-paper-2": Normaliser(lambda text, language: _srb_paper_2(text)),
     "srb-numbers-1": Normaliser(lambda text, language: spoken_numbers(text, language, _srb_paper_1), ("text2num",)),
+    "open-asr-2026-08": Normaliser(open_asr_2026_08, OPEN_ASR_PACKAGES, free_compounds=True),
     "open-asr-1": Normaliser(open_asr, OPEN_ASR_PACKAGES, free_compounds=True),
     "whisper-en": Normaliser(lambda text, language: _whisper_english()(text), ("whisper_normalizer",)),
     "whisper-basic": Normaliser(lambda text, language: _whisper_basic(text)),

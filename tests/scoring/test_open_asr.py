@@ -1,5 +1,14 @@
-"""`open-asr-1` by cases of the Open ASR Leaderboard's published rules; its compounds against kaldialign's counts."""
+"""`open-asr-2026-08` against what the Open ASR Leaderboard's code produced; `open-asr-1` by cases.
 
+data/open_asr_2026_08.jsonl has texts and what the `EnglishTextNormalizer` of huggingface/open_asr_leaderboard (commit
+d1e99b2, 21 August 2026) makes of them, split at white space: cases, lines of results/*.parquet, and random mixtures
+of its words. The scores are those of its `score_results` on the transcripts of results/librispeech.parquet.
+"""
+
+import json
+from pathlib import Path
+
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -49,10 +58,38 @@ def test_cases(written: str, compared: str) -> None:
     assert normalise(written, "open-asr-1", "en") == compared
 
 
-def test_english_only() -> None:
-    assert normalise("OK", "open-asr-1", "en-GB") == "okay"
-    with pytest.raises(UserError, match="'open-asr-1' is for English, not 'es'"):
-        normalise("vale", "open-asr-1", "es")
+VECTORS = (Path(__file__).parent / "data" / "open_asr_2026_08.jsonl").read_text("utf-8").splitlines()
+
+
+def test_the_snapshot_has_the_words_of_the_leaderboards_code() -> None:
+    pairs = [json.loads(line) for line in VECTORS]
+    assert len(pairs) > 400
+    ours = [normalise(text, "open-asr-2026-08", "en") for text, _ in pairs]
+    assert ours == [words for _, words in pairs]
+
+
+@pytest.mark.parametrize(
+    ("system", "wer", "counts"),
+    [
+        ("moonshine-base", 2.83, (1172, 137, 192)),
+        ("moonshine-tiny", 4.33, (1790, 189, 316)),
+        ("whisper-tiny.en-torch", 4.94, (2017, 241, 361)),
+    ],
+)
+def test_the_snapshot_has_the_scores_of_the_leaderboards_code(system: str, wer: float, counts: tuple) -> None:
+    results = Path(__file__).parents[2] / "results" / "librispeech.parquet"
+    table = pq.read_table(results, filters=[("system", "=", system)]).to_pydict()
+    aligned = align(table["reference"], table["transcript"], normaliser="open-asr-2026-08", language="en")
+    totals = aligned.totals()
+    assert round(aligned.rate, 2) == wer
+    assert (totals["substitutions"], totals["deletions"], totals["insertions"]) == counts
+
+
+@pytest.mark.parametrize("name", ["open-asr-1", "open-asr-2026-08"])
+def test_english_only(name: str) -> None:
+    assert normalise("OK", name, "en-GB") == "okay"
+    with pytest.raises(UserError, match=f"'{name}' is for English, not 'es'"):
+        normalise("vale", name, "es")
 
 
 def test_a_compound_may_be_written_apart_or_together() -> None:
