@@ -18,8 +18,8 @@ import sys
 from itertools import pairwise
 from pathlib import Path
 
-from speech_robust_bench.cli.demo import MODELS
 from speech_robust_bench.cli.main import main as srb
+from speech_robust_bench.cli.start import MODELS
 from speech_robust_bench.scoring import aggregate
 from speech_robust_bench.scoring.bootstrap import interval
 from speech_robust_bench.scoring.runs import open_run

@@ -1,1 +1,1 @@
-"""The `srb` command: one file per subcommand, `srb perturb` is `cli/perturb.py`."""
+"""The `srb` command: a file for each group of commands in `srb --help`, listed in `cli/command.py`."""

@@ -75,7 +75,7 @@ def _epilog(row: srb.AttackRow) -> str:
     return f"example:\n  srb attack {row.name} {row.example}\n{RESUME}" if row.example else RESUME
 
 
-COMMANDS = tuple(
+ATTACK = tuple(
     Command(_arguments(row), partial(run, row.name), _epilog(row), row.name, row.help)
     for row in srb.attack_rows().values()
 )

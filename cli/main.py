@@ -126,7 +126,7 @@ def _sentence(text: str) -> str:
 
 
 def _add_command(parser: HelpParser, row: CommandRow) -> None:
-    module = importlib.import_module(row.module)
+    module = importlib.import_module(row.where.partition(":")[0])
     if hasattr(module, "arguments"):
         module.arguments(parser)
         parser.set_defaults(_call=module.run)

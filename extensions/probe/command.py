@@ -5,8 +5,9 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
+from speech_robust_bench.cli.flags import arguments as options
 from speech_robust_bench.cli.help import HelpParser
-from speech_robust_bench.cli.options import add_bank_options
+from speech_robust_bench.options import ScenarioOptions
 
 if TYPE_CHECKING:
     from speech_robust_bench.extensions.probe.probe_file import ProbeFile
@@ -72,7 +73,8 @@ def _train_arguments(parser: HelpParser, several: bool = False) -> None:
     held_out = "scenarios that --train-augment leaves out: they are for the test"
     advanced("--held-out", nargs="*", default=[], metavar="SCENARIO", help=held_out)
     advanced("--augment-p", type=float, default=0.5, metavar="P", help="share of perturbed clips (default: 0.5)")
-    add_bank_options(parser.advanced_options())
+    for bank in (option for option in options(ScenarioOptions) if option.name in ("noise_dir", "rir_dir")):
+        bank.add_to(parser.advanced_options())
     advanced("--cache-features", metavar="DIR", help="keep the encoder's hidden states on the disk (large)")
     advanced("--quiet", action="store_true", help="show no progress")
 

@@ -115,7 +115,7 @@ def test_an_extension_adds_a_command_but_replaces_none(monkeypatch, capsys):
     command.commands.cache_clear()
     try:
         assert command.groups()["fun"] == {"greet": "greet somebody"}
-        assert command.commands()["run"].module == "speech_robust_bench.cli.run"
+        assert command.commands()["run"].where == "speech_robust_bench.cli.run_and_score:RUN"
         assert program.main(["greet", "world"]) == 0
         assert "hello world" in capsys.readouterr().out
     finally:

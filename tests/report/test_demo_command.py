@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from speech_robust_bench.builders.scenarios import SCENARIOS
-from speech_robust_bench.cli import demo
+from speech_robust_bench.cli import start
 from speech_robust_bench.cli.main import main
 from speech_robust_bench.core.categories import AVERAGED
 from speech_robust_bench.scoring.difficulty import load
@@ -24,21 +24,21 @@ def shy(clips, rate, language):
 
 @pytest.fixture
 def quick(monkeypatch):
-    monkeypatch.setattr(demo, "CLIPS", 2)
-    monkeypatch.setattr(demo, "SCENARIOS", ("gaussian", "gain"))
-    monkeypatch.setattr(demo, "MODELS", dict.fromkeys(("one", "two"), "python:test_demo_command:shy"))
+    monkeypatch.setattr(start, "CLIPS", 2)
+    monkeypatch.setattr(start, "SCENARIOS", ("gaussian", "gain"))
+    monkeypatch.setattr(start, "MODELS", dict.fromkeys(("one", "two"), "python:test_demo_command:shy"))
 
 
 def test_a_dozen_scenarios_at_two_severities():
-    assert len(demo.SCENARIOS) == 12
-    assert len(demo.SEVERITIES) == 2
+    assert len(start.SCENARIOS) == 12
+    assert len(start.SEVERITIES) == 2
     table = load()
-    for name in demo.SCENARIOS:
+    for name in start.SCENARIOS:
         scenario = SCENARIOS[name]
-        assert set(demo.SEVERITIES) <= set(scenario.levels)
+        assert set(start.SEVERITIES) <= set(scenario.levels)
         if scenario.category in AVERAGED:  # then it has a difficulty, and so an NWERD
-            assert all(table.of(f"{name}_sev{severity}") > 0 for severity in demo.SEVERITIES)
-    assert all(not SCENARIOS[name].has_speech for name in demo.WITHOUT_SPEECH)
+            assert all(table.of(f"{name}_sev{severity}") > 0 for severity in start.SEVERITIES)
+    assert all(not SCENARIOS[name].has_speech for name in start.WITHOUT_SPEECH)
 
 
 def test_from_nothing_to_a_report_and_again(quick, tmp_path, capsys):
@@ -56,17 +56,17 @@ def test_from_nothing_to_a_report_and_again(quick, tmp_path, capsys):
 
 
 def test_a_step_that_fails_ends_it(quick, tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(demo, "MODELS", {"none": "no-such-adapter"})
+    monkeypatch.setattr(start, "MODELS", {"none": "no-such-adapter"})
     assert main(["demo", "--out", str(tmp_path)]) == 2
     assert "no-such-adapter" in capsys.readouterr().err
 
 
 PROGRAM = """
 import sys
-from speech_robust_bench.cli import demo
+from speech_robust_bench.cli import start
 from speech_robust_bench.cli.main import main
-demo.CLIPS, demo.SCENARIOS = 2, ("gaussian", "gain")
-demo.MODELS = dict.fromkeys(("one", "two"), "python:test_demo_command:mortal?batch_size=1")
+start.CLIPS, start.SCENARIOS = 2, ("gaussian", "gain")
+start.MODELS = dict.fromkeys(("one", "two"), "python:test_demo_command:mortal?batch_size=1")
 sys.exit(main(["demo", "--out", sys.argv[1]]))
 """
 

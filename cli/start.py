@@ -1,9 +1,15 @@
-"""`srb ls`: the scenario table, by category, or a suite: a part of the benchmark that stands for all of it."""
+"""The commands for the first hour: `srb demo` goes the whole way on what is installed, `srb ls` lists the scenarios.
+
+The demo runs two recognisers, scores them and writes a report, offline. It gives the very commands that a user would,
+shows them, and can be killed and repeated at any point as they can.
+"""
 
 from __future__ import annotations
 
 import json
+import shlex
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import speech_robust_bench as srb
@@ -11,13 +17,64 @@ from speech_robust_bench.cli.command import Command
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.options import Options, argument, option
 
-EPILOG = """A config names a scenario at a severity (en_noise_sev3) or at any value of its parameter, written
+CLIPS = 8  # the first of the demo corpus: six voices, as many women as men
+SCENARIOS = (
+    *("noise", "crosstalk", "gaussian", "rir", "echo", "lowpass", "gain", "tempo_up", "pitch_up", "tremolo"),
+    *("opus", "packet_loss"),
+)
+SEVERITIES = (2, 4)
+WITHOUT_SPEECH = ("silence", "noise_only")
+# PocketSphinx with a bounded search: a demonstration need not wait for its last half point of accuracy.
+MODELS = {"moonshine": "moonshine", "pocketsphinx": "pocketsphinx?fwdflat=no&maxhmmpf=3000&maxwpf=5"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class DemoArguments(Options):
+    out: str = option("srb-demo", "where everything goes", metavar="DIR")
+
+
+def demo(args: DemoArguments) -> int:
+    from speech_robust_bench.cli.main import main
+
+    for command in demo_commands(Path(args.out)):
+        print(f"$ srb {shlex.join(command)}", flush=True)
+        if code := main(command):
+            return code
+    report = (Path(args.out) / "report.html").resolve()
+    print(
+        f"Open {report.as_uri()} in a browser. Mostly synthetic voices, few clips: this shows the way, not a ranking."
+    )
+    return 0
+
+
+def demo_commands(out: Path) -> list[list[str]]:
+    """The commands of the demo, one after the other."""
+    runs, report = str(out / "runs"), str(out / "report.html")
+    corpus = ["--corpus", "en-demo"]
+    configs = [f"en-demo_{name}" for name in ("clean", *WITHOUT_SPEECH)]
+    configs += [f"en-demo_{name}_sev{severity}" for name in SCENARIOS for severity in SEVERITIES]
+    folders = [str(out / "runs" / name) for name in MODELS]
+    return [
+        *(
+            ["run", "--model", model, "--name", name, *corpus, "--limit", str(CLIPS), "--out", runs, *configs]
+            for name, model in MODELS.items()
+        ),
+        ["score", *folders],
+        ["table", *folders],
+        ["report", *folders, *corpus, "--embed-audio", "6", "--out", report],
+    ]
+
+
+DEMO = Command(DemoArguments, demo)
+
+
+LS_EPILOG = """A config names a scenario at a severity (en_noise_sev3) or at any value of its parameter, written
 without the unit (en_noise_snr-5, en_lowpass_corner3400)."""
 ALL = "*"  # instead of the name of a suite
 
 
 @dataclass(frozen=True, kw_only=True)
-class Arguments(Options):
+class ListArguments(Options):
     names: list[str] = argument("only these categories or scenarios", [], metavar="NAME")
     suite: str | None = option(
         None,
@@ -32,7 +89,7 @@ class Arguments(Options):
     )
 
 
-def run(args: Arguments) -> None:
+def ls(args: ListArguments) -> None:
     if args.suite is not None:
         if args.names:
             raise UserError("--suite names its configs itself; leave the categories out")
@@ -94,4 +151,4 @@ def _summary_of_fast(about: dict[str, Any]) -> list[str]:
     ]
 
 
-COMMAND = Command(Arguments, run, EPILOG)
+LS = Command(ListArguments, ls, LS_EPILOG)

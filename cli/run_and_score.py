@@ -1,0 +1,207 @@
+"""The commands of a run: `srb run`, `score`, `table`, `report` and `metrics`."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import speech_robust_bench as srb
+from speech_robust_bench.cli.arguments import (
+    BUILT,
+    allow_changed_option,
+    configs_argument,
+    corpus_option,
+    groups_option,
+    limit_option,
+    model_option,
+    quiet_option,
+    runs_argument,
+)
+from speech_robust_bench.cli.command import Command
+from speech_robust_bench.core.options import Options, argument, option, option_group
+
+RUN_EPILOG = """examples:
+  srb run --model moonshine 'en-demo_*' --corpus en-demo
+  srb run --model moonshine 'en_*' --corpus en=LibriSpeech --noise-dir noises/
+  srb run --model hf:openai/whisper-tiny.en?dtype=float16 --device cuda en_clean 'en_noise_sev*'
+  srb run --model moonshine 'en_*' --corpus en=LibriSpeech --until 1.0
+  srb run --model moonshine --suite fast --corpus en=LibriSpeech --tts espeak
+  srb run --model python:mymodule:transcribe --data mshah1/speech_robust_bench_public en_gaussian_sev2 --limit 100
+With --corpus the clips are perturbed while the model works, and no audio is stored; with --data they were built before.
+Repeat a command that was interrupted to go on where it stopped."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunArguments(Options):
+    configs: list[str] = configs_argument()
+    model: str = model_option("model: adapter:target?option=value&..., or @models.yaml (docs/models.md)")
+    out: str = option("runs", "predictions go to OUT/<model>/<config>.jsonl", metavar="OUT")
+    data: str | None = option(None, f"{BUILT} (default: srb)")
+    limit: int | None = limit_option()
+    run_options: srb.RunOptions = option_group(srb.RunOptions)
+    quiet: bool = quiet_option()
+    stream: bool = option(False, "use the model live, chunk by chunk, and store when each word came")
+    stream_options: srb.StreamOptions = option_group(srb.StreamOptions, "with --stream")
+    corpus: list[str] = corpus_option()
+    data_options: srb.DataOptions = option_group(
+        srb.DataOptions, "with --corpus, to perturb clips while the model works"
+    )
+
+
+def run_model(args: RunArguments) -> int:
+    """Run the model, or each model of a file; the exit code is 1 if every clip of one failed."""
+    options = replace(args.run_options, stream=args.stream_options if args.stream else False)
+    how: dict[str, Any] = {
+        "corpus": args.corpus,
+        "data": args.data,
+        "limit": args.limit,
+        "data_options": args.data_options,
+        "run_options": options,
+        "progress": not args.quiet,
+    }
+    if args.model.startswith("@"):
+        return max([show(summary) for summary in srb.run_models(args.model, args.configs, out=args.out, **how)])
+    out = srb.run_folder(args.model, args.out, options)
+    return show(srb.run(args.model, args.configs, out=out, **how))
+
+
+def show(summary: srb.RunSummary) -> int:
+    """Say where the predictions are, how fast they came, and what failed."""
+    print(summary, flush=True)
+    if summary.failed:
+        print(
+            f'{summary.failed} clips failed; see "error" in the files, --retry-failed tries them again', file=sys.stderr
+        )
+    if summary.cost:
+        print(f"cost: about {summary.cost:.2f} $ by the price list")
+    if summary.error:
+        print(f"every clip failed, the first with: {summary.error}", file=sys.stderr)
+    return 1 if summary.error else 0
+
+
+RUN = Command(RunArguments, run_model, RUN_EPILOG)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScoreArguments(Options):
+    runs: list[str] = runs_argument("run folders, such as runs/moonshine")
+    score_options: srb.ScoreOptions = option_group(srb.ScoreOptions)
+    allow_changed: bool = allow_changed_option()
+
+
+def score_runs(args: ScoreArguments) -> None:
+    from speech_robust_bench.core.progress import progress
+
+    scored = []
+    with progress() as bar:
+        task = bar.add_task("scoring", total=len(args.runs))
+        for folder in args.runs:
+            scored.append(srb.score_run(folder, args.score_options, allow_changed=args.allow_changed))
+            bar.advance(task)
+    for results in scored:
+        headline = f", {results.headline}" if results.headline else ""
+        print(f"{Path(results.folder) / 'results.json'}: {len(results.configs)} configs{headline}")
+        for problem in results.problems:
+            print(f"  {problem}", file=sys.stderr)
+
+
+SCORE = Command(ScoreArguments, score_runs)
+
+
+MEASURES = ("streaming", "ood", "adversarial", "masked", "overlap", "lenient", "confidence")
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableArguments(Options):
+    runs: list[str] = runs_argument()
+    markdown: bool = option(False, "print Markdown, for a README", one_of="form")
+    latex: bool = option(False, "print LaTeX, for a paper (booktabs)", one_of="form")
+    csv: bool = option(False, "print CSV, with intervals and in full precision", one_of="form")
+    streaming: bool = option(False, "latency and stability of streamed runs", one_of="form")
+    ood: bool = option(False, "error rates out of domain, after `srb run --suite ood`", one_of="form")
+    adversarial: bool = option(False, "success of the attacks that a run was tested with", one_of="form")
+    masked: bool = option(False, "how often masked words are transcribed all the same", one_of="form")
+    overlap: bool = option(False, "two talkers at once: WER of both, and of the better one", one_of="form")
+    lenient: bool = option(False, "WER strict and lenient, and semantic error", one_of="form")
+    confidence: bool = option(False, "calibration of word confidences: ECE and AUC per config", one_of="form")
+    groups: str | None = groups_option("a line for each `dataset` (the paper's Table 7), or for each group of clips")
+    intervals: bool = option(False, "show the bootstrap interval of each score")
+    allow_changed: bool = allow_changed_option()
+
+
+def table(args: TableArguments) -> None:
+    from speech_robust_bench.cli.rendering import print_blocks, print_measure
+    from speech_robust_bench.core.escape import for_terminal
+    from speech_robust_bench.reporting import to_csv, to_latex, to_markdown
+
+    for measure in MEASURES:
+        if getattr(args, measure):
+            for each in srb.measure_tables(args.runs, measure, allow_changed=args.allow_changed):
+                print_measure(each)
+            return
+    tables = srb.table(args.runs, groups=args.groups, allow_changed=args.allow_changed)
+    if args.csv:
+        print(to_csv(tables[0]), end="")
+    elif args.markdown or args.latex:
+        text = to_markdown if args.markdown else to_latex
+        print("\n".join(text(table, args.intervals) for table in tables), end="")
+        print(*map(for_terminal, tables[0].notes), sep="\n", end="\n" if tables[0].notes else "", file=sys.stderr)
+    else:
+        print_blocks(tables, args.intervals)
+
+
+TABLE = Command(TableArguments, table)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReportArguments(Options):
+    runs: list[str] = runs_argument()
+    out: str = option("report.html", "page to write; the report cards go beside it as .json", metavar="FILE")
+    report_options: srb.ReportOptions = option_group(srb.ReportOptions)
+    data: str | None = option(None, f"{BUILT}: has the audio of the worst clips")
+    corpus: list[str] = corpus_option()
+    data_options: srb.DataOptions = option_group(srb.DataOptions, "with --corpus, as in `srb run`")
+
+
+def report(args: ReportArguments) -> None:
+    page, cards = srb.write_report(
+        args.runs,
+        args.out,
+        data=args.data,
+        corpus=args.corpus,
+        data_options=args.data_options,
+        report_options=args.report_options,
+    )
+    print(f"{page}: {len(args.runs)} models, {page.stat().st_size / 1e6:.1f} MB; report cards as data: {cards}")
+
+
+REPORT = Command(ReportArguments, report)
+
+
+@dataclass(frozen=True, kw_only=True)
+class InstallArguments(Options):
+    metrics: list[str] = argument("metrics to install (default: all)", [], metavar="METRIC")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExportArguments(Options):
+    metric: str = argument("metric to export")
+    folder: str = argument("where its Space goes")
+
+
+def install(args: InstallArguments) -> None:
+    installed = srb.install_metrics(args.metrics)
+    print(f"installed: {', '.join(installed)}")
+    print(f'from any directory: evaluate.load("{installed[0]}")')
+
+
+def export(args: ExportArguments) -> None:
+    print(srb.export_metric(args.metric, args.folder))
+
+
+METRICS = (
+    Command(InstallArguments, install, name="install", help="put the metrics where evaluate.load finds them by name"),
+    Command(ExportArguments, export, name="export", help="write the folder of a metric's Space, which stands alone"),
+)
