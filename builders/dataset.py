@@ -12,6 +12,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, fields, is_dataclass
 from functools import cache, cached_property, wraps
 from pathlib import Path
@@ -292,4 +293,5 @@ def _link_for_folder_loads(folder: Path, complete: Mapping[str, Manifest]) -> No
         links.mkdir(exist_ok=True)
         for old in filter(Path.is_symlink, links.iterdir()):  # of cards before this one
             old.unlink()
-        (links / place.name).symlink_to(Path("..") / edition_folder(manifest), target_is_directory=True)
+        with suppress(OSError):  # Windows, without the right to make links: the load makes its own copy
+            (links / place.name).symlink_to(Path("..") / edition_folder(manifest), target_is_directory=True)

@@ -106,7 +106,7 @@ def linked_package(folder: Path) -> Path:
         making = Path(tempfile.mkdtemp(dir=folder))
         (making / PACKAGE).mkdir()
         for name, source in sources.items():
-            (making / PACKAGE / name).symlink_to(source, target_is_directory=source.is_dir())
+            _link_or_copy(source, making / PACKAGE / name)
         try:
             making.rename(place)
         except OSError:  # another process was faster, with the same content
@@ -223,6 +223,13 @@ def open_in_environment(spec: Spec, requirements: Sequence[str], **defaults: Any
         versions=about["versions"],
         stderr=stderr,
     )
+
+
+def _link_or_copy(source: Path, place: Path) -> None:
+    try:
+        place.symlink_to(source, target_is_directory=source.is_dir())
+    except OSError:  # Windows, without the right to make links
+        (shutil.copytree if source.is_dir() else shutil.copy)(source, place)
 
 
 def _widen(pipe: Any) -> None:

@@ -7,6 +7,7 @@ the reason, and the next one is checked.
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -59,6 +60,8 @@ def check(
     author: str | None = None,
 ) -> Outcome:
     """Check a submission; `audio` is where its own adversarial configs are, `author` who sent it: the model's owner."""
+    if os.name == "nt":
+        raise UserError("submissions are verified on Linux or macOS: Windows cannot bound the memory of the checker")
     with tempfile.TemporaryDirectory(prefix="srb-") as scratch:
         expected = Path(scratch) / expected_rows.NAME
         expected.write_text(expected_rows.to_json(benchmark), encoding="utf-8")

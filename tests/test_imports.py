@@ -118,3 +118,14 @@ def test_the_command_line_imports_only_the_api_options_and_rendering():
             if not (place in front or place == "cli" or (place == "core" and rest and rest[0] in PRINTING)):
                 wrong.add(f"{module} -> {other}")
     assert not wrong
+
+
+POSIX_ALONE = {"fcntl", "grp", "posix", "pty", "pwd", "resource", "syslog", "termios", "tty"}
+
+
+def test_every_module_can_be_imported_on_windows():
+    for name, path in modules().items():
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:  # what is imported when the module is
+            names = {alias.name for alias in node.names} if isinstance(node, ast.Import) else set()
+            names |= {node.module} if isinstance(node, ast.ImportFrom) else set()
+            assert not names & POSIX_ALONE, f"{name} imports {names & POSIX_ALONE}, which Windows does not have"

@@ -87,6 +87,8 @@ def run_bounded(command: str, timeout_s: float) -> tuple[int, bytes, bytes]:
 
     It is killed, with all that it started, when it has not finished in time or prints more than MOST_BYTES.
     """
+    if os.name == "nt":  # no process groups to kill, and no select() on pipes
+        raise UserError("shell commands of recognisers need Linux or macOS; on Windows use python: or http:")
     deadline = time.monotonic() + timeout_s
     process = subprocess.Popen(
         command,
