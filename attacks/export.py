@@ -1,7 +1,7 @@
 """Adversarial configs on disk: the layout, the columns and the manifest of every other config.
 
-Rows are written batch by batch to `<out>/.attacks/<config>-<fingerprint>/`, so that an attack that was killed goes on
-where it was; when all are there they are put in the clean config's order and the config moves to its place.
+Rows are written batch by batch to `<out>/.attacks/<config>-<fingerprint>/`, so that an attack that was killed
+continues; when all are there they are put in the clean config's order and the config moves to its place.
 """
 
 from __future__ import annotations

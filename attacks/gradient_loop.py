@@ -26,7 +26,7 @@ Watch = Callable[[int, Tensor, list[int]], Sequence[bool]]
 
 @dataclass
 class Attacked:
-    """One clip after an attack: the 16-bit samples to store, and what there is to say about them."""
+    """One clip after an attack: the 16-bit samples to store, and the facts about them."""
 
     clip: AttackClip
     pcm: np.ndarray

@@ -91,7 +91,7 @@ class BatchRunner:
 
 
 def planned_s(seconds: float, peak_bytes: int, whole_bytes: int) -> float:
-    """How many seconds fit, if so many took so much; weights count as if they grew, which errs on the safe side."""
+    """How many seconds fit into memory, by one measurement; weights count as growing, to be on the safe side."""
     return max(seconds, seconds * HEADROOM * whole_bytes / max(peak_bytes, 1))
 
 
@@ -174,7 +174,7 @@ class AttackRequest:
     perturbation: Path | None = None
 
     def target(self, specs: list[str]) -> TargetOptions:
-        """What is opened for an attack on these models."""
+        """The models that an attack opens."""
         shared = {key: getattr(self, key) for key in ("device", "precision", "compiled", "eot", "threads", "judge")}
         return TargetOptions(self.attack, tuple(specs), **shared)
 
@@ -206,7 +206,7 @@ class Progress(Protocol):
     """What a caller may show while configs are made."""
 
     def stage(self, label: str, total: int | None) -> Callable[[int, str], None]:
-        """Begin a stage; the function that is returned reports (clips more, what there is to say)."""
+        """Begin a stage; the function that is returned reports (clips more, message)."""
         ...
 
 

@@ -61,7 +61,7 @@ OURS = (
 
 
 def attack_rows() -> dict[str, AttackRow]:
-    """Every attack by its name: ours, then those of extensions."""
+    """All attacks by name: those of SRB, then those of extensions."""
     ours = {row.name: row for row in OURS}
     return {**ours, **{name: row for name, row in registered_objects("ATTACKS").items() if name not in ours}}
 

@@ -3,7 +3,7 @@
     apt install asterisk-core-sounds-en asterisk-core-sounds-en-g722 ffmpeg
     pip install -e ".[demo,fronts]" faster-whisper vosk
     python benchmarks/front_ends.py --out /tmp/fronts --vosk FOLDER --whisper FOLDER [--clips 24]
-    python benchmarks/front_ends.py --out /tmp/fronts --figure docs/front_ends.svg
+    python benchmarks/front_ends.py --out /tmp/fronts --figure docs/images/front_ends.svg
 
 The recordings are Debian's Asterisk prompts of 2 to 4 s (one woman, telephone quality). WHISPER is Whisper tiny.en for
 CTranslate2, VOSK a model folder of Vosk. It can be interrupted and repeated, and done for one recogniser at a time

@@ -84,7 +84,7 @@ def stream(args: argparse.Namespace, name: str, spec: str, configs: list[str], *
 
 
 def table(folders: dict[str, Path]) -> None:
-    """The figures as a table for docs/streaming.md."""
+    """The figures as a table for benchmarks/README.md."""
     print(f"| recogniser | config | WER | {' | '.join((*COLUMNS, *RATES))} | RTF |")
     print("|---" * (4 + len(COLUMNS) + len(RATES)) + "|")
     for name, folder in folders.items():

@@ -15,7 +15,7 @@ Progress = Callable[[str, int], Callable[[int], None]]
 
 
 def check_configs(root: Path, configs: Sequence[str], engine: Engine, progress: Progress) -> dict[str, str]:
-    """What is wrong with each config that is not as it was built; empty where all are."""
+    """The problems of each config that is not as it was built; empty where all are."""
     wrong: dict[str, str] = {}
     work: list[tuple[str, Path]] = []
     expected: dict[str, tuple[int, str]] = {}

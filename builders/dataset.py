@@ -202,7 +202,7 @@ def content_hash(config: SrbConfig, corpus: Corpus, listed: Sequence[Utterance])
 
 
 def _audio_state(audio: Any, state: Callable[[str], str]) -> str:
-    """What can be told of the files (or the bytes) behind a clip, also where it is mixed from two or masked."""
+    """Size, time and hashes of the files (or the bytes) behind a clip, also where it is mixed from two or masked."""
     parts = []
     for each in fields(audio) if is_dataclass(audio) else ():
         value = getattr(audio, each.name)

@@ -24,7 +24,7 @@ def library_version(library: str) -> str:
 
 
 def config_inputs(job: Job, corpus: Corpus, listing: Listing, banks: Banks, seed: str) -> dict[str, Any]:
-    """Everything that a config's content depends on, as far as it can change between two runs."""
+    """Everything that a config's content depends on and that can change between two runs."""
     scenario = job.scenario
     inputs = {
         "benchmark_version": BENCHMARK_VERSION,

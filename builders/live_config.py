@@ -137,7 +137,7 @@ class LiveConfigs:
 
     @property
     def where(self) -> str:
-        """What is perturbed, for people, as the options of the command say it."""
+        """The corpora to perturb, in the words of the command's options."""
         record = self.record
         flags = {
             "--noise-dir": record.noise_dir,

@@ -55,7 +55,7 @@ class MaskedAudio:
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """What was drawn, for the row: the places of the words in the transcript, the words, and where they lie."""
+        """The draw, for the row: the masked words, their places in the transcript, and their times."""
         spans = spans_of(self)
         if spans is None:
             return {"fill": self.fill, "masked": [], "words": [], "spans_s": [], "aligned": False}

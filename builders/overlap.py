@@ -38,7 +38,7 @@ class OverlapAudio:
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """What was drawn, for the row."""
+        """The draw, for the row."""
         return {"sir_db": self.sir_db, "second": self.second_id, "second_speaker": self.second_speaker}
 
     def load(self) -> Samples:

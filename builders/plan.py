@@ -148,7 +148,7 @@ def job_named(name: str, table: Mapping[str, Scenario] = SCENARIOS) -> Job:
 
 
 def check_limit(limit: int | None) -> None:
-    """Refuse a number of clips that is none."""
+    """Refuse a number of clips below 1."""
     if limit is not None and (not isinstance(limit, Integral) or limit < 1):
         raise UserError(f"a limit is a whole number of clips, 1 or more, not {limit!r}")
 

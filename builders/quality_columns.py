@@ -2,7 +2,7 @@
 
 Each parquet file is written anew beside itself, one row group at a time, so that memory does not grow with the config.
 Once all files of a config are ready they take the old ones' places together: a reader never meets files with different
-columns. What is ready, or has the columns already, is not computed again, so an interrupted run goes on where it was.
+columns. Finished files, and configs that have the columns, are not computed again, so an interrupted run continues.
 """
 
 from __future__ import annotations

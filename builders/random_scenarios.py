@@ -18,7 +18,7 @@ from speech_robust_bench.core.seeding import clip_rng
 
 @dataclass(frozen=True)
 class Draw:
-    """What was drawn for one clip; None for the scenario leaves the clip as it is."""
+    """The draw for one clip; without a scenario the clip stays as it is."""
 
     corpus: str
     clip_id: str

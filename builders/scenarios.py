@@ -422,7 +422,7 @@ SCENARIOS: dict[str, Scenario] = _whole_table()
 
 
 def choose(names: Iterable[str], table: Mapping[str, Scenario] = SCENARIOS) -> list[Scenario]:
-    """The scenarios of some names, of scenarios or of categories; all of them if there is no name."""
+    """The scenarios of some names, of scenarios or of categories; all of them without a name."""
     wanted = set(names)
     for name in wanted:
         if name not in table and name not in CATEGORIES:

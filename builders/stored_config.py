@@ -140,7 +140,7 @@ class StoredConfig:
         language = parse(self.name).language if not self.columns.get("language") else None
         durations = columns.get("duration") or [frames_of(audio) / RATE for audio in self._all_audio()]
         if not all(isinstance(value, int | float) and 0 <= value < math.inf for value in durations):
-            raise UserError(f"{self.name}: a duration is no number of seconds; build it again")
+            raise UserError(f"{self.name}: a duration is not a number of seconds; build it again")
         count = len(columns["id"])
 
         def column(name: str) -> list[Any]:

@@ -3,7 +3,7 @@
 A suite is a versioned file, `data/<name>.json`: its configs by category, as scenario and severity, and how many clips
 it takes. Clips are chosen by their ids alone, so that everybody who has the same corpus takes the same ones, and a
 suite works with any corpus. To add a suite, add its file and its row here. `paper` and `paper-lite` follow from the
-scenario table. A file of one's own that names every clip, as `srb anchors` writes it, is a suite too.
+scenario table. A file that names every clip, as `srb anchors` writes it, is a suite too.
 """
 
 from __future__ import annotations

@@ -91,7 +91,7 @@ class SpokenAudio:
 
     @property
     def parameters(self) -> dict[str, str | int]:
-        """What was drawn, for the row."""
+        """The draw, for the row."""
         return {"engine": self.engine, "voice": Path(self.voice).name, "seed": self.seed}
 
     def load(self) -> Samples:
@@ -190,7 +190,7 @@ def open_voice_engine(name: str) -> VoiceEngine:
         return TransformersVoice({"bark": "suno/bark", "mms": "facebook/mms-tts-{mms}"}[model], folder, revision)
     if model.startswith("hf:"):
         return TransformersVoice(model.removeprefix("hf:"), folder, revision)
-    raise UserError(f"'{name}' is no text-to-speech engine; there are espeak, flite, yourtts, bark, mms and hf:<model>")
+    raise UserError(f"'{name}' is not an engine; the engines are espeak, flite, yourtts, bark, mms and hf:<model>")
 
 
 class Espeak:

@@ -21,12 +21,12 @@ def runs_argument(help: str = "run folders; one without results is scored first"
     return argument(help, metavar="RUN")
 
 
-def model_option(help: str = "model: adapter:target?option=value&... (docs/models.md)", default: Any = None) -> Any:
+def model_option(help: str = "recogniser, adapter:target?option=value&...", default: Any = None) -> Any:
     return option(help=help, metavar="M") if default is None else option(default, help, metavar="M")
 
 
 def corpus_option(
-    help: str = "where a corpus is, as in en=LibriSpeech or en-tedlium=FOLDER; en-demo is built in",
+    help: str = "folder of a corpus, as in en=LibriSpeech or en-tedlium=FOLDER; en-demo is built in",
 ) -> Any:
     return option([], help, metavar="LANG[-NAME]=PATH", repeat=True)
 
@@ -56,5 +56,5 @@ def benchmark_option() -> Any:
 
 
 def adversarial_option() -> Any:
-    help = "where the audio of its own adversarial configs is: a folder or ORG/DATASET (default: --data)"
+    help = "audio of the model's own adversarial configs: a folder or ORG/DATASET (default: --data)"
     return option(None, help, metavar="WHERE")

@@ -12,7 +12,7 @@ from speech_robust_bench.cli.arguments import BUILT, limit_option, quiet_option
 from speech_robust_bench.cli.command import Command
 from speech_robust_bench.core.options import KEY, Options, argument, option
 
-RESUME = "Repeat a command that was interrupted to go on where it stopped."
+RESUME = "If a command is interrupted, repeat it to continue."
 
 # of every attack, shown by --help-all
 HIDDEN = ("name", "batch_size", "threads", "engine", "workers", "on_error", "overwrite")

@@ -54,7 +54,7 @@ GROUPS: dict[str, tuple[str, dict[str, str]]] = {
     "data": (
         "data",
         {
-            "build": "materialise scenarios as dataset configs",
+            "build": "build scenarios as dataset configs",
             "check": "verify the hashes of built configs",
             "perturb": "apply one scenario, or all of them, to an audio file",
             "quality": "add DNSMOS and PESQ columns, or measure front ends",

@@ -25,19 +25,19 @@ class CompareArguments(Options):
     a: str = argument("run folder, such as runs/moonshine", metavar="A")
     b: str = argument("another run folder", metavar="B")
     by: str = option(
-        "category", "a row for each; by scenario or config also says where A helps and where it hurts", choices=BY
+        "category",
+        "one row per category, scenario or config; the last two also list where A helps and hurts",
+        choices=BY,
     )
-    by_speaker: bool = option(False, "draw whole speakers instead of utterances")
+    by_speaker: bool = option(False, "resample speakers instead of clips")
     table: str = option("paper-table3", "difficulty table: a name, or the path of a CSV file")
     normaliser: str = normaliser_option()
     floor: bool = option(False, "count a negative WERD as 0, as the authors' code does")
     replicates: int = option(1000, "bootstrap replicates", metavar="N", check=at_least(1))
     seed: int = option(0, "seed of the bootstrap")
     alpha: float = option(0.05, "significance level after correction", check=above(0, 1))
-    difference: bool = option(
-        False, "how far the transcripts of the two are from each other on every config; needs no reference"
-    )
-    groups: str | None = groups_option("compare on each group of clips by itself")
+    difference: bool = option(False, "measure how far apart the transcripts are on every config; needs no reference")
+    groups: str | None = groups_option("compare within each group of clips")
     json: bool = json_option("print the rows as JSON")
 
 

@@ -21,7 +21,7 @@ class BuildArguments(Options):
     configs: list[str] = configs_argument("configs or patterns, such as en_noise_sev3 or 'en-demo_*_sev3'")
     corpus: list[str] = corpus_option()
     limit: int | None = limit_option("only the first N clips of each corpus")
-    out: str | None = option(None, "where the configs go (default: srb)", metavar="DIR")
+    out: str | None = option(None, "folder for the configs (default: srb)", metavar="DIR")
     build_options: srb.BuildOptions = option_group(srb.BuildOptions)
     data_options: srb.DataOptions = option_group(srb.DataOptions)
 
@@ -69,11 +69,11 @@ class PerturbArguments(Options):
     input: str = argument("audio file, any rate and number of channels", metavar="IN")
     output: str | None = argument("file to write, 16 kHz mono: .wav, .flac, .ogg or .mp3", None, metavar="OUT")
     scenario: str | None = option(None, "name of a scenario (`srb ls` lists them)", metavar="NAME")
-    severity: float = option(0, "1 is the mildest; 2.5 lies between 2 and 3", metavar="N", parse=_severity)
+    severity: float = option(0, "severity; 1 is the mildest, 2.5 lies between 2 and 3", metavar="N", parse=_severity)
     value: float | None = option(None, "any value of the scenario's parameter, instead of a severity", metavar="X")
     second: str | None = option(None, "clip of the second talker, for the scenario overlap", metavar="FILE")
     all: str | None = option(None, "write every scenario and severity to DIR, with DIR/index.html", metavar="DIR")
-    seed: str = option("", "any text; another one draws another noise, room, ...", metavar="TEXT")
+    seed: str = option("", "seed, any text; another seed draws another noise or room", metavar="TEXT")
     json: bool = json_option()
     scenario_options: srb.ScenarioOptions = option_group(srb.ScenarioOptions)
 
@@ -111,7 +111,7 @@ class FrontArguments(Options):
         [], "measure the clips before and after a front end or a chain, as in wpe+rnnoise", metavar="F", repeat=True
     )
     limit: int | None = limit_option()
-    out: str | None = option(None, "keep the rows; those in it are not measured again", metavar="FILE")
+    out: str | None = option(None, "file for the rows; rows in it are not measured again", metavar="FILE")
     json: bool = json_option("print the rows as JSON")
 
 
@@ -122,7 +122,7 @@ class QualityArguments(Options):
     pesq: bool = option(True, "add DNSMOS alone, which needs no clean clips")
     workers: int | None = option(None, "processes (default: one per core)", metavar="N", check=at_least(1))
     quiet: bool = quiet_option()
-    fronts: FrontArguments = option_group(FrontArguments, "front ends (nothing is added to the configs)")
+    fronts: FrontArguments = option_group(FrontArguments, "front ends (the configs stay unchanged)")
 
 
 def quality(args: QualityArguments) -> None:
@@ -162,7 +162,7 @@ class DifficultyArguments(Options):
         None, "write the table as CSV; `srb score --difficulty FILE` scores with it", metavar="FILE"
     )
     difficulty: str = option("paper-table3", "table to show, if there is no source", metavar="TABLE")
-    explain: bool = option(False, "explain how the paper's table came about, and how srb-1 differs")
+    explain: bool = option(False, "explain how the paper's table was made, and how srb-1 differs")
 
 
 def difficulty(args: DifficultyArguments) -> None:

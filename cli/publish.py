@@ -15,7 +15,7 @@ from speech_robust_bench.cli.command import Command
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.options import Options, argument, option, option_group
 
-DRY_RUN = "print what would go where and how large it is; send nothing"
+DRY_RUN = "print what would be sent where, and its size; send nothing"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,7 +24,7 @@ class DataArguments(Options):
     repo: str = option(help="dataset repository on the Hub", metavar="ORG/srb")
     data: str = option("srb", "built folder", metavar="FOLDER")
     push_options: srb.PushOptions = option_group(srb.PushOptions)
-    public: bool = option(False, "let everyone see it (default: private)")
+    public: bool = option(False, "make it public (default: private)")
     dry_run: bool = option(False, DRY_RUN)
 
 
@@ -32,7 +32,7 @@ class DataArguments(Options):
 class MetricsArguments(Options):
     metrics: list[str] = argument("metrics to push (default: all)", [], metavar="METRIC")
     namespace: str = option(help="user or organisation on the Hub", metavar="ORG")
-    public: bool = option(False, "let everyone see them (default: private)")
+    public: bool = option(False, "make them public (default: private)")
     dry_run: bool = option(False, DRY_RUN)
 
 
@@ -107,15 +107,18 @@ def _size(count: float) -> str:
 
 
 PUSH = (
-    Command(DataArguments, push_data, name="data", help="built configs, to a dataset repository"),
+    Command(DataArguments, push_data, name="data", help="push built configs to a dataset repository"),
     Command(
-        MetricsArguments, push_metrics, name="metrics", help="each metric as a Space, for evaluate.load('ORG/nwerd')"
+        MetricsArguments,
+        push_metrics,
+        name="metrics",
+        help="push each metric as a Space, for evaluate.load('ORG/nwerd')",
     ),
     Command(
         ResultsArguments,
         push_results,
         name="results",
-        help="scores of a run, by pull request to the model's repository",
+        help="push the scores of a run by pull request to the model's repository",
     ),
 )
 

@@ -30,19 +30,19 @@ RUN_EPILOG = """examples:
   srb run --model moonshine --suite fast --corpus en=LibriSpeech --tts espeak
   srb run --model python:mymodule:transcribe --data mshah1/speech_robust_bench_public en_gaussian_sev2 --limit 100
 With --corpus the clips are perturbed while the model works, and no audio is stored; with --data they were built before.
-Repeat a command that was interrupted to go on where it stopped."""
+If a command is interrupted, repeat it to continue."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunArguments(Options):
     configs: list[str] = configs_argument()
-    model: str = model_option("model: adapter:target?option=value&..., or @models.yaml (docs/models.md)")
-    out: str = option("runs", "predictions go to OUT/<model>/<config>.jsonl", metavar="OUT")
+    model: str = model_option("recogniser, adapter:target?option=value&..., or a file of recognisers, @models.yaml")
+    out: str = option("runs", "folder for runs; predictions go to OUT/<model>/<config>.jsonl", metavar="OUT")
     data: str | None = option(None, f"{BUILT} (default: srb)")
     limit: int | None = limit_option()
     run_options: srb.RunOptions = option_group(srb.RunOptions)
     quiet: bool = quiet_option()
-    stream: bool = option(False, "use the model live, chunk by chunk, and store when each word came")
+    stream: bool = option(False, "stream the audio chunk by chunk, and store when each word appears")
     stream_options: srb.StreamOptions = option_group(srb.StreamOptions, "with --stream")
     corpus: list[str] = corpus_option()
     data_options: srb.DataOptions = option_group(
@@ -119,14 +119,18 @@ class TableArguments(Options):
     markdown: bool = option(False, "print Markdown, for a README", one_of="form")
     latex: bool = option(False, "print LaTeX, for a paper (booktabs)", one_of="form")
     csv: bool = option(False, "print CSV, with intervals and in full precision", one_of="form")
-    streaming: bool = option(False, "latency and stability of streamed runs", one_of="form")
-    ood: bool = option(False, "error rates out of domain, after `srb run --suite ood`", one_of="form")
-    adversarial: bool = option(False, "success of the attacks that a run was tested with", one_of="form")
-    masked: bool = option(False, "how often masked words are transcribed all the same", one_of="form")
-    overlap: bool = option(False, "two talkers at once: WER of both, and of the better one", one_of="form")
-    lenient: bool = option(False, "WER strict and lenient, and semantic error", one_of="form")
-    confidence: bool = option(False, "calibration of word confidences: ECE and AUC per config", one_of="form")
-    groups: str | None = groups_option("a line for each `dataset` (the paper's Table 7), or for each group of clips")
+    streaming: bool = option(False, "print latency and stability of streamed runs", one_of="form")
+    ood: bool = option(False, "print error rates out of domain (after `srb run --suite ood`)", one_of="form")
+    adversarial: bool = option(False, "print the success of the attacks in a run", one_of="form")
+    masked: bool = option(
+        False, "print how often masked words are written although they cannot be heard", one_of="form"
+    )
+    overlap: bool = option(False, "print the WER of two talkers, and of the better one", one_of="form")
+    lenient: bool = option(False, "print strict and lenient WER, and the semantic error", one_of="form")
+    confidence: bool = option(False, "print the calibration of word confidences: ECE and AUC per config", one_of="form")
+    groups: str | None = groups_option(
+        "one row for each `dataset` (as in the paper's Table 7), or for each group of clips"
+    )
     intervals: bool = option(False, "show the bootstrap interval of each score")
     allow_changed: bool = allow_changed_option()
 
@@ -135,11 +139,14 @@ def table(args: TableArguments) -> None:
     from speech_robust_bench.cli.rendering import print_blocks, print_measure
     from speech_robust_bench.core.escape import for_terminal
     from speech_robust_bench.reporting import to_csv, to_latex, to_markdown
+    from speech_robust_bench.scoring.stream_table import LEGEND
 
     for measure in MEASURES:
         if getattr(args, measure):
             for each in srb.measure_tables(args.runs, measure, allow_changed=args.allow_changed):
                 print_measure(each)
+            if measure == "streaming":
+                print(LEGEND)
             return
     tables = srb.table(args.runs, groups=args.groups, allow_changed=args.allow_changed)
     if args.csv:
@@ -188,7 +195,7 @@ class InstallArguments(Options):
 @dataclass(frozen=True, kw_only=True)
 class ExportArguments(Options):
     metric: str = argument("metric to export")
-    folder: str = argument("where its Space goes")
+    folder: str = argument("folder for the Space")
 
 
 def install(args: InstallArguments) -> None:
@@ -203,5 +210,5 @@ def export(args: ExportArguments) -> None:
 
 METRICS = (
     Command(InstallArguments, install, name="install", help="put the metrics where evaluate.load finds them by name"),
-    Command(ExportArguments, export, name="export", help="write the folder of a metric's Space, which stands alone"),
+    Command(ExportArguments, export, name="export", help="write a metric as a stand-alone Space"),
 )

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 
 class UserError(ValueError):
-    """Something the user can put right. The message names the thing (file, row, flag) and the way out, in one line."""
+    """A mistake that the user can correct: one line that names the problem (file, row, flag) and the solution."""
 
 
 class Notice(UserWarning):

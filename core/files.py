@@ -105,7 +105,7 @@ def _flush_to_disk(path: Path) -> None:
 
 
 def file_state(path: str | os.PathLike) -> str:
-    """Size and time of a file, and a hash of four parts of it: what can be told of its content quickly.
+    """Size and time of a file, and a hash of four parts of it, which is quick to compute.
 
     Another recording in its place has other bytes in every part, even where size and time were kept.
     """

@@ -115,7 +115,8 @@ def normaliser_option() -> Any:
     """Which rules make the words of two transcripts comparable: a field that several classes of options have."""
     return option(
         "srb-paper-1",
-        "srb-paper-1 (default: the paper's and the leaderboard's), srb-numbers-1 (recommended for new results of your "
-        "own: numbers however written), srb-paper-2, open-asr-2026-08, open-asr-1, whisper-en, whisper-basic or none",
+        "text normaliser: srb-paper-1 (default; as in the paper and on the leaderboard), srb-numbers-1 (recommended "
+        "for new results: '20' equals 'twenty'), srb-paper-2, open-asr-2026-08, open-asr-1, whisper-en, whisper-basic "
+        "or none",
         metavar="NAME",
     )

@@ -1,9 +1,9 @@
 """The records that pass between rooms, one type for each file: how it is read, checked and written.
 
-`run.json` is a `RunRecord`, a line of predictions a `Prediction` (docs/formats.md has the keys). Decoding checks: a
-value of another type, NaN or half a character is an error that names the field. Keys that a record does not know are
-passed over, so that files of later versions can be read. A field whose default is `NULL` is written even if it is null;
-one whose default is None is left out then.
+`run.json` is a `RunRecord`, a line of predictions a `Prediction` (docs/concepts/files.md names the files). Decoding
+checks: a value of another type, NaN or half a character is an error that names the field. Keys that a record does not
+know are passed over, so that files of later versions can be read. A field whose default is `NULL` is written even if it
+is null; one whose default is None is left out then.
 """
 
 from __future__ import annotations
@@ -98,75 +98,75 @@ def to_json(record: Record, indent: int | None = None) -> bytes:
 class StreamEvent(NamedTuple):
     """What a streaming recogniser showed, when, and after how much audio; kind is partial, final or endpoint."""
 
-    time_s: float
-    sent_s: float
+    time_s: float  # when it was shown
+    sent_s: float  # seconds of audio sent by then
     text: str
-    kind: str
+    kind: str  # partial, final or endpoint
 
 
 class WordTime(NamedTuple):
     """A word of the reference and where it lies in the audio."""
 
     text: str
-    start_s: float
-    end_s: float
+    start_s: float  # seconds from the beginning of the clip
+    end_s: float  # seconds from the beginning of the clip
 
 
 class WordConfidence(NamedTuple):
     """A recognised word, how sure the recogniser is of it (0 to 1), and where it heard it."""
 
     word: Annotated[str, Meta(max_length=LONGEST["text"])]
-    confidence: Annotated[float, Meta(ge=0, le=1)]
-    start_s: Annotated[float, Meta(ge=0, le=36_000)] | None
-    end_s: Annotated[float, Meta(ge=0, le=36_000)] | None
+    confidence: Annotated[float, Meta(ge=0, le=1)]  # 0 to 1
+    start_s: Annotated[float, Meta(ge=0, le=36_000)] | None  # seconds from the beginning of the clip
+    end_s: Annotated[float, Meta(ge=0, le=36_000)] | None  # seconds from the beginning of the clip
 
 
 class Stream(Record, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How a clip was sent to a streaming recogniser, how long each call took, and what was shown."""
 
-    chunk_ms: Whole
-    speed: float
-    realtime: bool
-    took_ms: list[float]
-    processor_time: bool | None = None
-    repeats: Whole | None = None
+    chunk_ms: Whole  # length of a chunk
+    speed: float  # of the simulated machine
+    realtime: bool  # paced in real time
+    took_ms: list[float]  # time of each call: one per chunk, one for the end
+    processor_time: bool | None = None  # true if processor time was measured
+    repeats: Whole | None = None  # how often the clip was sent
     done_ms: list[float] | None = None  # in real time: when each call was done
-    events: list[StreamEvent]
+    events: list[StreamEvent]  # every update
 
 
 class Told(Record, frozen=True, kw_only=True):
     """What a recogniser tells besides the text, as far as a line of predictions has fields for it."""
 
-    word_confidences: list[WordConfidence] | None = None
+    word_confidences: list[WordConfidence] | None = None  # where the recogniser has confidences
     raw_text: str | None = None  # as the model wrote it, before its answer was taken out
-    stream: Stream | None = None
+    stream: Stream | None = None  # of a streamed clip
 
 
 class Prediction(Record, frozen=True, kw_only=True, gc=False):
     """What a recogniser wrote for one clip, and what is known of the clip."""
 
-    id: str
-    audio_filepath: str | None = NULL
-    duration: NotNegative | None = NULL
-    time: NotNegative | None = NULL
+    id: str  # of the clip
+    audio_filepath: str | None = NULL  # <config>/<id>.flac
+    duration: NotNegative | None = NULL  # seconds of audio
+    time: NotNegative | None = NULL  # seconds of recognition, the clip's share of its batch
     text: str | None  # the reference; null where nobody has transcribed the clip
     pred_text: str | None = NULL  # null where the clip failed
-    speaker: str | None = NULL
-    gender: str | None = NULL
-    age: str | None = NULL
-    accent: str | None = NULL
-    language: str | None = NULL
-    loudness_dbfs: float | None = NULL
+    speaker: str | None = NULL  # null if unknown
+    gender: str | None = NULL  # null if unknown
+    age: str | None = NULL  # null if unknown
+    accent: str | None = NULL  # null if unknown
+    language: str | None = NULL  # code such as en
+    loudness_dbfs: float | None = NULL  # RMS level below full scale; null for digital silence
     columns: dict[str, str] | None = None  # what else the corpus says of the clip
     target: str | None = None  # what an attack wants to have written
     snr_db: float | UnsetType | None = UNSET  # reached by an attack; null where nothing was changed
     above_threshold: float | None = None  # share of an attack above the masking threshold
     masked: str | None = None  # places of masked words in the reference
-    word_confidences: list[WordConfidence] | None = None
-    raw_text: str | None = None
-    stream: Stream | None = None
+    word_confidences: list[WordConfidence] | None = None  # where the recogniser has confidences
+    raw_text: str | None = None  # full answer of a language model
+    stream: Stream | None = None  # of a streamed clip
     details: Settings | None = None  # what else a recogniser told, under its own names
-    error: str | None = None
+    error: str | None = None  # why the clip failed
     words: list[WordTime] | UnsetType | None = UNSET  # of a streamed clip; null where they are not known
 
     @property
@@ -238,14 +238,14 @@ def parse_line(line: str | bytes) -> Prediction:
 class Origin(Record, frozen=True, kw_only=True):
     """What a config is: the parts of its name, and what it was made from."""
 
-    language: str | None = NULL
+    language: str | None = NULL  # code such as en
     corpus: str | None = NULL
-    scenario: str | None = NULL
-    severity: Whole | None = NULL
-    category: str | None = NULL
+    scenario: str | None = NULL  # such as noise
+    severity: Whole | None = NULL  # 0 for none
+    category: str | None = NULL  # such as noise_env
     source: str | None = NULL  # the clean config; null for clean speech
     bank: str | None = NULL  # the noises, rooms or voices that went in
-    benchmark_version: str | None = NULL
+    benchmark_version: str | None = NULL  # version of the benchmark
     scenario_version: str | None = None  # left out for the first
 
     @property
@@ -257,9 +257,9 @@ class Origin(Record, frozen=True, kw_only=True):
 class ConfigData(Origin, frozen=True, kw_only=True):
     """A config as it is known before it is run, with the hashes of its content."""
 
-    content_sha256: str | None = NULL
-    rows_sha256: str | None = NULL
-    fingerprint: str | None = None
+    content_sha256: str | None = NULL  # hash of the rows
+    rows_sha256: str | None = NULL  # hash of ids and references
+    fingerprint: str | None = None  # hash of everything that the config is made from
 
     def same_data(self, other: ConfigData) -> bool:
         """Whether two records of a config are of the same data, as far as both tell.
@@ -275,13 +275,13 @@ class ConfigData(Origin, frozen=True, kw_only=True):
 class RunConfig(ConfigData, frozen=True, kw_only=True):
     """A config's entry in run.json: what it is, and how fast and how well it went."""
 
-    rows: Whole | None = NULL
+    rows: Whole | None = NULL  # number of clips; null while it is being run
     of: Whole | None = NULL  # clips of the whole config
-    failed: Whole | None = NULL
-    audio_s: float | None = NULL
-    seconds: float | None = NULL
-    rtf: float | None = NULL
-    rtf_quantiles: dict[str, float] | None = NULL
+    failed: Whole | None = NULL  # clips without a transcript
+    audio_s: float | None = NULL  # seconds of audio
+    seconds: float | None = NULL  # seconds of recognition
+    rtf: float | None = NULL  # seconds / audio_s
+    rtf_quantiles: dict[str, float] | None = NULL  # p5 to p99 over clips
     suite: str | None = None  # whose clips these are, where they are not all
     sha256: str | None = None  # of the predictions file
 
@@ -290,28 +290,28 @@ class PerturbedCorpora(Record, frozen=True, kw_only=True):
     """What a run perturbed while it ran: corpora, as `--corpus` names them, and what went in besides."""
 
     corpora: dict[str, str | None]  # null for one that is built in
-    noise_dir: str | None = None
-    rir_dir: str | None = None
-    tts: str | None = None
-    limit: Whole | None = None
+    noise_dir: str | None = None  # --noise-dir
+    rir_dir: str | None = None  # --rir-dir
+    tts: str | None = None  # --tts
+    limit: Whole | None = None  # --limit
 
 
 class RunRecord(Record, frozen=True, kw_only=True):
     """`run.json`: which model was run, with which options and versions, on what machine, over which configs."""
 
-    model: str | None = NULL
-    spec: str | None = NULL
-    adapter: str | None = NULL
-    target: str | None = NULL
+    model: str | None = NULL  # name of the model
+    spec: str | None = NULL  # as typed, keys as ***
+    adapter: str | None = NULL  # such as hf
+    target: str | None = NULL  # such as openai/whisper-tiny.en
     asked: Settings | None = NULL  # the options of the spec
-    revision: str | None = NULL
+    revision: str | None = NULL  # commit, hash or version of the weights
     options: Settings | None = NULL  # those that the model runs with
     data: str | None = NULL  # as the user wrote it
-    perturbed: PerturbedCorpora | None = None
-    versions: Settings | None = NULL
-    machine: Settings | None = NULL
-    configs: dict[str, RunConfig | None] | None = NULL
-    updated: str | None = NULL
+    perturbed: PerturbedCorpora | None = None  # of a run that perturbed its clips
+    versions: Settings | None = NULL  # of packages
+    machine: Settings | None = NULL  # processor, cores, GPU
+    configs: dict[str, RunConfig | None] | None = NULL  # by name
+    updated: str | None = NULL  # time of the last change
     run_name: str | None = None  # of a submission: the run's folder, after which its own adversarial configs are named
 
     def config(self, name: str) -> RunConfig:
@@ -354,7 +354,7 @@ def _matching(pattern: str, most: int) -> Meta:
 
 
 class SubmittedModel(Record, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What the leaderboard says about a model."""
+    """Facts about the model for the leaderboard."""
 
     owner: Annotated[str, _matching(OWNER_NAME, 96)]
     name: Annotated[str, _matching(MODEL_NAME, 80)]
@@ -372,17 +372,17 @@ class SubmittedModel(Record, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 class FileFacts(Record, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A file's hash and size."""
 
-    sha256: str
-    size: Whole
+    sha256: str  # hash of the content
+    size: Whole  # bytes
 
 
 class SubmissionRecord(Record, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """`submission.json`: the model, the versions, the command that makes the predictions again, and every file."""
 
-    schema: Literal[1]
+    schema: Literal[1]  # version of this format
     model: SubmittedModel
-    benchmark_version: str
-    software: dict[str, str]
+    benchmark_version: str  # version of the benchmark
+    software: dict[str, str]  # versions of packages
     reproduce: Annotated[str, _matching(r"[^<>]*", 1_000)]
     files: dict[str, FileFacts]
 
@@ -395,37 +395,37 @@ class CorpusFacts(Record, frozen=True, kw_only=True):
 
     name: str
     title: str
-    licence: str | None
-    url: str | None = NULL
-    citation: str | None = NULL
-    derivatives_allowed: bool | None = NULL
-    note: str | None = NULL
+    licence: str | None  # SPDX identifier
+    url: str | None = NULL  # page
+    citation: str | None = NULL  # how to cite it
+    derivatives_allowed: bool | None = NULL  # whether built data can be published
+    note: str | None = NULL  # a remark for the card
 
 
 class Manifest(Record, frozen=True, kw_only=True):
     """A built config's `_manifest.json`: what it was made from, and the hash that proves its content."""
 
-    config: str
-    language: str
-    scenario: str
-    category: str
-    severity: Whole
-    parameters: Settings
-    source: str | None = NULL
-    bank: str | None = NULL
+    config: str  # name of the config
+    language: str  # code such as en
+    scenario: str  # such as noise
+    category: str  # such as noise_env
+    severity: Whole  # 0 for none
+    parameters: Settings  # of the scenario
+    source: str | None = NULL  # the clean config; null for a recording
+    bank: str | None = NULL  # noises, rooms or voices
     corpus: CorpusFacts
-    skipped: list[str] | None = NULL
-    fingerprint: str | None = NULL
+    skipped: list[str] | None = NULL  # clips left out
+    fingerprint: str | None = NULL  # hash of everything that the config is made from
     attack: Settings | None = None  # how an adversarial config was made
     scenario_version: str | None = None
     private: bool | None = None  # of an edition with a secret seed
-    benchmark_version: str
-    content_sha256: str
+    benchmark_version: str  # version of the benchmark
+    content_sha256: str  # hash of the rows
     rows: Whole
     seconds: float
-    clipped: Whole | None = NULL
+    clipped: Whole | None = NULL  # number of clipped samples
     files: list[str]
-    versions: Settings | None = NULL
+    versions: Settings | None = NULL  # of packages
     columns: list[str] | None = None  # where they are not those of every config
 
     @property

@@ -1,7 +1,7 @@
 """`results.json` and the verified files of the leaderboard as records: how they are read, checked and written.
 
-The keys are those of docs/formats.md. A measure of an extension has no field of its own: its record stands in
-`measures` of a config's entry, under the measure's name, and is decoded by whoever registered the measure.
+The keys are those of docs/concepts/files.md. A measure of an extension has no field of its own: its record stands in
+`measures` of a config's entry, under the measure's name, and is decoded by the extension that registered the measure.
 """
 
 from __future__ import annotations
@@ -173,7 +173,7 @@ class Calibration(Record, frozen=True, kw_only=True):
 
 
 class MaskedRate(Record, frozen=True, kw_only=True):
-    """How many of the masked words were written all the same."""
+    """How many of the masked words were written although they cannot be heard."""
 
     words: Whole
     written: Whole
@@ -268,7 +268,7 @@ class UntranscribedResults(RejectResults, frozen=True, kw_only=True):
 
 
 class ScoringOptions(Record, frozen=True, kw_only=True):
-    """How to score. Two results can be set side by side if these are the same."""
+    """How to score. Results are comparable if these options are the same."""
 
     normaliser: str = always("srb-paper-1")
     unit: str | None = NULL
@@ -449,7 +449,7 @@ class NormalisedRates(Record, frozen=True, kw_only=True):
 
 
 class VerifiedModel(Record, frozen=True, kw_only=True):
-    """What the leaderboard says about a model."""
+    """Facts about the model for the leaderboard."""
 
     owner: str
     name: str

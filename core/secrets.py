@@ -118,7 +118,7 @@ def without_folders(text: str) -> str:
 def closed_stdin() -> Iterator[None]:
     """Replace standard input with an empty one, so that a library's question ends instead of reading an answer.
 
-    What is piped into the program is data, never consent.
+    Piped input is data, never consent.
     """
     before = sys.stdin
     with open(os.devnull, encoding="utf-8") as empty:

@@ -115,7 +115,7 @@ MOST_BATCH_BYTES = 250_000_000
 
 @contextmanager
 def damage_named(path: Path, way_out: str | None = None) -> Iterator[None]:
-    """Whatever pyarrow says while a file is read becomes a `UserError` that names the file and the way out.
+    """Whatever pyarrow says while a file is read becomes a `UserError` that names the file and says what to do.
 
     Text in such a file is bytes until it is asked for, so that also half a character is met here.
     """

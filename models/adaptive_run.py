@@ -1,6 +1,6 @@
 """`srb run --until 1.0`: transcribe more clips, config by config, until the interval of the average is that narrow.
 
-Every config begins with a few clips, so that the average is over all of them at any moment: leaving configs out would
+Every config begins with a few clips, so that the average always includes all of them: leaving configs out would
 make it the average of something else. Then each round gives more clips to the configs where they narrow the interval
 most: those that weigh most in the average, and whose difficulty, by which their errors are divided, is least.
 
@@ -60,13 +60,13 @@ class ClipsSoFar:
 
 
 def check_width(width: Any) -> None:
-    """Refuse what is no width of an interval."""
+    """Refuse a width that is not a positive number."""
     if not isinstance(width, Real) or not 0 < float(width) < math.inf:
         raise UserError(f"until is a width in points, a number above 0, not {width!r}")
 
 
 def check_until(width: float | None, *, suite: bool, stream: bool, ray: bool = False) -> None:
-    """Refuse a width that is none, and what does not go together with one."""
+    """Refuse an invalid width, and options that exclude one."""
     if width is None:
         return
     check_width(width)

@@ -66,7 +66,7 @@ def parse_models(path: Path) -> list[ModelEntry]:
     content = read_yaml(path)
     rows = content.get("models") if isinstance(content, dict) else None
     if not isinstance(rows, list) or not rows:
-        raise UserError(f"{path}: write 'models:' and a list under it; see docs/models.md")
+        raise UserError(f"{path}: write 'models:' and a list under it; see docs/how-to/run-many-models.md")
     entries = [_entry(path, number, row) for number, row in enumerate(rows, 1)]
     names = [entry.name for entry in entries]
     if twice := next((name for name in names if names.count(name) > 1), None):

@@ -24,7 +24,7 @@ from speech_robust_bench.models.transcriber import Transcription
 
 
 def line_of(config: str, row: ClipRow, outcome: Transcription, clip: Clip | Exception | None = None) -> Prediction:
-    """One prediction, as docs/formats.md lays it out."""
+    """One prediction, as docs/concepts/files.md lays it out."""
     told = convert(outcome.details, Told)
     return Prediction(
         id=row.id,
@@ -126,7 +126,7 @@ def error_of_all(folder: Path, records: Mapping[str, RunConfig]) -> str | None:
 
 
 def read_lines(path: Path) -> tuple[dict[str, bytes], int]:
-    """The lines of a predictions file by id, and their bytes, up to one that is none: the torn end of a killed run."""
+    """The lines of a predictions file by id, and their bytes, up to the first invalid one: the end of a killed run."""
     lines: dict[str, bytes] = {}
     whole = 0
     if path.is_file():

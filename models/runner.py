@@ -1,4 +1,4 @@
-"""Run a recogniser over dataset configs and store its predictions. A run that was killed goes on where it stopped."""
+"""Run a recogniser over dataset configs and store its predictions. A run that was killed continues where it stopped."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def run_configs(
 
 
 def clean_first(configs: Sequence[Config]) -> list[Config]:
-    """Clean speech before the rest, which is scored against it: a run that is cut short can be scored all the same."""
+    """Clean speech before the rest, which is scored against it: a run that is cut short can still be scored."""
     return sorted(configs, key=lambda config: parse(config.name).scenario != "clean")
 
 

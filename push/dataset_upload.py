@@ -9,7 +9,7 @@ list in huggingface.js, packages/tasks/src/eval.ts, after which the Hub shows th
 
 A commit holds whole configs, so that a config is never half there, and the card, which is what `load_dataset` reads,
 is written last and lists the configs whose files are all in the repository. Only what changed goes up: files are
-compared by hash. An upload that was cut off goes on where it was, because the Hub keeps what it has received.
+compared by hash. An interrupted upload continues, because the Hub keeps what it has received.
 """
 
 from __future__ import annotations

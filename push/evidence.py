@@ -69,7 +69,7 @@ HARD_SEVERITY = 3  # from here on a scenario changes what a recogniser writes
 
 @dataclass
 class Evidence:
-    """What is remembered of each config's predictions while a submission is read."""
+    """The evidence kept of each config's predictions while a submission is read."""
 
     predictions: dict[str, dict[str, str | None]] = field(default_factory=dict)
     equal_to_reference: dict[str, int] = field(default_factory=dict)
@@ -123,7 +123,7 @@ class Evidence:
                 continue
             if self.equal_to_reference[config] >= MOST_EQUAL * clips:
                 equal = self.equal_to_reference[config]
-                lines.append(f"{config}: {equal} of {clips} predictions are the references, to the letter")
+                lines.append(f"{config}: {equal} of {clips} predictions are exactly the references")
             clean = self.predictions.get(str(entry.source), {})
             same = sum(bool(text) and clean.get(clip) == text for clip, text in predictions.items())
             if (entry.severity or 0) >= HARD_SEVERITY and same >= MOST_EQUAL * clips:

@@ -34,7 +34,7 @@ PEOPLE = ("duration", "speaker", "gender", "age", "accent", "language")
 
 @dataclass(frozen=True)
 class Expected:
-    """What is known about a config."""
+    """The expected rows of a config."""
 
     benchmark_version: str
     content_sha256: str
@@ -167,7 +167,7 @@ def from_json(data: str | bytes, where: str = NAME) -> dict[str, Expected]:
 
 
 def load(where: str) -> dict[str, Expected]:
-    """What is expected: from `benchmark.json`, a built folder, or a dataset on the Hub (`ORG/srb[@revision]`)."""
+    """The expected rows: from `benchmark.json`, a built folder, or a dataset on the Hub (`ORG/srb[@revision]`)."""
     path = Path(where)
     if path.is_file():
         return from_json(path.read_bytes(), where)

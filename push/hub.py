@@ -209,7 +209,7 @@ class Hub:
                 yield item.num
 
     def tag(self, repo: str, kind: str, tag: str, revision: str, move: bool = False) -> str:
-        """Tag a revision; returns what became of it. A tag that is there stays where it is unless it is to move."""
+        """Tag a revision; returns the result. A tag that is there stays where it is unless it is to move."""
 
         def place() -> str:
             refs = self.api.list_repo_refs(repo, repo_type=kind)

@@ -3,7 +3,7 @@
 A config is made from a corpus and sometimes from a bank of noises or rooms; the terms of each hold for what is made
 from it. No derivatives (ND) means that it must stay here; an unknown licence means the same until somebody knows it;
 share-alike (SA) goes with the data, and cannot be met together with non-commercial (NC). The corpora's licences are in
-the manifests, those of the banks are here; docs/push.md says where each was read.
+the manifests, those of the banks are here; docs/concepts/licences.md says where each was read.
 """
 
 from __future__ import annotations

@@ -219,7 +219,7 @@ def _live(sent: dict[Key, Stream], now: dict[Key, Stream | None], same: set[Key]
 
 
 def _shown(stream: Stream) -> list[tuple[float, str, str]]:
-    """What was shown, and after how much of the audio."""
+    """The words shown, and after how much of the audio."""
     return [event[1:] for event in stream.events]
 
 

@@ -35,7 +35,7 @@ Placed = dict[str, tuple[float, list[WordTime]]]  # clip -> its duration, and it
 
 @dataclass
 class StreamedLines:
-    """What is remembered of each config's streams while a submission is read."""
+    """The facts kept of each config's streams while a submission is read."""
 
     options: Settings  # of run.json
     words: dict[str, Placed] = field(default_factory=dict)  # by config
@@ -88,7 +88,7 @@ class StreamedLines:
             raise ValueError("the calls of 'stream' took longer than the whole clip")
 
     def problems(self, sources: Mapping[str, str | None], places: Sequence[str]) -> list[str]:
-        """What is wrong with the configs together; `sources`: config -> the clean config that it was made from."""
+        """The problems of the configs together; `sources`: config -> the clean config that it was made from."""
         if len(set(self.streamed.values())) > 1:
             odd = next(config for config, streamed in self.streamed.items() if not streamed)
             return [f"{odd}.jsonl: was not streamed, but other configs were; submit two runs"]

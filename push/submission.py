@@ -1,7 +1,7 @@
 """A submission: a run folder's predictions and results, with hashes and what the leaderboard says about the model.
 
-One flat folder: `<config>.jsonl` (or `.parquet`, the same packed), `run.json`, `results.json` as docs/formats.md has
-them, and `submission.json`: `schema`, `model` (owner, name, id, params_m, licence, url, training_data),
+One flat folder: `<config>.jsonl` (or `.parquet`, the same packed), `run.json`, `results.json` (docs/concepts/files.md),
+and `submission.json`: `schema`, `model` (owner, name, id, params_m, licence, url, training_data),
 `benchmark_version`, `software`, `reproduce` (the command), and `files`: name -> sha256 and size. Hashes and scores in
 `run.json` and `results.json` are of the `.jsonl`, packed or not.
 """

@@ -48,7 +48,7 @@ Json = dict[str, Any]
 
 @dataclass
 class Verdict:
-    """What came of it. `flags` refuse nothing: they say, with the evidence, what a person should look at."""
+    """Result of the verification. `flags` refuse nothing: they name, with evidence, what a person should look at."""
 
     reasons: list[str] = field(default_factory=list)
     flags: list[str] = field(default_factory=list)

@@ -39,7 +39,7 @@ class Task:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of it: reasons for a refusal, flags, and the verified file that was written."""
+    """Result of the verification: reasons for a refusal, flags, and the verified file that was written."""
 
     reasons: list[str]
     flags: list[str] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""What is known of models beside their scores, from a CSV file: parameters, hours of training, architecture, family.
+"""Facts about models beside their scores, from a CSV file: parameters, hours of training, architecture, family.
 
 Everything that the page shows, read once: results, word-level studies, model metadata and audio.
 """

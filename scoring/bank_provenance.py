@@ -28,7 +28,7 @@ def is_stand_in(bank: str | None) -> bool:
 
 
 class BankedConfig(Protocol):
-    """A config's entry, as far as it says what it was made with."""
+    """The part of a config's entry that says what it was made with."""
 
     @property
     def language(self) -> str: ...

@@ -91,7 +91,7 @@ def clip_sets(
 ) -> Iterator[TranscribedSet]:
     """For each clean config of the runs with at least one level: their transcripts.
 
-    `columns` adds a column of one's own, id -> group; `groups` names further columns of the predictions to read, joined
+    `columns` adds a column, id -> group; `groups` names further columns of the predictions to read, joined
     by `+`. Every run must have the same configs of a set and the same clips in each; a clip that is not in every config
     is left out and counted. `advance` is called for every file read.
     """

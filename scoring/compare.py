@@ -135,7 +135,7 @@ def compare_groups(a: Run, b: Run, column: str, normaliser: str = "srb-paper-1",
 def _nothing_to_compare(
     first: Mapping[str, ConfigCounts], second: Mapping[str, ConfigCounts], both: Sequence[str]
 ) -> UserError:
-    """What is missing: the clean configs that the shared scenarios are compared with, or any scenario."""
+    """The configs that are missing: the clean ones of the shared scenarios, or any scenario."""
     scenarios = [name for name in both if first[name].source]
     if not scenarios:
         return UserError("the two runs have no scenario in common beside clean speech; there is nothing to compare")

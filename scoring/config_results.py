@@ -154,7 +154,7 @@ def _streaming(predictions: Predictions, options: ScoreOptions) -> Streaming | N
 def untranscribed_entries(
     unknown: Mapping[str, Predictions], hashes: Mapping[str, str], options: ScoreOptions
 ) -> dict[str, UntranscribedResults]:
-    """What can be said of clips without a reference: how much was written, and how far from the clean clip's words."""
+    """The scores of clips without a reference: how much was written, and how far from the clean clip's words."""
     return {
         config: UntranscribedResults(
             **about_config(predictions, hashes, options),

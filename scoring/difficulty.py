@@ -117,7 +117,7 @@ def resolve(difficulty: float | str, table: str | Path = DEFAULT) -> tuple[float
 
 
 def load(name: str | Path = DEFAULT) -> DifficultyTable:
-    """A shipped table by name, or a table of one's own by the path of its CSV file."""
+    """A table that comes with SRB by its name, or a CSV file by its path."""
     tables = shipped()
     if str(name) in tables:
         return _read(str(name), tables[str(name)])

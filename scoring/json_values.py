@@ -18,7 +18,7 @@ def json_ratio(part: float, whole: float) -> float | None:
 
 
 def score_value(value: float | None, interval: Sequence[float] | None) -> ScoreValue | None:
-    """A score and its interval; None for what is no number."""
+    """A score and its interval; None for NaN and infinity."""
     rounded = json_number(value)
     if rounded is None:
         return None

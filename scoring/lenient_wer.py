@@ -154,7 +154,7 @@ def lenient_wer(
     language: str | None = "en",
     conventions: str | None = None,
 ) -> dict[str, float]:
-    """WER strict and WER lenient of some transcripts, in points; `conventions` is a file of one's own.
+    """WER strict and WER lenient of some transcripts, in points; `conventions` is a CSV file with more lines.
 
     >>> lenient_wer(["i do not like the colour of room 847"], ["I don't like the color of room eight four seven, um"])
     {'wer': 77.77777777777777, 'wer_lenient': 0.0}

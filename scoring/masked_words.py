@@ -1,4 +1,4 @@
-"""How often masked words are written all the same: words that nobody can hear, and a recogniser writes from memory.
+"""How often masked words are written: words that nobody can hear, so a recogniser writes them from memory.
 
 A masked word counts as written where the alignment of the transcript with the reference has a hit at its place. The
 interval is a bootstrap over clips. Where few words are written, or few are not, the draws hardly differ, so it is at

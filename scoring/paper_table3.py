@@ -1,8 +1,8 @@
 """How the authors' Table 3 comes out of their quality scores, and how `srb-1` differs from it.
 
 The study behind it: each column of Table 3 is a straight line of the mean raw score over LibriSpeech, TED-LIUM and
-Spanish MLS, and the lines' slopes and offsets tell what was done (`docs/metrics.md` has the account). Nothing scores
-with this module; it is here so that the claim can be checked by running it: `srb difficulty --explain`.
+Spanish MLS, and the lines' slopes and offsets tell what was done (docs/concepts/difficulty.md).
+Nothing scores with this module; it is here so that the claim can be checked by running it: `srb difficulty --explain`.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """Quality scores out of built configs: the columns `dnsmos_p808` and `pesq` that `srb quality` adds
-(`docs/formats.md`).
+(`docs/concepts/files.md`).
 
 The paper's DNSMOS is the P.808 model of Reddy et al. 2020 (its clean LibriSpeech has 3.84, which the overall score of
 the later P.835 model does not reach).

@@ -169,7 +169,7 @@ def _standing(candidate: Candidate, required: set[str], mixed: set[str]) -> Stan
 
 
 def _refusal(candidate: Candidate) -> str:
-    """Why a system cannot be ranked, whoever else there is; empty if it can."""
+    """Why a system cannot be ranked beside any others; empty if it can."""
     if candidate.clean_wer is None:
         return "clean speech was not scored"
     if candidate.clean_wer > CLEAN_CEILING:

@@ -186,7 +186,7 @@ EXAMPLES = 5
 
 @dataclass
 class _Part:
-    """What is known of clean speech, or of hard speech."""
+    """The figures of clean speech, or of hard speech."""
 
     counts: list[Counts] = field(default_factory=list)
     lines: list[Prediction] = field(default_factory=list)

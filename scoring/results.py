@@ -1,4 +1,4 @@
-"""What `srb score` writes: `runs/<model>/results.json`, from the predictions alone (its keys: docs/formats.md).
+"""What `srb score` writes: `runs/<model>/results.json`, from the predictions alone (its keys: docs/concepts/files.md).
 
 Nothing is computed here that has a place elsewhere: counts come from `runs`, scores, means and intervals from
 `aggregate`, the entry of a config from `config_results`, groups from `speaker_slices`. This module puts them into one

@@ -1,5 +1,4 @@
-"""Read what a recogniser wrote, `runs/<model>/<config>.jsonl` and `run.json` (see `docs/formats.md`), and count its
-errors.
+"""Read what a recogniser wrote (`runs/<model>/<config>.jsonl` and `run.json`) and count its errors.
 
 A clip that failed is scored as an empty transcript: all its words are deleted. How many failed is kept beside the
 counts.
@@ -39,7 +38,7 @@ ANCHORS = "anchors-"  # how the label of a suite begins whose clips are not to b
 MOST_GROUPS = 50  # a column with more values (a chapter, a time), or hardly two clips to one, has no groups
 
 
-NO_REFERENCES = "none of its clips has a transcript to compare with, so there is no WER (docs/corpora.md)"
+NO_REFERENCES = "none of its clips has a transcript, so there is no WER (docs/how-to/use-my-recordings.md)"
 
 
 @dataclass(frozen=True)
@@ -66,7 +65,7 @@ class Predictions:
 
     @property
     def references(self) -> list[str]:
-        """What was said in each clip; nothing where nobody has transcribed it."""
+        """The reference of each clip; empty where nobody has transcribed it."""
         return [line.text or "" for line in self.lines]
 
     @property

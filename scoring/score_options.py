@@ -15,11 +15,11 @@ from speech_robust_bench.scoring.aggregate import ConfigCounts
 
 @dataclass(frozen=True)
 class ScoreOptions(Options):
-    """How to score. Two results can be set side by side if these are the same."""
+    """How to score. Results are comparable if these options are the same."""
 
     normaliser: str = normaliser_option()
     unit: str | None = option(
-        None, "unit of the errors (default: by language)", choices=("word", "char", "char-nospace")
+        None, "count errors in words or characters (default: by language)", choices=("word", "char", "char-nospace")
     )
     difficulty: str = option(difficulty.DEFAULT, "difficulty table: a name, or the path of a CSV file", metavar="TABLE")
     floor: bool = option(False, "count a negative WERD as 0, as the authors' code does")
@@ -29,11 +29,11 @@ class ScoreOptions(Options):
     seed: int = option(0, "seed of the bootstrap")
     conventions: str | None = option(
         None,
-        "CSV file with more words that may be written in several ways, for WER lenient (docs/metrics.md)",
+        "CSV file with more spellings to accept in the lenient WER (docs/concepts/normalisation.md)",
         metavar="CSV",
     )
     embeddings: str | None = option(
-        None, "folder of a sentence-embedding model, for the distance in meaning (semantic error)", metavar="FOLDER"
+        None, "folder of a sentence-embedding model; adds the semantic error, a distance in meaning", metavar="FOLDER"
     )
 
     @property

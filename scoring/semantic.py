@@ -86,7 +86,7 @@ def open_embedder(folder: str) -> Embedder:
     """The sentence-embedding model in a folder (config.json, weights, tokenizer), or one line about what is missing."""
     path = Path(folder)
     if not (path / "config.json").is_file():
-        raise UserError(f"--embeddings {folder}: is no folder with a sentence-embedding model (config.json, weights)")
+        raise UserError(f"--embeddings {folder}: not a folder with a sentence-embedding model (config.json, weights)")
     try:
         from transformers import AutoModel, AutoTokenizer
     except ImportError:

@@ -42,7 +42,7 @@ class Condition:
 
 
 class StreamedEntry(Protocol):
-    """A config's entry in results.json or in a verified file, as far as it is about streaming."""
+    """The part of a config's entry, in results.json or in a verified file, that is about streaming."""
 
     @property
     def language(self) -> str: ...

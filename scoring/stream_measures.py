@@ -80,7 +80,7 @@ def bare_words(text: str) -> tuple[str, ...]:
 
 
 def updates_of(events: Sequence[StreamEvent]) -> list[Update]:
-    """What was shown at every event `[time_s, sent_s, text, kind]`; kind is partial, final or endpoint.
+    """The words shown at every event `[time_s, sent_s, text, kind]`; kind is partial, final or endpoint.
 
     >>> events = [StreamEvent(1, 1, "It", "partial"), StreamEvent(2, 2, "It was.", "final")]
     >>> [update.words for update in updates_of(events)]

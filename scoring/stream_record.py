@@ -1,8 +1,8 @@
 """What the predictions keep of a streamed clip, and what follows from it: when each chunk was done, and the transcript.
 
-`stream` of a line (docs/formats.md) has how the clip was sent, how long every call took, and the events. Nothing in it
-is a measure: all of them are computed from these, by `srb score` and again by `srb verify`. What is not as `srb run`
-writes it is a ValueError, for the line may be a stranger's.
+`stream` of a line has how the clip was sent, how long every call took, and the events. Nothing in it
+is a measure: all of them are computed from these, by `srb score` and again by `srb verify`. A line that
+`srb run` would not write is a ValueError, because it may come from a stranger.
 """
 
 from __future__ import annotations

@@ -16,6 +16,10 @@ COLUMNS = (
     ("late\n%", "late_chunks", None, 100, 0),
     ("RTF\n", "rtf", None, 1, 2),
 )
+LEGEND = """\
+first, settle, end: median time until any word is shown, until a word no longer changes, until the final transcript
+p95: 95th percentile of settle; cut: segments that ended before the last word; churn: words taken back per final word
+late: chunks finished after the next one arrived; RTF: processing time / audio time"""
 HEADS = ("config\n", "WER\n%", *(column[0] for column in COLUMNS))
 
 

@@ -20,7 +20,7 @@ def success_rates(
     normaliser: str = "srb-paper-1",
     pooled: bool = False,
 ) -> dict[str, float]:
-    """`uasr` and `uasr_char` in per cent; with targets also `tasr`, `tasr_char` and `exact` (hits to the letter)."""
+    """`uasr` and `uasr_char` in per cent; with targets also `tasr`, `tasr_char` and `exact` (exact hits)."""
 
     def rates(texts: Sequence[str], unit: str) -> np.ndarray:
         counts = align(texts, predictions, normaliser=normaliser, unit=unit)

@@ -36,7 +36,7 @@ class Operation(NamedTuple):
     hypothesis: int | None
 
     def shifted(self, reference: int, hypothesis: int) -> Operation:
-        """The same operation, so many words further on."""
+        """The same operation, shifted by a number of words."""
         places = (self.reference, reference), (self.hypothesis, hypothesis)
         return Operation(self.kind, *(None if place is None else place + by for place, by in places))
 

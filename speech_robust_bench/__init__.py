@@ -2,7 +2,7 @@
 
     import speech_robust_bench as srb
 
-    srb.scenarios()                                              # what there is
+    srb.scenarios()                                              # the scenarios
     srb.perturb(samples, 16_000, "noise", severity=3)            # one clip under one scenario
     srb.RandomPerturb(["noise", "rir"], p=0.5)                   # the same as training-time augmentation
     srb.load("en-demo_noise_sev3")                               # a dataset config, made as it is read
@@ -10,8 +10,8 @@
     srb.evaluate("moonshine", "en-demo_*")                       # a recogniser over configs, scored
     srb.gate(new_model, "runs/main")                             # is it less robust than the one in use?
 
-Each name is imported when it is first used, so that importing the package costs next to nothing. What is wrong with an
-argument is one `ValueError` that names the thing and the way out. docs/python.md shows every name at work.
+Each name is imported when it is first used, so that importing the package costs next to nothing. Invalid
+arguments raise `ValueError` with one line that names the problem and the solution. docs/how-to has examples.
 """
 
 from __future__ import annotations

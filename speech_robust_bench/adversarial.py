@@ -39,8 +39,8 @@ class AttackOptions(Options):
     )
     restarts: int | None = option(None, "number of random starts; the best one counts", metavar="N")
     random_start: bool = option(True, "start at the clip itself (FGSM, with --steps 1 --step 1)")
-    target: Sequence[str] = option((), "text that the model shall write", metavar="TEXT", repeat=True)
-    target_language: str = option("sr", "language that shall be detected", metavar="CODE")
+    target: Sequence[str] = option((), "target text of a targeted attack", metavar="TEXT", repeat=True)
+    target_language: str = option("sr", "language to be detected", metavar="CODE")
     stop: float | None = option(
         None, "end a clip at this WER (1 is 100 %; with --target: to the target)", metavar="WER"
     )
@@ -55,7 +55,7 @@ class AttackOptions(Options):
     perturbation: str | None = option(
         None, "fitted perturbation (.npz) to use, or for auto to start from", metavar="FILE"
     )
-    seed: str = option("", "any text; another one draws other random numbers", metavar="TEXT")
+    seed: str = option("", "seed, any text; another seed draws other random numbers", metavar="TEXT")
     precision: Literal["bfloat16", "float16"] | None = option(
         None, "mixed precision, for speed on GPUs", choices=("bfloat16", "float16")
     )
@@ -76,7 +76,7 @@ class AttackOptions(Options):
 
 @dataclass(frozen=True)
 class AttackResult:
-    """The configs that an attack made, and for transfer attacks the success of each proxy on each model, by file."""
+    """The configs that an attack made. Transfer attacks also have the success of each proxy on each model."""
 
     folder: Path
     configs: list[ExportedConfig]
@@ -94,7 +94,7 @@ def attack(
     attack_options: AttackOptions = AttackOptions(),
     progress: bool = True,
 ) -> AttackResult:
-    """Make the adversarial configs of a model; an attack that was interrupted goes on where it stopped.
+    """Make the adversarial configs of a model; an attack that was interrupted continues where it stopped.
 
     Args:
         attack: a name such as "pgd" (`srb attack --help` lists them).

@@ -74,20 +74,20 @@ def perturb(
     scenario_file: Folder = None,
     second: Any = None,
 ) -> PerturbedClip:
-    """Put a clip under a scenario.
+    """Apply a scenario to a clip.
 
     Args:
         samples: the clip, numpy or torch, int16 or float in [-1, 1], any number of channels (they are averaged).
         rate: its sample rate in Hz; it is converted to 16 kHz.
         scenario: a name of `srb.scenarios()`.
-        severity: 1 is the mildest; 2.5 lies between 2 and 3; leave it out where the scenario has none.
+        severity: 1 is the mildest, 2.5 lies between 2 and 3; leave it out where the scenario has none.
         value: in place of a severity, any value of the scenario's parameter: `perturb(x, 16000, "noise", value=-5)`.
-        corpus, id: what the clip is called. The clip of that id in the dataset config gets the same samples. Without an
+        corpus, id: the clip's name. The clip of that id in the dataset config gets the same samples. Without an
             id the draw depends on the samples themselves.
-        seed: any text, for another draw.
+        seed: any text; another seed makes another draw.
         noise_dir, rir_dir: recordings to draw noises and rooms from; the built-in ones otherwise.
         scenario_file: a YAML file with scenarios of your own.
-        second: of `overlap`, the clip of the second talker, at the same rate.
+        second: for `overlap`, the clip of the second talker, at the same rate.
     """
     if second is not None:
         return _with_second_talker(samples, second, rate, scenario, severity, value)
@@ -145,7 +145,7 @@ def perturb_file(
     seed: str = "",
     scenario_options: ScenarioOptions = ScenarioOptions(),
 ) -> dict[str, Any]:
-    """Write an audio file under a scenario, 16 kHz and mono, and return what was done to it.
+    """Apply a scenario to an audio file, write it (16 kHz, mono), and return what was drawn.
 
     Args:
         recording: an audio file, any rate and number of channels.
@@ -173,7 +173,7 @@ def perturb_all(
     scenario_options: ScenarioOptions = ScenarioOptions(),
     progress: bool = True,
 ) -> list[dict[str, Any]]:
-    """Write an audio file under every scenario and severity, with a page to look at and listen to.
+    """Apply every scenario and severity to an audio file, and write a page with players and spectrograms.
 
     Args:
         recording: an audio file.

@@ -1,8 +1,8 @@
 """`srb.Perturb` and `srb.RandomPerturb`: the scenarios as training-time augmentation.
 
 They are called as audiomentations' transforms are, `augment(samples=..., sample_rate=...)`, and fit into its `Compose`;
-called with an example or a batch of `datasets` they perturb its audio column, for `set_transform` and `map`. What is
-drawn depends on the seed, the epoch and the clip alone: on its corpus and id where the example has them, on its samples
+called with an example or a batch of `datasets` they perturb its audio column, for `set_transform` and `map`. The draw
+depends on the seed, the epoch and the clip alone: on its corpus and id where the example has them, on its samples
 otherwise. So it is the same in every worker, with any number of them, in any order.
 """
 
@@ -71,7 +71,7 @@ class _Transform:
         self.are_parameters_frozen = False
 
     def serialize_parameters(self) -> dict[str, Any]:
-        """What was drawn for the last clip."""
+        """The draw for the last clip."""
         return dict(self.parameters)
 
     def to_dict_private(self) -> dict[str, Any]:
@@ -149,8 +149,8 @@ class Perturb(_Transform):
 
     Args:
         scenario, severity: as in `srb.perturb`.
-        p: how many of the clips are perturbed; the others stay as they are.
-        seed: any number or text, for another draw.
+        p: share of the clips to perturb; the others stay as they are.
+        seed: any number or text; another seed makes another draw.
         audio_column: where `datasets` has the audio.
         noise_dir, rir_dir, scenario_file: as in `srb.perturb`.
     """

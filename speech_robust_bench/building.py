@@ -73,13 +73,13 @@ def build(
     build_options: BuildOptions = BuildOptions(),
     progress: bool = True,
 ) -> BuildResult:
-    """Build dataset configs; a build that was interrupted goes on where it stopped.
+    """Build dataset configs; a build that was interrupted continues where it stopped.
 
     Args:
         configs: names or patterns, "en_noise_sev3" or "en-demo_*_sev3"; `BuildOptions(all=True)` builds all.
         corpus: where corpora are, {"en": "LibriSpeech"}; the demo corpus is built in.
         limit: only the first clips of each corpus.
-        out: where the configs go; "srb" by default, so that `load_dataset("srb", CONFIG)` finds them.
+        out: folder for the configs; "srb" by default, so that `load_dataset("srb", CONFIG)` finds them.
         data_options: where noises, rooms, voices and scenarios of your own come from, and what to do about bad clips.
         build_options: workers and engine, the split, a private edition, quality columns, the datasets cache.
         progress: show progress, and how large the build will be.
@@ -127,7 +127,7 @@ def build(
 def check(
     configs: str | Sequence[str] = (), *, data: Place = "srb", workers: int = 1, progress: bool = True
 ) -> dict[str, str | None]:
-    """Hash everything that was built again: config -> what is wrong with it, None where nothing is.
+    """Verify the hashes of built configs: returns the problem of each config, or None.
 
     Args:
         configs: names or patterns; without any, all.
@@ -155,7 +155,7 @@ def _announce(size: BuildSize, folder: Path, copy_to_cache: bool, jobs: Sequence
 def _warn_left_out(patterns: list[str], sources: Any, table: Any) -> None:
     """Name what patterns match but a build leaves out: configs that need a voice, or packages that are missing."""
     for name in unspoken(patterns, sources):
-        warn(f"not {name}, which needs a voice: srb build {name} --tts ENGINE (docs/corpora.md)")
+        warn(f"not {name}, which needs a voice: srb build {name} --tts ENGINE (docs/how-to/get-speech-and-noise.md)")
     if left_out := uninstalled(patterns, sources, table):
         warn(f"not {', '.join(left_out)}, which need more packages: {install_hint('codecs')}")
 
@@ -268,7 +268,7 @@ def load(
     tts: str | None = None,
     scenario_file: Folder = None,
 ) -> datasets.IterableDataset | datasets.Dataset:
-    """A dataset config, perturbed as it is read; every row is that of the config that `srb build` makes, with its hash.
+    """Load a dataset config, perturbed as it is read; rows and hashes equal those of `srb build`.
 
     Args:
         config: a name such as "en_noise_sev3" or "en-mine_rir_sev2".

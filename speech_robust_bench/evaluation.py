@@ -74,7 +74,7 @@ def run(
         corpus: where corpora are, {"en": "LibriSpeech"}: their clips are perturbed while the model works.
         data: without a corpus, a built folder, a name in the datasets cache, or a Hub dataset; "srb" by default.
         limit: only the first clips of each config.
-        out: the run folder, `runs/<model>` by default; a run that was interrupted goes on where it stopped.
+        out: the run folder, `runs/<model>` by default; a run that was interrupted continues where it stopped.
         data_options, run_options: noises, rooms, voices; name, suite, batches, device, live use and so on.
         progress: show progress.
     """
@@ -91,7 +91,7 @@ def run(
 
 
 def run_folder(model: Any, parent: Place, options: ModelOptions = ModelOptions()) -> Path:
-    """Where the run of a model goes in a folder of runs: under its name, or what its spec calls it."""
+    """The run folder of a model: its name, or the name in its spec, below a folder of runs."""
     live = isinstance(options, RunOptions) and options.stream
     spec, _ = recogniser_of(model, options)
     return Path(parent) / (options.name or spec.folder + ("-live" if live and spec.adapter != "live" else ""))
@@ -103,7 +103,7 @@ def run_models(
     """Run every model of a YAML file, one after another; with the engine "ray", each on a worker of the cluster.
 
     Args:
-        file: docs/models.md tells what it holds.
+        file: its models, as in docs/how-to/run-many-models.md.
         out: the folder for the runs, `out/<model>`.
         configs, how: as in `srb.run`; names and environments of the models come from the file.
     """
@@ -145,8 +145,7 @@ def evaluate(
         corpus: where corpora are, {"en": "LibriSpeech", "en-mine": FOLDER}; the demo corpus is built in.
         data: a built folder or a Hub dataset to read instead of perturbing.
         limit: only the first clips of each corpus.
-        out: the run folder to write, or to go on with if it is there; without it a temporary one, which `Results.save`
-            keeps.
+        out: the run folder to write or to continue; by default a temporary one, which `Results.save` keeps.
         data_options: where noises, rooms, voices and scenarios of your own come from.
         run_options: the model's name, a suite instead of configs, `until` an interval is narrow enough, batches,
             device. With `stream=True`, or `StreamOptions`, the model is used live, chunk by chunk: `Results.streaming`

@@ -36,29 +36,29 @@ class DataOptions(ScenarioOptions):
     tts: str | None = option(
         None, "engine of the *_tts configs: espeak, flite, yourtts, bark, mms, hf:MODEL", metavar="ENGINE"
     )
-    on_error: Literal["stop", "skip"] = option("stop", "what to do about bad clips", choices=("stop", "skip"))
-    follow_links: bool = option(False, "read links in a corpus that lead to files outside of it")
+    on_error: Literal["stop", "skip"] = option("stop", "stop at bad clips, or skip them", choices=("stop", "skip"))
+    follow_links: bool = option(False, "follow links in a corpus to files outside of it")
 
 
 @dataclass(frozen=True)
 class ModelOptions(Options):
     """How a recogniser is loaded and run, and on which part of the benchmark."""
 
-    name: str | None = option(None, "name of the model in all tables, and of its folder (default: its own)")
+    name: str | None = option(None, "name of the model in tables, and of its folder (default: from --model)")
     suite: str | None = option(
         None,
-        "part of the benchmark to use instead of configs (`srb ls --suite` lists them), or a file of `srb anchors`",
+        "suite to run instead of configs (`srb ls --suite` lists them), or a file of `srb anchors`",
         metavar="NAME",
     )
     env: list[str] | tuple[str, ...] = option(
-        (), "run the model in an environment of its own that has REQ", metavar="REQ", repeat=True
+        (), "run the model in a separate environment with REQ installed", metavar="REQ", repeat=True
     )
-    batch_size: int | None = option(None, "clips at a time (default: the adapter's)", metavar="N", check=at_least(1))
-    device: str | None = option(None, "device of the model, where the adapter has a choice: cpu, cuda, cuda:1")
+    batch_size: int | None = option(None, "clips per batch (default: the adapter's)", metavar="N", check=at_least(1))
+    device: str | None = option(None, "device of the model, if the adapter has a choice: cpu, cuda, cuda:1")
     pay: bool = option(False, "run a paid endpoint even if it costs more than 1 $")
     perturb_workers: int | None = option(
         None,
-        "processes that perturb (default: one less than there are cores, at most 4)",
+        "processes that perturb clips (default: one less than the number of cores, at most 4)",
         metavar="N",
         check=at_least(1),
     )
@@ -66,7 +66,7 @@ class ModelOptions(Options):
 
 @dataclass(frozen=True)
 class RunOptions(ModelOptions):
-    """How a run goes: in which batches, on one machine or a cluster, until when, and whether live."""
+    """How to run: name, batches, workers, suite, when to stop, and streaming."""
 
     until: float | None = option(
         None,
@@ -75,9 +75,9 @@ class RunOptions(ModelOptions):
         check=above(0, math.inf),
     )
     batch_seconds: float | None = option(
-        None, "at most S seconds of padded audio at a time", metavar="S", check=above(0)
+        None, "limit a batch to S seconds of padded audio", metavar="S", check=above(0)
     )
-    retry_failed: bool = option(False, "try the clips again that failed before")
+    retry_failed: bool = option(False, "retry the clips that failed before")
     engine: Literal["local", "ray"] = option(
         "local", "ray spreads the configs over a cluster", choices=("local", "ray")
     )
@@ -96,11 +96,13 @@ class BuildOptions(Options):
         "test", "dev: the dev split of LibriSpeech, MLS or TED-LIUM, as en-tedliumdev_...", choices=("test", "dev")
     )
     workers: int = option(1, "processes", metavar="N", check=at_least(1))
-    engine: Literal["local", "ray"] = option("local", "where the work runs", choices=("local", "ray"))
+    engine: Literal["local", "ray"] = option(
+        "local", "run on this machine or on a Ray cluster", choices=("local", "ray")
+    )
     address: str | None = option(None, "address of the Ray cluster; without it, Ray starts on this machine")
-    overwrite: bool = option(False, "build configs again that were built from something else")
+    overwrite: bool = option(False, "rebuild configs that were built from other inputs")
     secret: str | os.PathLike | None = option(
-        None, "build a private edition: the secret in FILE is mixed into everything that is drawn", metavar="FILE"
+        None, "build a private edition: every random draw also depends on the secret in FILE", metavar="FILE"
     )
     to_cache: bool = option(
         False,

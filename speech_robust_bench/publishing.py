@@ -38,11 +38,11 @@ class PushOptions(Options):
 
     revision: str = option("main", "branch to push to")
     tag: str | None = option(None, "tag of the pushed state (default: v<benchmark version>; 'none' for no tag)")
-    retag: bool = option(False, "move a tag that is there already")
+    retag: bool = option(False, "move an existing tag")
     skip_refused: bool = option(False, "leave out what may not be published, push the rest")
     bank_licence: Mapping[str, str] = option(
         {},
-        "licence of a bank of your own, by the name that the manifest has",
+        "licence of your own noises or rooms, by their name in the manifest",
         metavar="BANK=LICENCE",
         repeat=True,
         parse=_licences,
@@ -69,14 +69,14 @@ def push_data(
     push_options: PushOptions = PushOptions(),
     progress: bool = True,
 ) -> DataPush:
-    """Push built configs to a dataset repository; those that are there unchanged are not sent again.
+    """Push built configs to a dataset repository; unchanged ones are not sent again.
 
     Args:
         configs: names or patterns; without any, all.
-        repo: the dataset repository, "ORG/srb"; it is made if it is not there.
+        repo: the dataset repository, "ORG/srb"; created if it does not exist.
         data: the built folder.
-        public: let everyone see it.
-        dry_run: only plan.
+        public: make it public.
+        dry_run: plan only, send nothing.
         push_options: branch, tag, licences of banks.
         progress: show progress.
     """
@@ -117,12 +117,12 @@ def push_data(
 def push_metrics(
     metrics: Sequence[str] = (), *, namespace: str, public: bool = False, dry_run: bool = False
 ) -> dict[str, dict[str, bytes]]:
-    """Push each metric as a Space, for `evaluate.load("ORG/nwerd")`: repository -> the files that are sent.
+    """Push each metric as a Space, for `evaluate.load("ORG/nwerd")`; returns the files sent to each repository.
 
     Args:
         metrics: which ones; without any, all.
         namespace: the user or organisation on the Hub.
-        public: let everyone see them.
+        public: make them public.
         dry_run: send nothing.
     """
     chosen = {f"{namespace}/{metric}": files for metric, files in spaces.metric_files(list(metrics)).items()}
@@ -139,7 +139,7 @@ def push_metrics(
 
 
 def push_results(run: Place, *, model_id: str, dataset: str, dry_run: bool = False) -> dict[str, str] | str:
-    """Open a pull request with the scores of a run to the model's repository: its address, or in a dry run the files.
+    """Open a pull request with the scores of a run to the model's repository; a dry run returns the files.
 
     Args:
         run: the run folder.
@@ -187,5 +187,5 @@ def install_metrics(metrics: Sequence[str] = ()) -> list[str]:
 
 
 def export_metric(metric: str, folder: Place) -> Path:
-    """Write the folder of a metric's Space, which stands alone."""
+    """Write a metric as a stand-alone Space."""
     return modules.export_space(metric, Path(folder))

@@ -1,4 +1,4 @@
-"""What is shown of runs: tables, report cards and the HTML report.
+"""Tables, report cards and the HTML report of runs.
 
 `srb.table` makes the paper's Table 1 of any number of runs, `srb.measure_tables` one measure of each run by config.
 `srb.diagnose` finds the words, clips and speakers that a recogniser fails on. `srb.write_report` puts all of it
@@ -77,18 +77,18 @@ class MeasureTable:
 
 
 def table(runs: Sequence[RunLike], *, groups: str | None = None, allow_changed: bool = False) -> list[PaperTable]:
-    """The paper's Table 1, and below it what the paper does not have.
+    """Make the paper's Table 1 of some runs; below it the categories that the paper does not have.
 
     Args:
         runs: run folders or `Results`; a folder without results is scored first.
-        groups: a line for each group of clips that a column tells apart ("domain"), or for each data set ("dataset").
+        groups: a column of the clips ("domain") for one row per group, or "dataset" for one row per data set.
         allow_changed: accept predictions or results that were edited after the run.
     """
     return paper_tables(_results(runs, allow_changed), groups)
 
 
 def measure_tables(runs: Sequence[RunLike], measure: str, *, allow_changed: bool = False) -> list[MeasureTable]:
-    """A table for each run with a row for each config that has the measure.
+    """Make a table of one measure for each run, with a row for each config that has it.
 
     Args:
         runs: run folders or `Results`.
@@ -151,23 +151,21 @@ MEASURES: Mapping[str, tuple[Sequence[str], Callable[[Results], Any], str]] = {
     "confidence": (
         calibration.HEADS,
         lambda result: calibration.confidence_rows(result.record),
-        "none of these recognisers told how sure it is of its words (docs/models.md says which do)",
+        "none of these recognisers told how sure it is of its words (docs/how-to/add-a-recogniser.md tells how)",
     ),
 }
 
 
 @dataclass(frozen=True)
 class DiagnoseOptions(Options):
-    """Of which language, and how words are told apart."""
+    """The language, and which words are frequent or names."""
 
     language: str | None = option(None, "only this language (default: every language of the run)")
-    minimum: int = option(10, "clips that a group needs", metavar="N")
+    minimum: int = option(10, "leave out groups of fewer than N clips", metavar="N")
     frequencies: str | None = option(
-        None, "how common words are: CSV of word,count (default: as in the run)", metavar="CSV"
+        None, "CSV file with word frequencies, word,count (default: counted in the run)", metavar="CSV"
     )
-    names: str | None = option(
-        None, "words that are names, one on a line (default: words with capitals)", metavar="FILE"
-    )
+    names: str | None = option(None, "file with names, one per line (default: words with capitals)", metavar="FILE")
     normaliser: str = normaliser_option()
 
 
@@ -180,7 +178,7 @@ class Diagnosis:
     across: dict[str, Any] | None
 
     def to_json(self) -> str:
-        """Everything as JSON."""
+        """The card as JSON."""
         content = {"cards": self.cards, "across": self.across}
         return json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False)
 
@@ -198,7 +196,7 @@ class Diagnosis:
 
 
 def diagnose(run: Place, diagnose_options: DiagnoseOptions = DiagnoseOptions()) -> Diagnosis:
-    """The system report card of a run folder: which words, clips and speakers the recogniser fails on."""
+    """Make the report card of a run: which words, clips and speakers the recogniser fails on."""
     options, opened = diagnose_options, open_run(Path(run))
     there = sorted({parse(config).language for config in opened.configs})
     if options.language and options.language not in there:
@@ -220,7 +218,7 @@ CLIPS = 6  # audio of the worst clips of each model, where the audio is known
 
 @dataclass(frozen=True)
 class ReportOptions(Options):
-    """What a report shows beside the scores."""
+    """Options of the HTML report."""
 
     embed_audio: int | None = option(
         None,
@@ -229,7 +227,7 @@ class ReportOptions(Options):
         check=at_least(0),
     )
     meta: str | None = option(
-        None, "facts about the models: CSV of model, parameters, hours, architecture, family", metavar="CSV"
+        None, "CSV file with facts about the models: model, parameters, hours, architecture, family", metavar="CSV"
     )
     population: Mapping[str, float] | None = option(
         None,
@@ -250,13 +248,13 @@ def write_report(
     report_options: ReportOptions = ReportOptions(),
     progress: bool = True,
 ) -> tuple[Path, Path]:
-    """Write a report: the path of the page, and that of the report cards as JSON beside it.
+    """Write an HTML report; returns its path, and that of the report cards as JSON beside it.
 
     Args:
         runs: run folders; one without results is scored first.
         out: the page.
         data: where the built configs are, for the audio of the worst clips.
-        corpus, data_options: the audio of a run that was perturbed as it went, as in `srb.run`.
+        corpus, data_options: the audio of a run that was perturbed while it ran, as in `srb.run`.
         report_options: audio, facts about the models, the population, the title.
         progress: show progress.
     """

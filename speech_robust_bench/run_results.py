@@ -151,7 +151,7 @@ class Results:
 
     @property
     def problems(self) -> list[str]:
-        """What a reader of the numbers has to know: failed clips, unfinished configs, scores that are not there."""
+        """Warnings about the numbers: failed clips, unfinished configs, missing scores."""
         record = self.record
         failed = {config: entry.failed for config, entry in record.entries() if entry.failed}
         lines = [f"{c}: {n} clips failed, scored as if their transcripts were empty" for c, n in failed.items()]
@@ -162,7 +162,7 @@ class Results:
         return lines + [f"{c}: no WER of {entry.rows} clips without a transcript" for c, entry in unknown.items()]
 
     def to_records(self, groups: str | None = None) -> list[dict[str, Any]]:
-        """One dict a config with speech: what it is, its scores and their bounds.
+        """One dict per config with speech: its origin, its scores and their bounds.
 
         `groups` is a column that tells groups of clips apart, "gender" or one of the corpus' own: then one a config and
         group.
@@ -189,13 +189,13 @@ class Results:
         return records
 
     def to_pandas(self, groups: str | None = None) -> pandas.DataFrame:
-        """One row a config with speech, or a config and group of the column `groups`."""
+        """One row per config with speech, or per config and group of the column `groups`."""
         import pandas
 
         return pandas.DataFrame(self.to_records(groups))
 
     def streaming(self) -> list[dict[str, Any]]:
-        """Of a run that was used live: one dict a config, with its WER and the measures of docs/streaming.md.
+        """The measures of a streamed run: one dict per config, with its WER, latency and stability.
 
         Delays are medians in seconds, those that end in `_p95` 95th percentiles; None is what a config does not have.
         Intervals are in `results.json["configs"][config]["streaming"]`.
@@ -204,14 +204,14 @@ class Results:
         return stream_records({**self.record.configs, **self.record.reject})
 
     def predictions(self, config: str) -> list[dict[str, Any]]:
-        """What was transcribed: one dict a clip, with `text` (the reference) and `pred_text`."""
+        """The predictions: one dict per clip, with `text` (the reference) and `pred_text`."""
 
         if config not in self.configs:
             raise UserError(f"no config '{config}' in this run; {did_you_mean(config, self.configs)}")
         return [line.as_json() for line in open_run(self.folder).read(config).lines]
 
     def table(self, *others: Results, intervals: bool = False, groups: str | None = None) -> TextTable:
-        """The paper's Table 1 for this run, and others beside it; below it what the paper does not have.
+        """The paper's Table 1 for this run and others; below it the categories that the paper does not have.
 
         `groups`: for each data set ("dataset"), or for each group of clips that a column tells apart ("domain").
         """
@@ -240,7 +240,7 @@ class Results:
         return _score(name, known[name], measure)
 
     def compare(self, other: Results, groups: str | None = None, **options: Any) -> Comparisons:
-        """Is this recogniser more robust than the other, by category and overall? Paired, and corrected for number.
+        """Test whether this recogniser is more robust than another, by category and overall (paired, Holm-corrected).
 
         `groups` is a column that tells groups of clips apart; each is then compared by itself.
         """
@@ -254,12 +254,12 @@ class Results:
         return Comparisons(a, b, compare(runs[0].counts(), runs[1].counts(), **options))
 
     def difference(self, other: Results, **options: Any) -> list[dict[str, Any]]:
-        """How far this recogniser's transcripts are from another's, one dict a config; needs no reference."""
+        """The distance between the transcripts of two recognisers, one dict per config; needs no reference."""
 
         return between(open_run(self.folder), open_run(other.folder), **options)
 
     def report(self, path: str | os.PathLike, *others: Results, title: str = "Speech Robust Bench") -> Path:
-        """Write the report, one page that needs nothing but itself; others are shown beside it."""
+        """Write the report of this run, and of others beside it, as one self-contained page."""
 
         return write(gather([run.folder for run in (self, *others)]), Path(path), title)[0]
 
@@ -335,7 +335,7 @@ def score_run(
 
 
 def read_run(folder: str | os.PathLike, *, allow_changed: bool = False) -> Results:
-    """The results of a run folder, made by `srb run` or by `Results.save`; it is scored if it was not yet."""
+    """Read the results of a run folder; it is scored first if necessary."""
     return Results(Path(folder), allow_changed=allow_changed)
 
 
@@ -356,10 +356,10 @@ def score(
     Args:
         references, predictions: texts that pair one to one.
         normaliser: "srb-paper-1", "whisper-en", "whisper-basic" or "none".
-        unit: "word", "char" or "char-nospace"; by default what the language calls for.
-        language: of the texts, for the unit.
+        unit: "word", "char" or "char-nospace"; by default according to the language.
+        language: the language of the texts; decides the unit.
         ids: of the utterances; two scores over the same ids and seed are resampled alike.
-        replicates, level, seed: of the bootstrap.
+        replicates, level, seed: settings of the bootstrap.
     """
 
     counts = align(references, predictions, normaliser=normaliser, unit=unit, language=language)

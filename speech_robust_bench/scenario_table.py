@@ -95,18 +95,18 @@ class ScenarioTable(Sequence[Scenario]):
         return [row.name for row in self._rows]
 
     def to_records(self) -> list[dict[str, Any]]:
-        """One dict a scenario."""
+        """One dict per scenario."""
 
         return [as_record(row) for row in self._rows]
 
     def to_pandas(self) -> pandas.DataFrame:
-        """One row a scenario."""
+        """One row per scenario."""
         import pandas
 
         return pandas.DataFrame(self.to_records())
 
     def to_markdown(self) -> str:
-        """One table."""
+        """The scenarios as a Markdown table."""
 
         return as_markdown(self._rows)
 
@@ -129,10 +129,10 @@ def scenarios(*names: str, scenario_file: str | os.PathLike | None = None) -> Sc
 
 
 def suites() -> dict[str, str]:
-    """The suites, parts of the benchmark that stand for all of it: name -> what it is for."""
+    """All suites: name and purpose."""
     return dict(suite_files.SUITES)
 
 
 def suite(name: str) -> Suite:
-    """A suite by its name, or a file of `srb anchors`: its configs, its clips, and what is known about it."""
+    """A suite by its name, or a file of `srb anchors`: its configs and clips."""
     return suite_files.load(name)

@@ -21,10 +21,10 @@ from speech_robust_bench.scoring.quality_from_builds import read_built
 
 @dataclass(frozen=True)
 class DifficultyOptions(Options):
-    """From what a difficulty table is computed, and what it is called."""
+    """The source and the name of a difficulty table."""
 
     ratings: str | None = option(
-        None, "CSV of ratings by people instead: scenario, severity, rating; more means better", metavar="CSV"
+        None, "CSV file with ratings by people: scenario, severity, rating; higher is better", metavar="CSV"
     )
     language: str | None = option(None, "language, if the folder holds several")
     dataset: Sequence[str] = option((), "only this data set of the CSV file (may be repeated)", repeat=True)
@@ -37,7 +37,7 @@ def difficulty(
     table: str = "paper-table3",
     difficulty_options: DifficultyOptions = DifficultyOptions(),
 ) -> tables.DifficultyTable:
-    """A difficulty table: how hard each scenario is, the divisor of NWERD.
+    """A difficulty table: how hard each scenario is; NWERD divides by it.
 
     Args:
         source: a folder of built configs with quality columns, or a CSV file with the columns dataset, augmentation,
@@ -70,7 +70,7 @@ def _quality_lines(source: Place, options: DifficultyOptions) -> list[Any]:
 
 
 def explain_difficulty() -> tuple[list[str], dict[str, float]]:
-    """How the paper's difficulty table came about, line by line; and by how much srb-1 differs from it."""
+    """Explain how the paper's difficulty table was made, line by line, and how srb-1 differs."""
     from speech_robust_bench.scoring.paper_table3 import PESQ_OFFSET, POLLUTED, paper_table, quality_scores, srb_1
 
     lines, paper, shipped = quality_scores(), tables.load("paper-table3"), tables.load("srb-1")
@@ -90,7 +90,7 @@ def explain_difficulty() -> tuple[list[str], dict[str, float]]:
 
 @dataclass(frozen=True)
 class QualityResult:
-    """How many rows were scored, and how many configs had their columns already."""
+    """The number of rows scored, and of configs that already had the columns."""
 
     rows: int
     already_there: int

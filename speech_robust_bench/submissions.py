@@ -37,16 +37,16 @@ __all__ = [
 
 @dataclass(frozen=True)
 class SubmitOptions(Options):
-    """What the leaderboard says about a model."""
+    """Facts about the model for the leaderboard."""
 
-    owner: str | None = option(None, "user or organisation whose model it is (default: that of --model-id, or you)")
+    owner: str | None = option(None, "owner of the model, a user or organisation (default: that of --model-id, or you)")
     name: str | None = option(None, "name of the model on the leaderboard (default: the run's)")
     model_id: str | None = option(None, "repository of the model on the Hub", metavar="ORG/MODEL")
     params_m: float | None = option(None, "millions of parameters", metavar="N")
     licence: str | None = option(None, "licence of the model")
-    url: str | None = option(None, "where to read about the model (https)")
-    training_data: str | None = option(None, "what it was trained on, in a few words", metavar="TEXT")
-    parquet: bool = option(False, "send the predictions packed, a fraction of the size")
+    url: str | None = option(None, "page about the model (https)")
+    training_data: str | None = option(None, "training data, in a few words", metavar="TEXT")
+    parquet: bool = option(False, "send the predictions as parquet, which is much smaller")
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ def submit(
         run: the run folder.
         to: the results repository, a dataset on the Hub.
         data: the built folder, benchmark.json or "ORG/srb" that the run was made on.
-        adversarial: where the audio of its own adversarial configs is, if not in `data`.
+        adversarial: the audio of the model's own adversarial configs, if not in `data`.
         out: where the submission is kept; `submissions/<model>` by default.
         dry_run: make and verify it, send nothing.
         submit_options: what the leaderboard says about the model.
@@ -118,15 +118,11 @@ def _owner(options: SubmitOptions, dry_run: bool, hub: Hub) -> str | None:
 
 @dataclass(frozen=True)
 class VerifyOptions(Options):
-    """What else to check, and where the leaderboard's files go."""
+    """Further checks, and the folder for the leaderboard's files."""
 
     out: str | None = option(None, "write the leaderboard's files of accepted submissions here", metavar="FOLDER")
-    predictions_url: str | None = option(
-        None, "where the predictions are, for the link on the leaderboard", metavar="URL"
-    )
-    author: str | None = option(
-        None, "who sent it (the author of the pull request): must own the model", metavar="NAME"
-    )
+    predictions_url: str | None = option(None, "URL of the predictions, linked on the leaderboard", metavar="URL")
+    author: str | None = option(None, "author of the pull request, who must own the model", metavar="NAME")
     rerun: str | None = option(None, "transcribe a sample again with this model, and compare", metavar="MODEL")
     sample: int = option(200, "clips of a rerun, half of them clean", metavar="N", check=at_least(1))
 
@@ -140,7 +136,7 @@ class Verification:
 
     @property
     def accepted(self) -> bool:
-        """Whether it is accepted, and reproduces where a sample was run again."""
+        """Whether the submission is accepted and, if a sample was rerun, reproduces."""
         return self.outcome.accepted and (self.rerun is None or self.rerun.agrees)
 
 
@@ -151,12 +147,12 @@ def verify(
     adversarial: Place | None = None,
     verify_options: VerifyOptions = VerifyOptions(),
 ) -> Verification:
-    """Recompute the scores of a submission and check everything that it says.
+    """Recompute the scores of a submission and check everything in it.
 
     Args:
         submission: its folder.
         data: the built folder, benchmark.json or "ORG/srb" that it was made on.
-        adversarial: where the audio of its own adversarial configs is, if not in `data`.
+        adversarial: the audio of the model's own adversarial configs, if not in `data`.
         verify_options: a rerun, the author, and where the leaderboard's files go.
     """
     (verification,) = verify_all([submission], data=data, adversarial=adversarial, verify_options=verify_options)
@@ -170,7 +166,7 @@ def verify_all(
     adversarial: Place | None = None,
     verify_options: VerifyOptions = VerifyOptions(),
 ) -> Iterator[Verification]:
-    """Verify several submissions, as `srb.verify` does, one after another; the benchmark is read once."""
+    """Verify several submissions one after another; the benchmark is read once."""
     options, benchmark = verify_options, expected_rows.load(str(data))
     for each in submissions:
         outcome = check(
@@ -196,7 +192,7 @@ def leaderboard(
     port: int | None = None,
     ready: Callable[[str], None] = lambda address: None,
 ) -> None:
-    """Serve verified results as a page in the browser, until it is interrupted.
+    """Serve verified results as a page in the browser, until interrupted.
 
     Args:
         results: the folder of verified results.

@@ -97,7 +97,7 @@ class View:
         return text
 
     def check(self, clips: Sequence[AttackClip]) -> None:
-        """Refuse to go on where the way to the loss does not give the model what transcribing gives it."""
+        """Refuse a model whose differentiable input differs from its input when it transcribes."""
 
     def compile(self) -> None:
         """Compile the model with torch.compile, where there is one to compile."""

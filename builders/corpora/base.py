@@ -109,7 +109,7 @@ class Problem:
 
 @dataclass(frozen=True)
 class CorpusInfo:
-    """What is known about a corpus before it is read: its terms, its source, and how to get hold of it."""
+    """A corpus before it is read: its name, terms and source, and how to get it."""
 
     name: str
     title: str

@@ -2,7 +2,7 @@
 
 A manifest is a CSV, TSV or JSONL file with a column for the audio (`audio`, `path`, `file`, ...) and one for the text
 (`text`, `transcript`, `sentence`, ...); the names are those that common tools and corpora write. Other columns that it
-may have: id, language, speaker, gender, age, accent, licence, start, end. Any further one goes along under its name.
+may have: id, language, speaker, gender, age, accent, licence, start, end. Any other column is kept under its name.
 """
 
 from __future__ import annotations

@@ -204,7 +204,7 @@ def open_corpus(
         spec = replace(spec, follow_links=follow_links)
         read_rows = partial(_read_rows, spec, language, entry.amend if entry else None)
         return Corpus(info, language, source, read_rows, sort=not spec.streaming, keep=keep, listen=listen)
-    root = Path(source).expanduser().absolute()  # where the work runs may be another folder
+    root = Path(source).expanduser().absolute()  # a worker may run in another folder
     if not root.exists():
         raise UserError(f"{root}: no such folder (--corpus {_flag(language, name)}={source})")
     read = partial(entry.read, far=far) if entry and far else entry.read if entry else folder.read

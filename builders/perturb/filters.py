@@ -198,7 +198,7 @@ def kenansville(samples: Samples, rate: int, snr_db: float, rng: np.random.Gener
 
 
 def _weakest_first(spectrum: np.ndarray, length: int) -> tuple[np.ndarray, np.ndarray]:
-    """The bins of a real signal's spectrum in the order of their power, and the power of so many of them together."""
+    """The bins of a real signal's spectrum in the order of their power, and their cumulative power."""
     power = np.abs(spectrum)
     np.square(power, out=power)
     # Parseval: every bin but the first and, of an even number of samples, the last stands for two

@@ -3,7 +3,9 @@
 from speech_robust_bench.cli.command import CommandRow
 
 COMMANDS = [
-    CommandRow("certify", "attack", "certify the radius of a smoothed recogniser", f"{__name__}.command", resumes=True),
+    CommandRow(
+        "certify", "attack", "certify a smoothed recogniser against perturbations", f"{__name__}.command", resumes=True
+    ),
 ]
 API = {
     "CertifyOptions": f"{__name__}.api",

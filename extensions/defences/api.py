@@ -16,9 +16,9 @@ from speech_robust_bench.options import Place
 
 @dataclass(frozen=True)
 class CertifyOptions(Options):
-    """How sure to be of what, and at which price."""
+    """Draws, risk and tolerance of certificates."""
 
-    draws: int = option(1000, "draws of noise per clip", metavar="N")
+    draws: int = option(1000, "noise draws per clip", metavar="N")
     alpha: float = option(0.001, "risk that a clip's certificate is wrong")
     wer: float = option(0.0, "transcripts within this WER count as kept", metavar="K")
     device: str | None = option(None, "device of the model: cpu, cuda, cuda:1, ...")

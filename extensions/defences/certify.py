@@ -42,7 +42,7 @@ BATCH = 32
 
 @dataclass(frozen=True)
 class Settings:
-    """How sure to be of what, and at which price."""
+    """Draws, risk and tolerance of certificates."""
 
     draws: int = 1000
     alpha: float = 0.001

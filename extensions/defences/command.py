@@ -16,7 +16,7 @@ class Arguments(Options):
     config: str = argument("config whose clips are certified", metavar="CONFIG")
     model: str = model_option("smoothed model, such as smooth:hf:openai/whisper-tiny.en?sigma=0.01&n=8")
     data: str = option("srb", BUILT)
-    out: str = option("certificates.jsonl", "file with a line per clip", metavar="FILE")
+    out: str = option("certificates.jsonl", "output file, one line per clip", metavar="FILE")
     limit: int | None = limit_option("only the first N clips")
     certify_options: CertifyOptions = option_group(CertifyOptions)
     quiet: bool = quiet_option()

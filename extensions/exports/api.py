@@ -24,13 +24,13 @@ def export_results(
     dataset: str | None = None,
     out: Place = ".",
 ) -> tuple[Path, int]:
-    """Write the scores of a run for the collection Every Eval Ever: the path of the record, and how many scores.
+    """Write the scores of a run for Every Eval Ever; returns the path and the number of scores.
 
     Args:
         run: the run folder.
         model_id: the model's repository on the Hub.
         organisation: who ran the evaluation.
-        relationship: between who ran it and who made the model: first_party, third_party, collaborative or other.
+        relationship: of the evaluator to the model's makers: first_party, third_party, collaborative or other.
         dataset: the Hub dataset that the clips came from.
         out: the record goes to `out/data/...`.
     """
@@ -45,7 +45,7 @@ def export_results(
 
 
 def export_croissant(data: Place = "srb", url: str = "") -> tuple[Path, int]:
-    """Write the metadata of built data as croissant.json beside the configs: its path, and how many configs.
+    """Write Croissant metadata of built data; returns its path and the number of configs.
 
     Args:
         data: the built folder.

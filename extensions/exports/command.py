@@ -52,12 +52,12 @@ COMMANDS = (
         ResultsArguments,
         results,
         name="every-eval-ever",
-        help="the scores of a run, for the collection Every Eval Ever",
+        help="write the scores of a run for Every Eval Ever",
     ),
     Command(
         CroissantArguments,
         croissant,
         name="croissant",
-        help="the metadata of built data, as croissant.json beside the configs",
+        help="write Croissant metadata of built data, croissant.json",
     ),
 )

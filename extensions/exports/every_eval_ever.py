@@ -102,7 +102,7 @@ def _configs(result: RunResults, source: Source) -> Iterator[Json]:
 
 
 def _part(result: RunResults) -> Json:
-    """What is said of every score of a part of the benchmark."""
+    """The text beside every score of a part of the benchmark."""
     part = result.suite or part_of_benchmark(result)
     return {"part": part} if part else {}
 

@@ -30,8 +30,8 @@ def fairness(
         runs: run folders; two or more are also compared in pairs.
         configs: only these names or patterns; clean configs always stay.
         fairness_options: groups, thresholds, bootstrap, the population.
-        validate: a recogniser that lost and kept words are spoken to, in noise.
-        tts, snrs_db: the voice and the noises of that.
+        validate: a recogniser; lost and kept words are spoken to it in noise.
+        tts, snrs_db: the voice and the SNRs of this validation.
         progress: show progress.
     """
     options = fairness_options

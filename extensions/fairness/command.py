@@ -19,7 +19,7 @@ class Arguments(Options):
     runs: list[str] = runs_argument("run folders; two or more are also compared in pairs")
     configs: list[str] = option([], "only these configs or patterns", metavar="CONFIG")
     fairness_options: FairnessOptions = option_group(FairnessOptions)
-    validate: str | None = option(None, "speak lost and kept words to this recogniser, in noise", metavar="MODEL")
+    validate: str | None = option(None, "test the lost words: speak them in noise to this recogniser", metavar="MODEL")
     tts: str = option("flite", "voice of --validate: flite or espeak", metavar="ENGINE")
     snr: list[float] = option([10.0, 6.0, 2.0], "SNRs of the noise of --validate, in dB", metavar="DB")
     json: bool = json_option("print everything as JSON")
@@ -112,8 +112,10 @@ def _show_levels(result: Json, console) -> None:
     groups = _groups(result)
     names = list(dict.fromkeys((d["recogniser"], d["form"]) for d in result["degradations"]))
     for recogniser, form in names:
-        what = "distance of the two" if form == "pair" else "WER"
-        table = _table(f"\n{recogniser}: degradation ({what})", "", *groups, "worst", "by", "interval", "")
+        what = "distance between the transcripts" if form == "pair" else "WER"
+        table = _table(
+            f"\n{recogniser}: degradation ({what})", "", *groups, "worst group", "by", "95 % interval", "violates"
+        )
         mine = [d for d in result["degradations"] if (d["recogniser"], d["form"]) == (recogniser, form)]
         for config in dict.fromkeys(d["config"] for d in mine):
             cells = {d["group"]: d["degradation"] for d in mine if d["config"] == config}
@@ -164,7 +166,7 @@ def _show_counts(result: Json, console) -> None:
 
         table.add_row("total", *cells("total"))
         excess = [counts["excess_percent"][group] for group in groups]
-        table.add_row("the others have more, %", *("" if value is None else f"{value:+.0f}" for value in excess))
+        table.add_row("other groups, % more", *("" if value is None else f"{value:+.0f}" for value in excess))
         for title in (key for key in counts["violations"] if key != "total"):
             table.add_row(f"[bold]{title}[/]")
             for row in counts["violations"][title]:

@@ -112,17 +112,19 @@ class FairnessOptions:
         None, "only levels that people rated N of 10 or more (default: the levels of the paper's Table 4)", metavar="N"
     )
     ratings: str | None = option(
-        None, "ratings by your own listeners: CSV of scenario,sev1,sev2,... (default: AequeVox')", metavar="CSV"
+        None, "ratings by your own listeners: CSV of scenario,sev1,sev2,... (default: those of AequeVox)", metavar="CSV"
     )
     normaliser: str = normaliser_option()
-    unit: str | None = option(None, "unit of the errors (default: by language)", choices=("word", "char-nospace"))
+    unit: str | None = option(
+        None, "count errors in words or characters (default: by language)", choices=("word", "char-nospace")
+    )
     minimum: int = option(1, "leave out groups of fewer clips", metavar="N")
     omega: int = option(OMEGA, "a word lost more than N times is not robust", metavar="N")
     population: Mapping[str, float] | None = option(
         None, "shares of groups in the population, for weighted WER", metavar="GROUP=SHARE", parse=shares
     )
-    data: str | None = option(None, "built configs, for --groups pitch")
-    by_speaker: bool = option(False, "draw whole speakers instead of clips")
+    data: str | None = option(None, "built configs with the audio, for --groups pitch")
+    by_speaker: bool = option(False, "resample speakers instead of clips")
     replicates: int = option(1000, "bootstrap replicates", metavar="N")
     seed: int = option(0, "seed of the bootstrap")
     level: float = 0.95

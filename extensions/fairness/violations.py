@@ -116,7 +116,7 @@ def read_ratings(path: str | Path) -> Ratings:
 def comprehensible(config: str, threshold: float | None = None, ratings: Ratings | None = None) -> bool:
     """Whether a level is tested: without a threshold the levels of the paper's Table 4, else those rated at least this.
 
-    What was never rated is kept. Ratings of one's own have a threshold in any case.
+    Levels that were never rated are kept. Your own ratings have a threshold in any case.
 
     >>> comprehensible("en_aeq_scale_sev5"), comprehensible("en_aeq_noise_sev5"), comprehensible("en_aeq_noise_sev5", 7)
     (False, True, False)

@@ -22,13 +22,13 @@ def front_quality(
     out: Place | None = None,
     progress: bool = True,
 ) -> list[dict[str, Any]]:
-    """Measure the clips of built configs before and after front ends: a row for each config and front end.
+    """Measure the sound quality of built configs before and after front ends: one row per config and front end.
 
     Args:
         fronts: front ends or chains, such as "wpe+rnnoise".
         configs, data: as in `srb.add_quality`.
         limit: only the first clips of each config.
-        out: a JSON file for the rows; those in it are not measured again.
+        out: a JSON file for the rows; rows in it are not measured again.
         progress: show progress.
     """
     source = DataSource(data=data, limit=limit)

@@ -232,4 +232,4 @@ def _known_rows(out: Path | None) -> list[dict[str, Any]]:
     try:
         return read_object(out, _ROWS)
     except UserError:
-        raise UserError(f"{out}: is no file of `srb quality --front`; name another one") from None
+        raise UserError(f"{out}: was not written by `srb quality --front`; name another file") from None

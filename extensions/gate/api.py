@@ -41,8 +41,8 @@ def gate(
         baseline: the run folder, or the `Results`, of the model in use.
         configs: names or patterns of the baseline's configs; without any, all with perturbed or hard speech.
         corpus, data: where the clips are, as in `srb.evaluate`; by default, where the baseline was run on them.
-        out: the folder for the predictions; one that was interrupted is gone on with. Without it a temporary one.
-        gate_options: the rise that is allowed, the rise to detect, how sure to be, and how many clips that may take.
+        out: the folder for the predictions, by default a temporary one; an interrupted gate continues there.
+        gate_options: the allowed rise, the rise to detect, the error rates, and the maximum number of clips.
         data_options, model_options: as in `srb.evaluate`; the suite must be one that the baseline was run on.
         progress: show progress.
 

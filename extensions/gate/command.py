@@ -21,7 +21,7 @@ EPILOG = """examples:
   srb gate --baseline runs/main --run runs/new 'en_noise_*'
 The clips are those of the baseline, from where it was run on them, unless --data or --corpus is given.
 Exit code 1: significantly less robust; 0: not; 2: a mistake, or clips that failed.
-docs/gate.md explains the test."""
+docs/concepts/gate.md explains the test."""
 
 NARROWEST = 80  # columns of the table; a terminal that has fewer breaks the lines itself
 
@@ -32,21 +32,19 @@ class Arguments(Options):
         "configs or patterns of the baseline (default: all with perturbed or hard speech)"
     )
     baseline: str = option(help="run folder of the model in use", metavar="RUN")
-    model: str | None = option(
-        None, "the new model: adapter:target?option=value&... (docs/models.md)", metavar="M", one_of="model"
-    )
+    model: str | None = option(None, "the new model, adapter:target?option=value&...", metavar="M", one_of="model")
     run: str | None = option(None, "run folder of the new model, instead of running it", metavar="RUN", one_of="model")
     gate_options: GateOptions = option_group(GateOptions)
     junit: Path | None = option(None, "write the result as JUnit XML", metavar="FILE")
     markdown: Path | None = option(None, "write the result as Markdown", metavar="FILE")
     json: bool = json_option()
     data: str | None = option(None, f"{BUILT} (default: where the baseline was run)")
-    out: str = option("gate", "predictions go to OUT/<model>", metavar="OUT")
+    out: str = option("gate", "folder for predictions, OUT/<model>", metavar="OUT")
     model_options: srb.ModelOptions = option_group(srb.ModelOptions)
     quiet: bool = quiet_option()
     corpus: list[str] = corpus_option()
     data_options: srb.DataOptions = option_group(
-        srb.DataOptions, "with --corpus, to perturb from another place than the baseline's"
+        srb.DataOptions, "with --corpus, to use other data than the baseline's"
     )
 
 

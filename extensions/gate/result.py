@@ -22,16 +22,16 @@ HEAD = ("", "clips", "baseline WER", "new WER", "rise")
 
 @dataclass(frozen=True)
 class GateOptions:
-    """What the gate lets pass, what it must find, and how sure it has to be."""
+    """The rise that the gate allows, the rise that it must find, and its error rates."""
 
-    worst: float = option(0.0, "relative rise of the noisy WER that is allowed; 0.05 is 5 %", metavar="R")
+    worst: float = option(0.0, "allowed relative rise of the noisy WER; 0.05 is 5 %", metavar="R")
     detect: float | None = option(
-        None, "relative rise that must not be missed (default: 10 % above the allowed rise)", metavar="R"
+        None, "smallest relative rise that must be found (default: 10 % above the allowed rise)", metavar="R"
     )
-    alpha: float = option(0.05, "share of false alarms, and of rises to detect that are missed")
-    clips: int = option(CLIPS, "clips to transcribe at most", metavar="N")
+    alpha: float = option(0.05, "error rates of the test: false alarms, and missed rises of --detect")
+    clips: int = option(CLIPS, "maximum number of clips to transcribe", metavar="N")
     normaliser: str = normaliser_option()
-    seed: int = option(0, "seed of the order of the clips; another one plays other clips")
+    seed: int = option(0, "seed of the order of the clips; another seed takes other clips")
 
     def __post_init__(self) -> None:
         if not 0 <= self.worst < self.sought:
@@ -45,7 +45,7 @@ class GateOptions:
 
     @property
     def sought(self) -> float:
-        """The relative rise that must not be missed."""
+        """The smallest relative rise that must be found."""
         return self.worst + BEYOND if self.detect is None else self.detect
 
 
@@ -79,7 +79,7 @@ class Part:
 
 @dataclass(frozen=True, repr=False)
 class GateResult:
-    """What the gate found."""
+    """Result of a gate: the verdict and its parts."""
 
     model: str
     baseline: str
@@ -97,7 +97,7 @@ class GateResult:
 
     @property
     def whole(self) -> Part:
-        """The part that is all of the clips."""
+        """The part with all clips."""
         return self.parts[0]
 
     def of_kind(self, kind: str) -> list[Part]:
@@ -110,7 +110,7 @@ class GateResult:
         return [part for part in known if part.p <= self.options.alpha and part.low > self.options.worst]
 
     def summary(self) -> str:
-        """One sentence: the verdict and what it rests on."""
+        """The verdict and its reason in one sentence."""
         look, allowed, sought = self.looks[-1], self.options.worst, self.options.sought
         seen = f"noisy WER {self.whole.old_wer:.1f} -> {self.whole.new_wer:.1f}, a rise of {percent(look.rise)} "
         seen += f"({percent(look.low)} to {percent(look.high)}), after {look.clips} of {self.planned} clips"
@@ -122,11 +122,11 @@ class GateResult:
         return f"not significantly less robust, but a rise of {percent(sought)} is not ruled out: {seen}{more}"
 
     def to_json(self) -> dict[str, Any]:
-        """Everything, as plain values."""
+        """The result as plain values."""
         return _finite({**asdict(self), "passed": self.passed, "summary": self.summary()})
 
     def head(self) -> tuple[str, ...]:
-        """The head of the table; the intervals are those of two one-sided tests."""
+        """The header of the table; its intervals are those of two one-sided tests."""
         return (*HEAD, f"{100 - 200 * self.options.alpha:g} % interval", "")
 
     def rows(self) -> list[tuple[str, ...]]:
@@ -145,7 +145,7 @@ class GateResult:
         return not self.passed if part.kind == "all" else part in self.worse_in(part.kind)
 
     def markdown(self) -> str:
-        """For a pull request: the verdict, and a table of where."""
+        """The result in Markdown: the verdict, and a table of categories and configs."""
         outcome, summary = "passed" if self.passed else "failed", self.summary()
         lines = ["| " + " | ".join(map(for_markdown, line)) + " |" for line in (self.head(), *self.rows())]
         lines.insert(1, "|---" + "|---:" * 5 + "|---|")
@@ -160,7 +160,7 @@ class GateResult:
             write_atomically(markdown, self.markdown())
 
     def junit(self, seconds: float = 0.0) -> str:
-        """As test results: one case for all clips, and one for each category.
+        """The result as JUnit XML: one case for all clips, and one for each category.
 
         A category alone does not fail the gate, so it fails as a test only together with the whole. The elements are
         those that pytest writes and that GitHub, GitLab and Jenkins read; there is no standard.

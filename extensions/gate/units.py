@@ -237,7 +237,7 @@ def decide(
 
 @dataclass(frozen=True)
 class _Errors:
-    """What is known of each clip under each config."""
+    """The errors and words of each clip under each config."""
 
     old: dict[Pair, int]
     words: dict[Pair, int]
@@ -259,7 +259,7 @@ def _by_pair(counts: Sequence[ConfigCounts]) -> dict[Pair, tuple[int, int]]:
 
 
 def _look(units: Sequence[Unit], errors: _Errors, bound: float, options: GateOptions) -> Look:
-    """What is certain at this look, if anything is."""
+    """The verdict that is certain at this look, if any."""
     old, new = errors.sums(units)
     verdict = None
     if score(old, new, 1 + options.worst) > bound:

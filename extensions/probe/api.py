@@ -36,9 +36,9 @@ def train_probe(
     progress: bool = True,
     **schedule: Any,
 ) -> dict[str, Any]:
-    """Train a small head above a frozen encoder; the folder is then a recogniser, `srb.evaluate("probe:FOLDER", ...)`.
+    """Train a small head on a frozen encoder; the folder is then a recogniser, `srb.evaluate("probe:FOLDER", ...)`.
 
-    It goes on from its last checkpoint when it is called again with the same arguments.
+    Called again with the same arguments, it continues from its last checkpoint.
 
     Args:
         upstream: `hf:<id or folder>`, `random:<id or folder>` or `fbank`.
@@ -52,7 +52,7 @@ def train_probe(
         schedule: `steps`, `batch_size`, `lr`, `warmup`, `spec_augment`, `eval_every`, `patience`, `seed`.
 
     Returns:
-        What `probe.json` holds: `best` with the dev WER, `layer_weights`, `evaluations` and every setting.
+        The content of `probe.json`: `best` with the dev WER, `layer_weights`, `evaluations` and every setting.
     """
     need("torch", "probe", install_hint("models"))
     from speech_robust_bench.extensions.probe.train_probe import ProbeOptions
@@ -87,8 +87,10 @@ def ablate_probes(
     hours: Sequence[float] = (),
     **how: Any,
 ) -> dict[str, Any]:
-    """Do encoders keep their ranks with other heads and less data? Trains every encoder with each head on all data, and
-    with the first head on each number of hours; `how` goes to `train_probe`.
+    """Test whether encoders keep their ranks with other heads and less data.
+
+    Trains every encoder with each head on all data, and with the first head on each number of hours; `how` goes to
+    `train_probe`.
 
     Returns:
         `settings`: for each head and number of hours the dev WER of every encoder, and Spearman's rho with the first.

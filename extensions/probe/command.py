@@ -16,12 +16,12 @@ EPILOG = """examples:
   srb probe train --upstream hf:facebook/hubert-base-ls960 --corpus en=LibriSpeech/train-clean-100 \\
       --dev en=LibriSpeech/dev-clean --out probes/hubert
   srb run --model probe:probes/hubert 'en_*' --corpus en=LibriSpeech
-Repeat a command that was interrupted to go on from its last checkpoint."""
+If a command is interrupted, repeat it to continue from its last checkpoint."""
 
 
 def arguments(parser: HelpParser) -> None:
     what = parser.add_subparsers(dest="what", metavar="WHAT", required=True)
-    _train_arguments(what.add_parser("train", help="train a head above a frozen encoder"))
+    _train_arguments(what.add_parser("train", help="train a head on a frozen encoder"))
     ablate = what.add_parser("ablate", help="train probes with several heads and less data, and rank the encoders")
     _train_arguments(ablate, several=True)
     ablate.add_argument("--json", action="store_true", help="print the ranks as JSON")
@@ -57,7 +57,7 @@ def _train_arguments(parser: HelpParser, several: bool = False) -> None:
     add("--steps", type=int, default=500_000, metavar="N", help="training steps at most (default: 500000, as in s3prl)")
     add("--batch-size", type=int, default=16, metavar="N", help="clips a step (default: 16)")
     add("--seed", type=int, default=0, help="seed of weights, order and masks (default: 0)")
-    augment = "draw from these scenarios or categories for training clips; without any, from all"
+    augment = "perturb training clips by these scenarios or categories (without any: by all)"
     add("--train-augment", nargs="*", metavar="SCENARIO", help=augment)
     add("--device", default="cpu", help="cpu, cuda, cuda:1 (default: cpu)")
     advanced("--revision", default="", help="commit of the upstream on the Hub")

@@ -1,6 +1,6 @@
 """The alphabet of a probe: CTC's blank and the characters of its training transcripts, normalised as for scoring.
 
-What is trained above a frozen encoder: a softmax over its layers, and a head from the mixed frames to letters.
+The trained part above a frozen encoder: a softmax over its layers, and a head from the mixed frames to letters.
 
 SUPERB-SG, Table 5: the default is a BLSTM of two layers with 1,024 units a direction, the small one has one layer and
 the large one four; s3prl's settings for OOD-ASR put a projection to 1,024 before them and a linear layer with tanh and

@@ -83,7 +83,7 @@ _SHAPE = object_of(
 
 
 def read_probe(folder: str | Path) -> ProbeFile:
-    """The record of a trained probe; a folder that is none, or whose training has not ended, is a UserError."""
+    """The record of a trained probe; any other folder, or an unfinished training, is a UserError."""
     folder = Path(folder)
     path = folder / RECORD
     if not path.is_file():

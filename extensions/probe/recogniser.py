@@ -33,7 +33,7 @@ class ProbeModel(nn.Module):
         return self.head.layer_logits.dtype
 
     def forward(self, inputs: dict[str, Tensor], lengths: list[int]) -> tuple[Tensor, Tensor]:
-        """Logits (clip, frame, letter) of clips of so many samples, and how many frames each has."""
+        """Logits (clip, frame, letter) of clips of some lengths in samples, and how many frames each has."""
         states = self.upstream.hidden_states(inputs)
         counts = self.upstream.frames(lengths, states.shape[2])
         return self.head([each[:, :count] for each, count in zip(states, counts, strict=True)])

@@ -81,7 +81,7 @@ def train_probe(
     progress: Progress = lambda what, total: lambda count: None,
     say: Callable[[str], None] = lambda line: print(line, file=sys.stderr, flush=True),
 ) -> ProbeFile:
-    """Train a probe into the folder `out`. A training that was interrupted goes on where it stopped."""
+    """Train a probe into the folder `out`. A training that was interrupted continues where it stopped."""
     upstream = open_upstream(options.upstream, options.device, options.revision)
     language, clips, dev_clips = options.clips(upstream.longest_s, progress)
     states = HiddenStates(upstream, Path(options.cache) if options.cache else None, options.augmentation())

@@ -81,7 +81,7 @@ def split_dev(clips: Sequence[SpokenClip]) -> tuple[list[SpokenClip], list[Spoke
 
 
 def first_hours(clips: Sequence[SpokenClip], hours: float, seed: int = 0) -> list[SpokenClip]:
-    """Clips of so many hours at most, in a random order; those of one hour are among those of five."""
+    """Clips of at most a number of hours, in a random order; those of one hour are among those of five."""
     chosen, seconds = [], 0.0
     for clip in sorted(clips, key=lambda clip: _order(clip, seed)):
         if seconds + clip.seconds > hours * 3600:

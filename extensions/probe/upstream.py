@@ -189,7 +189,7 @@ def open_upstream(spec: str, device: str = "cpu", revision: str = "", seed: int 
 
 
 def _shorten(spec: str, encoder: Any, extractor: Any, window_s: float) -> None:
-    """Whisper's encoder and its spectrogram, for clips of so many seconds."""
+    """Whisper's encoder and its spectrogram, for a number of seconds."""
     if type(extractor).__name__ != "WhisperFeatureExtractor":
         raise UserError(f"{spec}: only Whisper's encoders have a window; leave window_s out")
     frames = min(int(window_s * RATE) // WHISPER_STRIDE, encoder.config.max_source_positions)

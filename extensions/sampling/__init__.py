@@ -12,7 +12,7 @@ COMMANDS = [
     CommandRow(
         "anchors",
         "compare and diagnose",
-        "choose a few clips that predict the score of all",
+        "choose a few clips that predict the score on all clips",
         f"{__name__}.anchors_command",
     ),
 ]

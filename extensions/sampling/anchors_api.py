@@ -18,24 +18,24 @@ from speech_robust_bench.scoring.runs import open_run
 
 @dataclass(frozen=True)
 class AnchorOptions(Options):
-    """How many clips are chosen, and how."""
+    """How many anchors to choose, and how."""
 
     clips: int = option(300, "perturbed clips to choose, beside all clean ones", metavar="N")
     clean: str | None = option(None, "clean config of the corpus, where the runs have several", metavar="CONFIG")
     normaliser: str = normaliser_option()
-    seed: int = option(0, "seed of the choice; another one draws other clips")
+    seed: int = option(0, "seed of the choice; another seed draws other clips")
 
 
 @dataclass(frozen=True)
 class AnchorPrediction:
-    """NWERD that all clips would give, and its standard error: of each category, and of the average of these."""
+    """The predicted NWERD on all clips, with its standard error, for each category and for their average."""
 
     scores: dict[str, tuple[float, float]]
     configs: int  # that the anchors stand for
 
     @property
     def missing(self) -> list[str]:
-        """The categories of the average that the anchors do not stand for."""
+        """The categories of the average that the anchors do not cover."""
         return [category for category in AVERAGED if category not in self.scores]
 
     def interval(self, name: str) -> tuple[float, float]:
@@ -51,16 +51,16 @@ def choose_anchors(
     *,
     progress: bool = True,
 ) -> dict[str, float]:
-    """Choose the clips that tell most about the next recogniser, for `srb run --suite FILE`.
+    """Choose the clips on which recognisers differ most, and write them as a suite for `srb run --suite FILE`.
 
     Args:
         runs: three or more run folders, each on all clips of the same configs.
-        suite: the JSON file that is written; one that is there with other anchors is not replaced.
+        suite: the JSON file to write; an existing file with other anchors is not replaced.
         anchor_options: how many clips, of which corpus, by which normaliser and seed.
         progress: show progress.
 
     Returns:
-        By how many points the average NWERD of each run is off, where it is predicted from the others.
+        The error of each run's average NWERD, in points, when it is predicted from the other runs.
     """
     opened, options = [open_run(str(run)) for run in runs], anchor_options
     with progress_bar(not progress) as bar:
@@ -77,7 +77,7 @@ def choose_anchors(
 
 
 def predict_from_anchors(run: Place, runs: Sequence[Place], suite: Place, *, progress: bool = True) -> AnchorPrediction:
-    """Predict what all clips would say of a run that has only the anchors.
+    """Predict the score on all clips of a run that has only the anchors.
 
     Args:
         run: the run folder of the new recogniser, made with `srb run --suite FILE`.

@@ -24,7 +24,7 @@ class Arguments(Options):
     runs: list[str] = runs_argument("three or more runs on all clips of the same configs")
     suite: str = option(help="JSON file of the anchors", metavar="FILE")
     predict: str | None = option(
-        None, "predict what all clips would say of this run, which has only the anchors", metavar="RUN"
+        None, "predict the score on all clips of this run, which has only the anchors", metavar="RUN"
     )
     anchor_options: AnchorOptions = option_group(AnchorOptions, "choosing anchors (without --predict)")
     json: bool = json_option()

@@ -25,7 +25,7 @@ def _correlation(value: Any) -> str | None:
 
 @dataclass(frozen=True)
 class StabilityOptions(Options):
-    """What ranks the recognisers, and which agreement is enough."""
+    """The measure that ranks, and the required rank correlation."""
 
     measure: Literal["wer", "werd", "nwerd"] = option(
         "wer", "measure that ranks the recognisers", choices=("wer", "werd", "nwerd")
@@ -33,31 +33,31 @@ class StabilityOptions(Options):
     difficulty: str = option(
         "paper-table3", "difficulty table of NWERD: a name, or the path of a CSV file", metavar="TABLE"
     )
-    rho: float = option(0.95, "rank correlation that is enough", check=_correlation)
-    trials: int = option(200, "random parts of each size", metavar="N", check=at_least(1))
-    seed: int = option(0, "seed of the random parts")
+    rho: float = option(0.95, "required rank correlation", check=_correlation)
+    trials: int = option(200, "number of random subsets of each size", metavar="N", check=at_least(1))
+    seed: int = option(0, "seed of the random subsets")
 
 
 @dataclass(frozen=True)
 class Stability:
-    """How well random parts of the configs, and of the clips, rank as all of them do; and probes of other settings."""
+    """How well random subsets of configs and clips keep the ranking, and whether probes keep their ranks."""
 
     options: StabilityOptions
     parts: dict[str, list[Any]]  # "configs" and "clips": a row for each size
     settings: list[Any]
 
     def enough(self, what: str) -> int | None:
-        """The smallest size that is enough; None if not even all but a few are."""
+        """The smallest size that keeps the ranking; None if no subset does."""
         return enough(self.parts[what], self.options.rho)
 
     def to_json(self) -> dict[str, Any]:
-        """Everything as plain values."""
+        """The result as plain values."""
         report: dict[str, Any] = {what: [asdict(row) for row in rows] for what, rows in self.parts.items()}
         return report | {"by": self.options.measure, "settings": [asdict(row) for row in self.settings]}
 
 
 def stability(runs: Sequence[Place], stability_options: StabilityOptions = StabilityOptions()) -> Stability:
-    """How many configs and clips are enough to rank three or more runs on the same configs."""
+    """Measure how many configs and clips are needed to rank three or more runs."""
     if len(runs) < 3:
         raise UserError(f"a ranking needs three recognisers or more, not {len(runs)}")
     options, opened = stability_options, [open_run(str(run)) for run in runs]

@@ -20,6 +20,8 @@ class Arguments(Options):
 
 
 def run(args: Arguments) -> None:
+    from rich.table import Table
+
     from speech_robust_bench.core.progress import Console
 
     stability, options = srb.stability(args.runs, args.stability_options), args.stability_options
@@ -28,12 +30,15 @@ def run(args: Arguments) -> None:
         return
     console = Console(highlight=False)
     for what, rows in stability.parts.items():
-        console.print(f"[bold]{what}[/]  by {options.measure.upper()}")
-        console.print(f"  Spearman with all {rows[-1].of}: mean, 19 of 20 parts reach, same order")
+        title = f"Spearman's rho with the ranking by {options.measure.upper()} on all {rows[-1].of} {what}"
+        table = Table(title=title, title_justify="left", box=None, pad_edge=False)
+        for head in (what, "mean rho", "rho in 95 % of the subsets", "same order"):
+            table.add_column(head, justify="right")
         for row in rows:
-            console.print(f"  {row.size:>7}  {row.mean:.3f}  {row.low:.3f}  {100 * row.same_order:.0f} %")
+            table.add_row(str(row.size), f"{row.mean:.3f}", f"{row.low:.3f}", f"{100 * row.same_order:.0f} %")
+        console.print(table)
         least = stability.enough(what)
-        console.print(f"  enough for {options.rho:g}: {least if least is not None else 'not even all but a few'}")
+        console.print(f"{what} needed for a rho of {options.rho:g}: {least if least is not None else 'more'}\n")
     for ranks in stability.settings:
         rho = "-" if ranks.spearman is None else f"{ranks.spearman:.3f}"
         order = sorted(ranks.scores.items(), key=lambda item: item[1])

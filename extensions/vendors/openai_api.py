@@ -1,7 +1,7 @@
 """An OpenAI-compatible transcription endpoint: `openai-api:http://localhost:8000/v1?model=whisper-1`.
 
 POST <url>/audio/transcriptions with a 16-bit WAV, as OpenAI's API reference has it; many servers speak it (vLLM,
-speaches, LocalAI). What is tried again and what ends the run: see `extensions.vendors.http_client`.
+speaches, LocalAI). `extensions.vendors.http_client` decides which requests are repeated and what ends the run.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ Args:
         written), 'whisper-en', 'whisper-basic' or 'none'.
 Returns:
     uasr (words), uasr_char; with targets also tasr (words), tasr_char and exact, the share of utterances whose
-    transcript is their target to the letter; utterances, pooled, normaliser.
+    transcript is exactly their target; utterances, pooled, normaliser.
 
 Examples:
     Of the two words "good morning" one is wrong: UASR is 50 %. The target was "good mourning", and was reached.

@@ -170,7 +170,7 @@ class GenerateSession:
         return self.recogniser._placed(inputs)
 
     def _start_of(self, frames: int) -> int:
-        """Where the chunk begins that comes after so many frames of the spectrogram."""
+        """Where the chunk after a number of frames of the spectrogram begins."""
         extractor = self.processor.feature_extractor
         return frames * extractor.hop_length - extractor.win_length // 2
 

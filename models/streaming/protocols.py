@@ -39,7 +39,7 @@ class Wire(Protocol):
 
     @property
     def done(self) -> bool:
-        """Whether the server has said all that it will."""
+        """Whether the server has finished."""
         ...
 
     @property

@@ -38,7 +38,7 @@ from speech_robust_bench.scoring.stream_record import (
 
 @dataclass(frozen=True)
 class StreamOptions:
-    """Live use: the length of a chunk, the machine's relative speed, and whether to wait in real time."""
+    """How to stream: the length of a chunk, the simulated speed, and whether to pace the audio in real time."""
 
     chunk_ms: int = option(CHUNK_MS, "length of a chunk, in milliseconds", metavar="MS")
     speed: float = option(1.0, "simulate a machine that is F times as fast", metavar="F")

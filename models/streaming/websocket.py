@@ -45,7 +45,7 @@ class WebSocketSession:
         return list(self._received(0.0))
 
     def wait(self, seconds: float) -> Iterator[Event]:
-        """What comes in within so many seconds, each event as it comes."""
+        """Every event that arrives within a number of seconds, as it arrives."""
         return self._received(seconds)
 
     def finish(self) -> Iterator[Event]:

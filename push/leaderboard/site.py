@@ -2,7 +2,7 @@
 
 The ranking of each language is in the page itself; a small script sorts, filters and averages chosen categories in the
 browser, and compares models from their bootstrap replicates (`data/<model>.json`). There is nothing to upload to and
-nothing to keep busy, whoever comes. `export` writes the site as a static Space.
+nothing that visitors can keep busy. `export` writes the site as a static Space.
 """
 
 from __future__ import annotations

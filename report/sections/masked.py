@@ -24,8 +24,8 @@ def masked(report: Report, language: str) -> Html | None:
     if not rows:
         return None
     lead = (
-        "Words were replaced by silence or noise, so whoever writes them guesses or remembers them. A share that is "
-        "higher on famous sentences than on fresh ones speaks for memory; `srb table --masked` has a language model's "
-        "guess beside it."
+        "Words were replaced by silence or noise, so a model that writes them guesses or remembers them. A share "
+        "that is higher on famous sentences than on fresh ones speaks for memory; `srb table --masked` has a "
+        "language model's guess beside it."
     )
     return section("masked", "Masked words", lead, table(["model", "config", "words", "written %", "WERD"], rows))

@@ -114,7 +114,7 @@ def test_a_missing_package_is_one_clear_line(monkeypatch, speech):
 
 
 def config(root, name, clips, source=None):
-    """A built config as docs/formats.md describes it, in two files, as far as quality needs it."""
+    """A built config as docs/concepts/files.md describes it, in two files, as far as quality needs it."""
     rows = {
         "id": list(clips),
         "audio": [{"bytes": encode_flac(to_pcm16(clip)), "path": f"{clip_id}.flac"} for clip_id, clip in clips.items()],

@@ -1,4 +1,4 @@
-"""The hashes of rows and configs, computed from what docs/formats.md says of them and not by our own functions."""
+"""The hashes of rows and configs, computed as docs/concepts/files.md describes them, not by our own functions."""
 
 import hashlib
 import io

@@ -100,7 +100,7 @@ def test_the_reference_is_cut_with_what_is_spoken(clean):
 
 
 def test_unknown_engines_and_missing_programs(monkeypatch):
-    with pytest.raises(UserError, match="no text-to-speech engine; there are espeak"):
+    with pytest.raises(UserError, match="not an engine; the engines are espeak"):
         tts.open_voice_engine("siri")
     monkeypatch.setattr(tts.shutil, "which", lambda name: None)
     with pytest.raises(UserError, match="apt install espeak-ng"):

@@ -118,7 +118,7 @@ def test_the_command_on_runs(write_run, capsys):
     made = json.loads(capsys.readouterr().out)
     assert [row["mean"] for row in made["clips"]] == [1] * len(made["clips"])
     assert main(["stability", *runs]) == 0
-    assert "enough for 0.95" in capsys.readouterr().out
+    assert "needed for a rho of 0.95:" in capsys.readouterr().out
     assert main(["stability", *runs[:2]]) == 2
     assert "needs three recognisers or more, not 2" in capsys.readouterr().err
 

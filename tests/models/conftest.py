@@ -1,4 +1,4 @@
-"""Small dataset configs in the layout of docs/formats.md, and a little human speech."""
+"""Small dataset configs in the layout of docs/concepts/files.md, and a little human speech."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Small dataset configs in the layout of docs/formats.md."""
+"""Small dataset configs in the layout of docs/concepts/files.md."""
 
 from __future__ import annotations
 

@@ -173,7 +173,7 @@ def test_worse_clean_speech_wins_no_place_on_the_matrix(matrix):
         assert (after.place, after.nwer) == (before[system.name].place, before[system.name].nwer)
 
 
-TAU = {"en": 0.76, "es": 0.73}  # docs/metrics.md states them
+TAU = {"en": 0.76, "es": 0.73}  # docs/concepts/ranking.md states them
 
 
 @pytest.mark.parametrize("language", TAU)
