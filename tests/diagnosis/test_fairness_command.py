@@ -45,7 +45,7 @@ def test_two_runs_are_compared_without_transcripts(write_run, capsys):
     two = write_run("two", CONFIGS | {"en-x_aeq_noise_sev1": SAID}, SAID, gender=GENDER)
     assert main(["fairness", str(one), str(two)]) == 0
     shown = capsys.readouterr().out
-    assert "one two: degradation (distance of the two)" in shown
+    assert "one two: degradation (distance between the transcripts)" in shown
     assert "violations without transcripts, by pair" in shown
     assert "violations with transcripts" in shown
     assert "fox 1>0 (box)" not in shown  # omega is 3
