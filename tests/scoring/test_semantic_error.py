@@ -34,7 +34,7 @@ def test_a_model_that_gives_no_vectors_is_refused(bad):
 
 
 def test_a_folder_without_a_model_is_one_line(tmp_path):
-    with pytest.raises(UserError, match="no folder with a sentence-embedding model"):
+    with pytest.raises(UserError, match="not a folder with a sentence-embedding model"):
         open_embedder(str(tmp_path))
 
 
