@@ -34,7 +34,13 @@ from speech_robust_bench.core.files import UNFINISHED, locked_folder, write_atom
 from speech_robust_bench.core.records import CorpusFacts, Manifest, Settings
 from speech_robust_bench.core.rows import content_digest
 from speech_robust_bench.core.secrets import without_folders
-from speech_robust_bench.core.seeding import BENCHMARK_VERSION, edition_version, later_version, secret_seed
+from speech_robust_bench.core.seeding import (
+    BENCHMARK_VERSION,
+    FIRST_VERSION,
+    edition_version,
+    later_version,
+    secret_seed,
+)
 from speech_robust_bench.core.table_files import damage_named
 
 MOST_OPEN_FILES = 200
@@ -262,7 +268,7 @@ def _finish(config: _Config, checked: CheckedClips, shards: int, seed: str) -> N
         ),
         "skipped": [str(problem).replace(f"{corpus.source}/", "") for problem in checked.problems],
         "fingerprint": config.fingerprint,
-        **later_version(edition_version(scenario.edition, seed)),
+        **later_version(edition_version(config.inputs.get("scenario_version", FIRST_VERSION), seed)),
     }
     finish(config.partial, config.place, shards, {**about, "private": True} if seed else about)
 

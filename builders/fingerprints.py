@@ -37,7 +37,7 @@ def config_inputs(job: Job, corpus: Corpus, listing: Listing, banks: Banks, seed
         "corpus": corpus.name,
         "clips": [listing.digest, listing.count],
     }
-    return {**inputs, **later_version(scenario.edition), **({"seed": seed} if seed else {})}
+    return {**inputs, **later_version(scenario.edition_with(banks.version)), **({"seed": seed} if seed else {})}
 
 
 def _own_transforms(scenario: Scenario) -> str | None:

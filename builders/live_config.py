@@ -305,7 +305,7 @@ class LiveConfig:
             benchmark_version=BENCHMARK_VERSION,
             rows_sha256=transcripts_digest((row.id, row.text) for row in self.rows),
             fingerprint=self._fingerprint(),
-            **later_version(scenario.edition),
+            **later_version(scenario.edition_with(self.origin.banks.version)),
         )
 
     def _fingerprint(self) -> str:

@@ -118,8 +118,13 @@ class Scenario:
     @property
     def edition(self) -> str:
         """Its version, and after it those of its steps that are not the first."""
-        later = (f"{part.name} {part.edition}" for part in self.parts if part.edition != "1")
-        return ", ".join((str(self.version), *later))
+        return self.edition_with(lambda bank: 1)
+
+    def edition_with(self, version_of: Callable[[Bank], int]) -> str:
+        """The same with the recordings at hand, for which the version may be a later one (`Banks.version`)."""
+        own = max(self.version, version_of(self.bank) if self.bank else 1)
+        parts = ((part.name, part.edition_with(version_of)) for part in self.parts)
+        return ", ".join((str(own), *(f"{name} {version}" for name, version in parts if version != "1")))
 
     @property
     def stream(self) -> str:
@@ -312,7 +317,7 @@ _ROWS = (
     ),
     # Beyond the papers (asked for by Aksenova et al.)
     Scenario("mulaw", "codec", "G.711 mu-law", "ITU-T G.711", codecs.mulaw),
-    Scenario("alaw", "codec", "G.711 A-law", "ITU-T G.711", codecs.alaw),
+    Scenario("alaw", "codec", "G.711 A-law", "ITU-T G.711", codecs.alaw, version=2),
     Scenario("telephone", "codec", "300-3400 Hz, 8 kHz, mu-law", "ITU-T G.712", codecs.telephone),
     Scenario("gsm", "codec", "8 kHz, GSM 06.10", "ETSI GSM 06.10", codecs.gsm),
     Scenario("mp3", "codec", "MP3, constant bit rate", "ISO 13818-3", codecs.mp3, "kbps", (32, 24, 16, 8)),

@@ -160,12 +160,20 @@ class Banks:
     rir_dir: str | os.PathLike | None = None
     _open: dict[str, RecordingBank] = field(default_factory=dict, repr=False, compare=False)
     _fingerprints: dict[str, str | None] = field(default_factory=dict, repr=False, compare=False)
+    _versions: dict[str, int] = field(default_factory=dict, repr=False, compare=False)
 
     def get(self, kind: str) -> RecordingBank:
         """The bank of a kind named in the scenario table."""
         if kind not in self._open:
             self._open[kind] = open_bank(kind, self.rir_dir if kind in ROOMS else self.noise_dir)
         return self._open[kind]
+
+    def version(self, kind: str) -> int:
+        """The version of the data that a bank's recordings make."""
+        if kind not in self._versions:
+            bank = self.get(kind)
+            self._versions[kind] = bank.version if isinstance(bank, FolderRooms) else 1
+        return self._versions[kind]
 
     def describe(self, *kinds: str) -> str | None:
         """Where the recordings of some banks come from, each source once; None without a bank."""

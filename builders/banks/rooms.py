@@ -297,10 +297,24 @@ class FolderRooms:
     values: tuple[float, ...]
     bins: Bins
 
+    @property
+    def version(self) -> int:
+        """2 where a response begins in its first 10 ms, which version 1 cut off; 1 where none does."""
+        return 2 if any(_begins_early(self.root / name) for name in self.files) else 1
+
     def draw(self, rng: np.random.Generator, *, clip: Samples, severity: int) -> Recording:
         index = self.bins.draw(rng, severity)
         name = self.files[index]
         return Recording(name, decode(self.root / name), {self.measure: round(self.values[index], 3)})
+
+
+def _begins_early(path: Path) -> bool:
+    from speech_robust_bench.builders.perturb.environment import has_lead_in
+
+    try:
+        return not has_lead_in(decode(path), RATE)
+    except UserError:  # a damaged file: whoever draws it is told
+        return False
 
 
 def simulated_rooms(kind: str, title: str, root: Path, files: tuple[str, ...]) -> FolderRooms:

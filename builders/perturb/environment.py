@@ -78,12 +78,30 @@ LANES = 4  # blocks that are transformed together: as many as a vector has, and 
 LONGEST_BLOCK = 1 << 16  # longer ones leave the processor's cache
 
 
+ONSET = 0.1  # of the peak: 20 dB below it, where ISO 3382-1 lets a response begin
+LOUD, ABOVE_NOISE = 0.5, 8  # of the peak: never noise; of the median of the first 10 ms: louder than noise gets
+
+
+def direct_sound(response: Samples, rate: int) -> int:
+    """The sample at which the direct sound arrives: the first that is near the peak and stands out of the noise."""
+    level = np.abs(response)
+    peak = float(level.max(initial=0.0))
+    noise = float(np.median(level[: round(LEAD_IN_S * rate)])) if len(level) else 0.0
+    threshold = min(max(ONSET * peak, ABOVE_NOISE * noise), LOUD * peak)
+    return int(np.argmax(level >= threshold)) if peak > 0 else 0
+
+
+def has_lead_in(response: Samples, rate: int) -> bool:
+    """Whether the direct sound comes after the first 10 ms."""
+    return direct_sound(response, rate) >= round(LEAD_IN_S * rate)
+
+
 def prepare(rir: Recording, rate: int) -> Samples:
-    """The response as it is convolved with: without its lead-in and of unit energy."""
-    lead_in = round(LEAD_IN_S * rate)
-    response = rir.samples[lead_in:]
-    if not response.any():  # 10 ms or less, or nothing but the direct sound: dropping it would leave silence
-        response = rir.samples
+    """The response as it is convolved with: of unit energy, and without its first 10 ms unless it begins in them.
+
+    The paper's authors drop the first 10 ms of every response, and with it any direct sound that comes so early.
+    """
+    response = rir.samples[round(LEAD_IN_S * rate) :] if has_lead_in(rir.samples, rate) else rir.samples
     norm = math.sqrt(energy(response))
     if not norm > 0:
         raise UserError(f"{rir.name}: this room impulse response is silent; take it out of the bank")

@@ -1,6 +1,7 @@
 """Banks on disk: the published folder layouts, plain folders, and what happens when something is missing."""
 
 import itertools
+import json
 import os
 import pickle
 import random
@@ -9,9 +10,14 @@ import numpy as np
 import pytest
 import soundfile
 
+import speech_robust_bench as srb
 from speech_robust_bench.builders import recording as recordings
-from speech_robust_bench.builders.banks import open_bank
+from speech_robust_bench.builders.banks import Banks, open_bank
 from speech_robust_bench.builders.banks.layouts import LAYOUTS
+from speech_robust_bench.builders.live_config import LiveConfigs
+from speech_robust_bench.builders.manifests import MANIFEST
+from speech_robust_bench.builders.plan import DEMO
+from speech_robust_bench.builders.scenarios import SCENARIOS
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.seeding import clip_rng
 
@@ -293,3 +299,36 @@ def test_a_few_rooms_still_make_four_severities(tmp_path, count):
         assert max(mild) <= max(harsh)
     with pytest.raises(UserError, match="severity 5"):
         draw(bank, 0, 5)
+
+
+def delayed(direct_ms, length=4000):
+    """A response with its direct sound at a time, and the room after it."""
+    response = np.zeros(length, np.float32)
+    response[direct_ms * 16 :] = decaying(0.1, seed=1)[: length - direct_ms * 16] * 0.1
+    response[direct_ms * 16] = 0.9
+    return response
+
+
+@pytest.mark.parametrize(("milliseconds", "version"), [((20, 30, 40), "1"), ((20, 3, 40), "2")])
+def test_only_rooms_that_begin_early_make_a_later_version(tmp_path, milliseconds, version):
+    for number, direct_ms in enumerate(milliseconds):
+        write(tmp_path / "mine" / f"{number}.wav", delayed(direct_ms))
+    banks = Banks(rir_dir=tmp_path / "mine")
+    for name in ("rir", "real_rir"):
+        assert SCENARIOS[name].edition_with(banks.version) == version
+        assert SCENARIOS[name].edition_with(Banks().version) == "1"
+    assert SCENARIOS["gaussian"].edition_with(banks.version) == "1"
+    chain = SCENARIOS["street_call"].edition_with(banks.version)
+    assert chain == ("1" if version == "1" else "1, rir 2")
+
+
+@pytest.mark.parametrize(("direct_ms", "version"), [(20, None), (3, "2")])
+def test_the_version_is_in_manifests_and_runs(tmp_path, direct_ms, version):
+    write(tmp_path / "mine" / "room.wav", delayed(direct_ms))
+    data = srb.DataOptions(rir_dir=tmp_path / "mine")
+    srb.build("en-demo_rir_sev1", out=tmp_path / "srb", limit=1, data_options=data, progress=False)
+    manifest = json.loads((tmp_path / "srb" / "en-demo_rir_sev1" / MANIFEST).read_text())
+    assert manifest.get("scenario_version") == version
+    (config,) = LiveConfigs(DEMO, Banks(rir_dir=tmp_path / "mine"), limit=1).configs(["en-demo_rir_sev1"])
+    assert (config.about.scenario_version or None) == version
+    assert config.about.fingerprint == manifest["fingerprint"]

@@ -8,6 +8,7 @@ import soundfile
 from speech import RATE, error_db
 
 from speech_robust_bench.builders.perturb import codecs
+from speech_robust_bench.core.audio import from_pcm16, to_pcm16
 
 CODED = {"mp3": (32, 24, 16, 8), "opus": (24, 16, 10, 6), "vorbis": (6, 4, 2, 0)}
 
@@ -51,8 +52,49 @@ def test_mulaw_follows_g711(speech):
     assert len(np.unique(coded)) <= 256
 
 
-def test_alaw_has_256_levels(speech):
-    assert 50 < len(np.unique(codecs.alaw(speech, RATE, None, None))) <= 256
+EVERY_SAMPLE = np.arange(-32768, 32768).astype(np.int16)
+
+
+def a_law(sample: int) -> int:
+    """Table 1a of G.711 for one 16-bit sample: 13 bits, and the value in the middle of the decision interval."""
+    magnitude = (sample if sample >= 0 else -1 - sample) // 8  # 0 to 4095, in the table's own units
+    start, step = 0, 2
+    while magnitude >= start + 16 * step:
+        start, step = start + 16 * step, step * 2 if start else step
+    value = 8 * (start + (magnitude - start) // step * step + step // 2)
+    return value if sample >= 0 else -value
+
+
+def test_alaw_is_the_table_of_g711():
+    ours = to_pcm16(codecs.alaw(from_pcm16(EVERY_SAMPLE), RATE, None, None))
+    assert ours.tolist() == [a_law(int(sample)) for sample in EVERY_SAMPLE]
+    assert len(np.unique(ours)) == 256
+
+
+@pytest.mark.filterwarnings("ignore:'audioop' is deprecated")
+def test_alaw_is_that_of_pythons_audioop(speech):
+    audioop = pytest.importorskip("audioop")  # until Python 3.12
+    pcm = np.concatenate([EVERY_SAMPLE, to_pcm16(speech)])
+    theirs = audioop.alaw2lin(audioop.lin2alaw(pcm.tobytes(), 2), 2)
+    assert to_pcm16(codecs.alaw(from_pcm16(pcm), RATE, None, None)).tobytes() == theirs
+
+
+@pytest.mark.filterwarnings("ignore:'audioop' is deprecated")
+def test_mulaw_is_that_of_pythons_audioop_but_for_the_last_two_bits(speech):
+    """G.711 has 14 bits for mu-law. We round to them, audioop cuts off, which is no nearer to the speech."""
+    audioop = pytest.importorskip("audioop")
+    around = [EVERY_SAMPLE.astype(int) + change for change in (-2, 0, 2)]
+    pcms = [pcm.clip(-32768, 32767).astype(np.int16) for pcm in around]
+    below, same, above = (
+        np.frombuffer(audioop.ulaw2lin(audioop.lin2ulaw(pcm.tobytes(), 2), 2), np.int16) for pcm in pcms
+    )
+    ours = to_pcm16(codecs.mulaw(from_pcm16(EVERY_SAMPLE), RATE, None, None))
+    assert np.mean(ours != same) < 0.006
+    assert ((ours == same) | (ours == below) | (ours == above)).all()
+    pcm = to_pcm16(speech)
+    theirs = np.frombuffer(audioop.ulaw2lin(audioop.lin2ulaw(pcm.tobytes(), 2), 2), np.int16)
+    ours = codecs.mulaw(speech, RATE, None, None)
+    assert error_db(ours, speech) <= error_db(from_pcm16(theirs), speech)
 
 
 @pytest.mark.parametrize("name", ["telephone", "gsm"])

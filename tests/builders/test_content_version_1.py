@@ -46,7 +46,10 @@ def of_a_library(config: str) -> bool:
 
 
 def pinned(language: str) -> dict[str, str]:
-    return {name: digest for name, digest in PINNED["content_sha256"].items() if parse(name).language == language}
+    """The hashes of rows that are still in their first version; later ones are in `content_later_rows.json`."""
+    names = {name: parse(name) for name in PINNED["content_sha256"]}
+    first = [name for name, parts in names.items() if SCENARIOS[parts.scenario].edition == "1"]
+    return {name: PINNED["content_sha256"][name] for name in first if names[name].language == language}
 
 
 def test_the_pinned_version_is_the_one_in_force():
@@ -56,7 +59,7 @@ def test_the_pinned_version_is_the_one_in_force():
 @pytest.mark.parametrize("language", CLIPS)
 def test_nothing_of_version_1_is_gone(language):
     """A scenario may be added to the table, and here with its hashes; none may leave it."""
-    assert len(pinned(language)) >= 181  # there were that many at the commit that the file names
+    assert len(pinned(language)) >= 180  # of the 181 at the commit that the file names; A-law has a later version
     assert set(pinned(language)) <= {str(job.name) for job in plan([f"{language}-demo_*"], DEMO)}
 
 

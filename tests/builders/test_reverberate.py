@@ -8,7 +8,7 @@ import scipy.signal
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from speech_robust_bench.builders.perturb.environment import reverberate
+from speech_robust_bench.builders.perturb.environment import direct_sound, reverberate
 from speech_robust_bench.builders.recording import Recording
 from speech_robust_bench.core.errors import UserError
 
@@ -52,6 +52,32 @@ def test_an_impulse_that_is_all_lead_in_leaves_the_clip_as_it_is():
         out = reverberate(clip, RATE, 1, RNG, Recording("i", impulse))
         np.testing.assert_allclose(out[: len(clip)], clip, atol=1e-5)
         np.testing.assert_allclose(out[len(clip) :], 0, atol=1e-5)
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.003, 0.03])
+@pytest.mark.parametrize(("direct_ms", "reflection_ms"), [(0, 4), (2, 13), (9, 30), (11, 25), (50, 80)])
+def test_the_direct_sound_is_never_cut(direct_ms, reflection_ms, noise):
+    """Early it is kept with all that is before it; from 10 ms on, the first 10 ms are dropped as in the paper."""
+    response = noise * np.random.default_rng(5).standard_normal(4000)
+    response[direct_ms * 16 + 200 :] += 0.1 * np.random.default_rng(6).standard_normal(3800 - direct_ms * 16)
+    response[[direct_ms * 16, reflection_ms * 16]] = 0.8, 0.5
+    response = response.astype(np.float32)
+    clip = RNG.standard_normal(8000).astype(np.float32)
+    dropped = 0 if direct_ms < 10 else 160
+    kept = response[dropped:].astype(np.float64)
+    expected = scipy.signal.fftconvolve(clip.astype(np.float64), kept / np.linalg.norm(kept))
+    ours = reverberate(clip, RATE, None, RNG, Recording("room.wav", response))
+    assert len(ours) == len(clip) + len(kept) - 1
+    assert error_db(ours, expected) < -100
+    first = np.abs(scipy.signal.correlate(ours, clip, "valid")).argmax()
+    assert first == direct_ms * 16 - dropped, "the strongest path is the direct one, with its delay"
+
+
+def test_a_direct_sound_fainter_than_a_reflection_is_found():
+    response = np.zeros(3000, np.float32)
+    response[[40, 400]] = 0.15, 1.0
+    assert direct_sound(response, RATE) == 40
+    assert len(reverberate(np.ones(1, np.float32), RATE, 1, RNG, Recording("r", response))) == 3000
 
 
 @pytest.mark.parametrize("length", [0, 100, 5000])
