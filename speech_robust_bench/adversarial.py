@@ -34,7 +34,7 @@ class AttackOptions(Options):
     eps: float | None = option(None, "radius of the linf ball, instead of the severity's")
     regularisation: float | None = option(
         None,
-        "weight of the perturbation's energy (default: 0.25; Olivier uses 1 for models above Whisper base)",
+        "weight of the perturbation's norm (cw; default: 0.25) or energy (transfer_cw; default: 10)",
         metavar="C",
     )
     restarts: int | None = option(None, "number of random starts; the best one counts", metavar="N")

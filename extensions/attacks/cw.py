@@ -1,8 +1,9 @@
 """Carlini and Wagner's targeted attack on speech (2018), as Olivier runs it (5.3.1): make the model write a sentence of
 the attacker's choice, as faintly as possible.
 
-Adam on loss + c |delta|^2 inside an L-inf ball, which shrinks to 0.7 of what is in use whenever the model writes the
-target. On Whisper the first token counts double (Eq. 5.2). Each clip gets the target of the closest length.
+Adam on the signs of the gradient of loss + c |delta|, inside an L-inf ball. Whenever the model writes the target, the
+ball shrinks to 0.7 of what is in use, and perturbation and step with it. robust_speech does the same; ART too, without
+the penalty. On Whisper the first token counts double (Eq. 5.2). Each clip gets the target of the closest length.
 """
 
 from __future__ import annotations
@@ -86,15 +87,15 @@ class Adam:
         self.mean, self.square = torch.zeros_like(like), torch.zeros_like(like)
         self.learning_rate, self.steps = learning_rate, 0
 
-    def step(self, delta: Tensor, slope: Tensor, which: list[int]) -> Tensor:
-        """The next place of the clips `which`, all of which have taken every step so far."""
+    def step(self, delta: Tensor, slope: Tensor, which: list[int], scale: Tensor | float = 1.0) -> Tensor:
+        """The next place of the clips `which`, all of which have taken every step so far; `scale` is of their steps."""
         self.steps += 1
         width = delta.shape[1]
         mean = BETAS[0] * self.mean[which, :width] + (1 - BETAS[0]) * slope
         square = BETAS[1] * self.square[which, :width] + (1 - BETAS[1]) * slope.square()
         self.mean[which, :width], self.square[which, :width] = mean, square
         speed = (square / (1 - BETAS[1] ** self.steps)).sqrt() + TINY
-        return delta - self.learning_rate * mean / (1 - BETAS[0] ** self.steps) / speed
+        return delta - scale * self.learning_rate * mean / (1 - BETAS[0] ** self.steps) / speed
 
 
 class _TargetSearch:
@@ -110,9 +111,10 @@ class _TargetSearch:
         self.kept: list[tuple[np.ndarray, str] | None] = [None] * len(clips)
 
     def update(self, delta: Tensor, slope: Tensor, losses: Tensor, which: list[int]) -> Tensor:
-        moved = self.adam.step(delta, slope + 2 * self.settings.regularisation * delta, which)
         radii = self.radii[which, None]
-        return moved.clamp(-radii, radii)
+        size = delta.norm(dim=1, keepdim=True).clamp_min(TINY)
+        signs = (slope + self.settings.regularisation * delta / size).sign()
+        return self.adam.step(delta, signs, which, radii / self.settings.eps).clamp(-radii, radii)
 
     def watch(self, step: int, delta: Tensor, active: list[int]) -> list[bool]:
         if step % self.settings.transcribe_every:
@@ -121,6 +123,7 @@ class _TargetSearch:
         for index in reached:
             used = float(delta[index].abs().max())
             self.radii[index] = self.settings.shrink * min(float(self.radii[index]), used)
+            delta[index] *= self.settings.shrink
             self.left[index] -= 1
         return [self.left[index] < 0 for index in active]
 

@@ -22,7 +22,7 @@ from speech_robust_bench.builders.perturb.filters import kenansville
 from speech_robust_bench.core.audio import to_pcm16
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.extensions.attacks.black_box import Genetic
-from speech_robust_bench.extensions.attacks.cw import TARGETS, CarliniWagner, closest
+from speech_robust_bench.extensions.attacks.cw import TARGETS, CarliniWagner, _TargetSearch, closest
 from speech_robust_bench.extensions.attacks.psychoacoustic import Psychoacoustic
 from speech_robust_bench.extensions.attacks.transfer import (
     Cell,
@@ -111,7 +111,7 @@ def test_a_perturbation_is_saved_and_loaded(tmp_path) -> None:
 def test_psychoacoustic_says_the_target_and_is_heard_less(view) -> None:
     clips = [clip_of(seed) for seed in range(4)]
     first = CarliniWagner(("ba dc",), eps=0.3, steps=60, shrinks=0, learning_rate=0.02, regularisation=0.01)
-    attack = Psychoacoustic(first, steps=60, transcribe_every=5)
+    attack = Psychoacoustic(first, steps=100, transcribe_every=5)
     found = attack.run(view, clips)
     reached = [one for one in found if one.facts["success"] == 1]
     assert len(reached) >= 2
@@ -159,6 +159,39 @@ def test_cw_reaches_its_target_and_then_gets_fainter(view) -> None:
             assert snr_db(other.clip.samples, other.pcm) > snr_db(one.clip.samples, one.pcm)
             assert other.facts["last_radius"] < 0.3
             assert other.facts["loss_after"] < other.facts["loss_before"]
+
+
+def target_search(clips: int, **settings: float) -> _TargetSearch:
+    attack = CarliniWagner(("ba dc",), transcribe_every=1, **settings)  # type: ignore[arg-type]
+    return _TargetSearch(attack, None, [clip_of(seed) for seed in range(clips)], [], torch.zeros(clips, 50))  # type: ignore[arg-type]
+
+
+def test_a_step_of_cw_is_torchs_adam_on_the_signs_of_loss_and_norm() -> None:
+    """As in robust_speech's cw.py and imperceptible.py: the gradient of loss + c |delta|, its signs, then Adam."""
+    torch.manual_seed(0)
+    search = target_search(2, eps=0.05, learning_rate=0.01, regularisation=0.25)
+    delta = 0.02 * torch.randn(2, 50)
+    place = torch.nn.Parameter(delta.clone())
+    adam = torch.optim.Adam([place], lr=0.01)
+    for _ in range(6):
+        slope = 0.05 * torch.randn(2, 50)
+        (penalty,) = torch.autograd.grad(0.25 * place.norm(dim=1).sum(), place)
+        place.grad = (slope + penalty).sign()
+        adam.step()
+        place.data.clamp_(-0.05, 0.05)
+        delta = search.update(delta, slope, torch.zeros(2), [0, 1])
+        torch.testing.assert_close(delta, place.data)
+
+
+def test_perturbation_and_step_shrink_with_the_ball(monkeypatch) -> None:
+    search = target_search(2, eps=0.1, learning_rate=0.01, shrink=0.7)
+    monkeypatch.setattr(search, "consider", lambda delta, which: [0])
+    delta = torch.full((2, 50), 0.04)
+    search.watch(1, delta, [0, 1])
+    torch.testing.assert_close(delta[:, 0], torch.tensor([0.7 * 0.04, 0.04]))
+    torch.testing.assert_close(search.radii, torch.tensor([0.7 * 0.04, 0.1]))
+    moved = search.update(delta, torch.full((2, 50), 3.0), torch.zeros(2), [0, 1])
+    torch.testing.assert_close((delta - moved)[:, 0], torch.tensor([0.01 * 0.28, 0.01]))
 
 
 def test_a_target_of_the_closest_length_is_chosen() -> None:
