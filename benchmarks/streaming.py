@@ -30,8 +30,8 @@ from human import SOUNDS, TEXTS, make_corpus  # noqa: E402
 
 from speech_robust_bench.cli.main import main as srb  # noqa: E402
 from speech_robust_bench.core.audio import RATE, read, write  # noqa: E402
+from speech_robust_bench.extensions.streaming.measure import figure_of, wer_of  # noqa: E402
 from speech_robust_bench.scoring.results import load  # noqa: E402
-from speech_robust_bench.scoring.stream_conditions import figure_of, wer_of  # noqa: E402
 
 NAMES = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 SCENARIOS = ("noise", "rir", "packet_loss")

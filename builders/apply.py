@@ -8,14 +8,12 @@ from typing import Any
 import numpy as np
 
 from speech_robust_bench.builders.banks import Banks
-from speech_robust_bench.builders.perturb.environment import add_moving_noise, add_noise, gaussian, overlap, snr_db
-from speech_robust_bench.builders.perturb.filters import kenansville
+from speech_robust_bench.builders.perturb.environment import snr_db
 from speech_robust_bench.builders.scenarios import BANKS, Scenario, check_can_perturb
 from speech_robust_bench.core.audio import RATE, Samples
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.seeding import clip_rng
 
-WITH_AN_SNR = (add_noise, add_moving_noise, gaussian, kenansville)
 FILE_CORPUS = "file"  # of a clip that belongs to no corpus
 
 
@@ -83,16 +81,19 @@ def apply(
         perturbed = np.zeros(1, np.float32)
     if np.may_share_memory(perturbed, samples):  # a transform that had nothing to do
         perturbed = perturbed.copy()
-    reached_snr_db = snr_db(samples, perturbed) if scenario.function in WITH_AN_SNR else None
+    reached_snr_db = snr_db(samples, perturbed) if scenario.has_snr else None
     return Perturbed(perturbed, parameters, reached_snr_db, clip_in_place(perturbed))
 
 
-def mix_talkers(first: Samples, second: Samples, sir_db: float) -> Perturbed:
-    """Two clips as two talkers at once: what `overlap` makes of a clip and the one that is drawn for it."""
+def mix_clips(scenario: Scenario, severity: float, first: Samples, second: Samples) -> Perturbed:
+    """Two clips as one, under a scenario that is made of two."""
     from speech_robust_bench.core.audio import clip_in_place
 
-    mixed = overlap(first, second, sir_db)
-    return Perturbed(mixed, {"sir_db": sir_db}, None, clip_in_place(mixed))
+    if not scenario.mix:
+        raise UserError(f"scenario '{scenario.name}' takes no second clip")
+    value = scenario.value(severity)
+    mixed = scenario.mix(first, second, value)
+    return Perturbed(mixed, {str(scenario.parameter): value}, None, clip_in_place(mixed))
 
 
 def _chained(

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -26,7 +26,7 @@ class ClipRow:
     gender: str | None
     age: str | None
     accent: str | None
-    facts: Mapping[str, Any] = field(default_factory=dict)  # of an attack or of masked words, told to the prediction
+    facts: Mapping[str, Any] = field(default_factory=dict)  # of how the clip was made, told to the prediction
     columns: Columns = ()  # what else the corpus says: region, domain, device, ...
 
 
@@ -77,9 +77,12 @@ class ConfigSource(Protocol):
         """Open the config of that name."""
 
 
-def masked_facts(places: Any) -> dict[str, str]:
-    """What the prediction of a row is told of its masked words: their places in the transcript, as a text."""
-    return {"masked": " ".join(str(int(place)) for place in places)} if isinstance(places, list | tuple) else {}
+def clip_facts(names: Iterable[str], value_of: Callable[[str], Any]) -> dict[str, str]:
+    """What the prediction of a row is told of how its clip was made (`Scenario.facts`): lists of places, as texts."""
+    values = {name: value_of(name) for name in names}
+    return {
+        name: " ".join(str(int(v)) for v in value) for name, value in values.items() if isinstance(value, list | tuple)
+    }
 
 
 def category_of(scenario: str) -> str | None:

@@ -30,7 +30,7 @@ from speech_robust_bench.builders.checked_clips import (
     check,
     check_clips,
 )
-from speech_robust_bench.builders.configs import ClipRow, masked_facts
+from speech_robust_bench.builders.configs import ClipRow, clip_facts
 from speech_robust_bench.builders.corpora import Problem, Utterance, as_sources
 from speech_robust_bench.builders.fingerprints import config_inputs, fingerprint
 from speech_robust_bench.builders.plan import DEMO, Job, Sources, available, clips, job_named, plan
@@ -283,7 +283,7 @@ class LiveConfig:
                 item.gender or None,
                 item.age or None,
                 item.accent or None,
-                masked_facts(getattr(item.audio, "masked", None)),
+                clip_facts(self.job.scenario.facts, lambda name, audio=item.audio: getattr(audio, name, None)),  # type: ignore[misc]
                 columns=item.columns,
             )
             for position, clip in enumerate(self.clips.clips)

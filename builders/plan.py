@@ -9,9 +9,6 @@ from numbers import Integral
 from pathlib import Path
 
 from speech_robust_bench.builders.corpora import CORPORA, RECORDED, Corpus, Utterance, open_corpus
-from speech_robust_bench.builders.forced_alignment import LANGUAGE
-from speech_robust_bench.builders.masking import mask_all
-from speech_robust_bench.builders.overlap import overlap_all
 from speech_robust_bench.builders.scenarios import (
     SCENARIOS,
     Scenario,
@@ -25,9 +22,6 @@ from speech_robust_bench.core.errors import UserError, did_you_mean
 from speech_robust_bench.core.names import ConfigName, parse
 
 DEMO = {("en", "demo"): None, ("es", "demo"): None}
-# Made from the clips of a corpus before they are perturbed; only a pattern with the word matches their configs, because
-# each of them has clips of its own, to be aligned or decoded first.
-OWN_CLIPS = {"masking": "masked", "mixing": "overlap"}
 Sources = Mapping[tuple[str, str], str | None]  # (language, corpus) -> folder or dataset; None for what is built in
 
 
@@ -47,7 +41,7 @@ class Job:
         """What decides which clips it is made from: language, corpus and, unless they are all of it, the scenario."""
         if self.scenario.name in RECORDED:
             return self.name.language, RECORDED[self.scenario.name].corpus, self.scenario.name
-        own_clips = self.scenario.maker in ("speech synthesis", *OWN_CLIPS)
+        own_clips = self.scenario.from_clips or self.scenario.maker == "speech synthesis"
         return self.name.language, str(self.name.corpus), self.name.level if own_clips else None
 
     @property
@@ -62,8 +56,8 @@ def plan(patterns: Iterable[str], sources: Sources, table: Mapping[str, Scenario
     chosen: dict[str, Job] = {}
     for pattern in patterns:
         if any(mark in pattern for mark in "*?["):
-            asked_for = [maker for maker, word in OWN_CLIPS.items() if word in pattern]
-            among = known | {str(job.name): job for job in own_clips_jobs(sources, table, asked_for)}
+            asked_for = [row for row in own_clips_rows(table) if row.category in pattern]
+            among = known | {str(job.name): job for job in jobs_of(asked_for, sources)}
             matching = {name: job for name, job in among.items() if fnmatchcase(name, pattern)}
             if not matching:
                 corpora = ", ".join(f"{language}-{corpus}" for language, corpus in sources)
@@ -111,20 +105,23 @@ def config_names() -> list[str]:
     """The names of all configs of the known corpora: in their languages, those of other corpora in the benchmark's."""
     languages = sorted({language for entry in CORPORA.values() for language in entry.languages})
     sources = {(language, name): None for name, entry in CORPORA.items() for language in entry.languages or languages}
-    jobs = [*available(sources), *own_clips_jobs(sources)]
+    jobs = [*available(sources), *jobs_of(own_clips_rows(SCENARIOS), sources)]
     spoken = [str(ConfigName(language, "tts", 0, corpus)) for language, corpus in sources]
     return sorted({*(str(job.name) for job in jobs), *spoken})
 
 
-def own_clips_jobs(
-    sources: Sources, table: Mapping[str, Scenario] = SCENARIOS, makers: Iterable[str] = tuple(OWN_CLIPS)
-) -> list[Job]:
-    """The configs of masked words (in English, which the aligner knows) and of two talkers."""
+def own_clips_rows(table: Mapping[str, Scenario]) -> list[Scenario]:
+    """The scenarios that make clips of their own before they are perturbed."""
+    return [row for row in table.values() if row.from_clips]
+
+
+def jobs_of(rows: Iterable[Scenario], sources: Sources) -> list[Job]:
+    """The configs of some scenarios in the corpora given."""
     return [
         Job(ConfigName(language, row.name, level, corpus), row)
         for language, corpus in sources
-        for row in table.values()
-        if row.maker in makers and (row.maker != "masking" or language == LANGUAGE)
+        for row in rows
+        if not row.languages or language in row.languages
         for level in row.levels
     ]
 
@@ -162,7 +159,7 @@ def clips(
     spoken: Path | None = None,
     seed: str = "",
 ) -> tuple[Corpus, list[Utterance]]:
-    """The corpus that a group of configs is made from, and its clips: as recorded, spoken, masked or mixed.
+    """The corpus that a group of configs is made from, and its clips: as recorded, spoken, or made of them.
 
     Spoken clips are kept in the folder `spoken`, if there is one, so that each is synthesised once. `seed` is that of a
     private edition, whose voices are drawn anew.
@@ -175,9 +172,6 @@ def clips(
         return corpus, list(speak_all(chosen, tts or default_engine(language), spoken, seed))
     if scenario and (level := parse(f"{language}_{scenario}")).scenario in SCENARIOS:
         row = SCENARIOS[level.scenario]
-        severity, value = level.severity, row.value(level.severity)
-        if row.maker == "masking":
-            return corpus, list(mask_all(chosen, row.name, severity, value, seed))
-        if row.maker == "mixing":
-            return corpus, list(overlap_all(chosen, corpus.utterances, row.stream, severity, value, seed))
+        if row.from_clips:
+            return corpus, list(row.from_clips(chosen, corpus.utterances, row, level.severity, seed))
     return corpus, chosen

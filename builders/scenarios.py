@@ -6,7 +6,7 @@ the published data), AequeVox (Rajan et al., Table 2), Olivier's thesis (attacks
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.util import find_spec
@@ -64,7 +64,6 @@ VALUES: dict[str, tuple[float, float]] = {
     "chorus": (20, 90),  # SoX allows delays of 20 to 100 ms, and the second voice is 10 ms later
 }
 LINK = " + "  # between the steps of a chain
-Maker = Literal["perturbation", "recording", "speech synthesis", "masking", "mixing", "attack"]
 
 
 @dataclass(frozen=True)
@@ -74,7 +73,11 @@ class Scenario:
     A perturbation is a pure function `(samples, rate, value, rng) -> samples` with its value at each severity; one that
     needs material from a bank names it, and its function takes the recording as a fifth argument. One that begins with
     work that is the same at every severity names it as `prepare`, and its function takes the result as a last argument.
-    The other makers (recordings, speech synthesis, masking, mixing of two clips, attacks) have no function here.
+    What is made in another way (recordings, speech synthesis, attacks) says so as `maker` and has no function here.
+
+    `from_clips` makes the clips of a config from the corpus' own: it gets those that are wanted, all of the corpus, the
+    row, the severity and the seed of a private edition, and yields utterances. Only patterns that contain the category
+    match such configs.
 
     A chain has no function either: its severities are other scenarios in the order in which they are applied, written
     as in config names (`rir_sev1 + noise_snr10 + telephone`), and `parts` holds their rows.
@@ -91,12 +94,20 @@ class Scenario:
     parameter: str | None = None
     severities: tuple[Any, ...] = (None,)
     bank: Bank | None = None
-    maker: Maker = "perturbation"
+    maker: str = "perturbation"
     has_speech: bool = True
     prepare: Callable[[Samples], Any] | None = None
     version: int = 1
     parts: tuple[Scenario, ...] = ()
     package: str | None = None  # of an extra, without which it cannot be made
+    from_clips: Callable[..., Iterator[Any]] | None = None
+    mix: Callable[[Samples, Samples, Any], Samples] | None = None  # makes one clip of two, at a value
+    languages: tuple[str, ...] = ()  # the only ones that it is made in; none: all
+    facts: tuple[str, ...] = ()  # lists among a row's parameters that its predictions get, as texts
+    keeps_text: bool = True  # whether what is said is what the clean clip says
+    stretches: bool = False  # makes the clip longer or shorter throughout, so that a word's place moves in proportion
+    cuts_start: bool = False
+    has_snr: bool = False  # what it adds is noise, whose level is told
 
     @property
     def perturbs(self) -> bool:
@@ -146,14 +157,9 @@ class Scenario:
         return len(self.severities) > 1
 
     @property
-    def stretches(self) -> bool:
-        """Whether it makes the clip longer or shorter throughout, so that a word's place moves in proportion."""
-        return self.function in (tempo, speed, aequevox.scale)
-
-    @property
     def keeps_start(self) -> bool:
         """Whether the clip still begins where it did."""
-        return self.function is not trim_start and all(part.keeps_start and not part.stretches for part in self.parts)
+        return not self.cuts_start and all(part.keeps_start and not part.stretches for part in self.parts)
 
     @property
     def levels(self) -> tuple[int, ...]:
@@ -219,7 +225,7 @@ SEMITONES = (3, 6, 9, 12)
 
 
 def _noise(name: str, bank: Bank, category: str, what: str) -> Scenario:
-    return Scenario(name, category, f"{what} at an SNR", SRB, add_noise, "snr_db", SNR_DB, bank)
+    return Scenario(name, category, f"{what} at an SNR", SRB, add_noise, "snr_db", SNR_DB, bank, has_snr=True)
 
 
 def _attack(name: str, category: str, source: str, *snr_db: float, what: str) -> Scenario:
@@ -227,13 +233,10 @@ def _attack(name: str, category: str, source: str, *snr_db: float, what: str) ->
     return Scenario(name, category, what, source, None, parameter, snr_db or (None,), maker="attack")
 
 
-def _masked(name: str, fill: str) -> Scenario:
-    what = f"words replaced by {fill}"
-    return Scenario(name, "masked", what, "Amid 2022", None, "words", (1, 2, 4, 8), maker="masking")
-
-
-def _aeq(name: str, function: Callable[..., Any], parameter: str, *values: float, what: str) -> Scenario:
-    return Scenario(f"aeq_{name}", "aequevox", what, "AequeVox Table 2", function, parameter, values)
+def _aeq(
+    name: str, function: Callable[..., Any], parameter: str, *values: float, what: str, **traits: bool
+) -> Scenario:
+    return Scenario(f"aeq_{name}", "aequevox", what, "AequeVox Table 2", function, parameter, values, **traits)  # type: ignore[arg-type]
 
 
 def chain(name: str, help: str, source: str, severities: Iterable[str], table: Mapping[str, Scenario]) -> Scenario:
@@ -258,7 +261,7 @@ def _aeq_code(name: str, function: Callable[..., Any], *corners_hz: float) -> Sc
 _ROWS = (
     Scenario("clean", "clean", "the recordings as published", "SRB", maker="recording"),
     # SRB, simulated: 25 scenarios x 4 severities
-    Scenario("gaussian", "noise_white", "white noise at an SNR", SRB, gaussian, "snr_db", SNR_DB),
+    Scenario("gaussian", "noise_white", "white noise at an SNR", SRB, gaussian, "snr_db", SNR_DB, has_snr=True),
     _noise("noise", "noise", "noise_env", "MS-SNSD recording"),
     _noise("noise_esc50", "noise_esc50", "noise_env", "ESC-50 recording"),
     _noise("noise_musan", "noise_musan", "noise_env", "MUSAN noise"),
@@ -271,10 +274,10 @@ _ROWS = (
     Scenario("bass", "sfx", "SoX bass G", SRB, bass, "gain_db", (20, 30, 40, 50)),
     Scenario("treble", "sfx", "SoX treble G", SRB, treble, "gain_db", (10, 23, 36, 50)),
     Scenario("phaser", "sfx", "SoX phaser 0.6 0.8 3 D 2 -t", SRB, phaser, "decay", (0.3, 0.5, 0.7, 0.9)),
-    Scenario("tempo_up", "sfx", "SoX tempo F 30", SRB, tempo, "factor", FASTER),
-    Scenario("tempo_down", "sfx", "SoX tempo F 30", SRB, tempo, "factor", SLOWER),
-    Scenario("speedup", "sfx", "faster, pitch rises", SRB, speed, "factor", FASTER),
-    Scenario("slowdown", "sfx", "slower, pitch falls", SRB, speed, "factor", SLOWER),
+    Scenario("tempo_up", "sfx", "SoX tempo F 30", SRB, tempo, "factor", FASTER, stretches=True),
+    Scenario("tempo_down", "sfx", "SoX tempo F 30", SRB, tempo, "factor", SLOWER, stretches=True),
+    Scenario("speedup", "sfx", "faster, pitch rises", SRB, speed, "factor", FASTER, stretches=True),
+    Scenario("slowdown", "sfx", "slower, pitch falls", SRB, speed, "factor", SLOWER, stretches=True),
     Scenario("pitch_up", "sfx", "pitch shift up", SRB, pitch, "semitones", SEMITONES, prepare=analyse),
     Scenario(
         "pitch_down", "sfx", "pitch shift down", SRB, pitch, "semitones", tuple(-n for n in SEMITONES), prepare=analyse
@@ -298,7 +301,16 @@ _ROWS = (
     _attack("pgd", "adv_us", SRB, *ATTACK_SNR_DB, what="PGD, L2 at an SNR"),
     _attack("universal", "adv_ua", SRB, *ATTACK_SNR_DB, what="universal perturbation"),
     # Attacks beyond it (Olivier, chapters 5 to 7 and Appendix D)
-    Scenario("kenansville", "adv_other", "weakest DFT bins zeroed", OLIVIER, kenansville, "snr_db", ATTACK_SNR_DB),
+    Scenario(
+        "kenansville",
+        "adv_other",
+        "weakest DFT bins zeroed",
+        OLIVIER,
+        kenansville,
+        "snr_db",
+        ATTACK_SNR_DB,
+        has_snr=True,
+    ),
     _attack("auto", "adv_auto", "Croce and Hein", *ATTACK_SNR_DB, what="the worst of an ensemble without knobs"),
     _attack("genetic", "adv_other", OLIVIER, *ATTACK_SNR_DB, what="genetic, by queries alone"),
     _attack("transfer", "adv_other", OLIVIER, *ATTACK_SNR_DB, what="PGD on proxy models"),
@@ -307,14 +319,6 @@ _ROWS = (
     _attack("psychoacoustic", "adv_other", "Qin 2019", what="targeted, under the masking threshold"),
     _attack("language", "adv_other", OLIVIER, 45, what="Whisper mistakes the language"),
     _attack("language_universal", "adv_other", OLIVIER, 40, what="the same, by one perturbation"),
-    # Heard or remembered
-    _masked("masked", "silence"),
-    _masked("masked_noise", "white noise"),
-    # Two clips of the corpus at once
-    Scenario(
-        *("overlap", "overlap", "two talkers, both transcribed", "LibriMix", None, "sir_db", (10, 5, 0, -5)),
-        maker="mixing",
-    ),
     # Beyond the papers (asked for by Aksenova et al.)
     Scenario("mulaw", "codec", "G.711 mu-law", "ITU-T G.711", codecs.mulaw),
     Scenario("alaw", "codec", "G.711 A-law", "ITU-T G.711", codecs.alaw, version=2),
@@ -343,6 +347,7 @@ _ROWS = (
     Scenario(
         *("noise_moving", "noise_other", "MS-SNSD, 10 dB up and down", "Aksenova", add_moving_noise),
         *("snr_db", SNR_DB, "noise"),
+        has_snr=True,
     ),
     Scenario("agc", "capture", "level control, most gain", "ITU-T G.169", agc, "gain_db", (10, 20, 30, 40)),
     Scenario(
@@ -354,10 +359,19 @@ _ROWS = (
         "rate_hz",
         (44100, 22050, 11025, 5512),
     ),
-    Scenario("trim_start", "capture", "beginning cut off", "Freeman 1989", trim_start, "cut_ms", (50, 100, 200, 400)),
+    Scenario(
+        "trim_start",
+        "capture",
+        "beginning cut off",
+        "Freeman 1989",
+        trim_start,
+        "cut_ms",
+        (50, 100, 200, 400),
+        cuts_start=True,
+    ),
     Scenario("trim_end", "capture", "end cut off", "Freeman 1989", trim_end, "cut_ms", (50, 100, 200, 400)),
-    Scenario("fast", "extreme", "SoX tempo F 30", "Aksenova", tempo, "factor", (2.25, 2.5, 2.75, 3.0)),
-    Scenario("slow", "extreme", "SoX tempo F 30", "Aksenova", tempo, "factor", (0.45, 0.4, 0.35, 0.3)),
+    Scenario("fast", "extreme", "SoX tempo F 30", "Aksenova", tempo, "factor", (2.25, 2.5, 2.75, 3.0), stretches=True),
+    Scenario("slow", "extreme", "SoX tempo F 30", "Aksenova", tempo, "factor", (0.45, 0.4, 0.35, 0.3), stretches=True),
     Scenario("quiet", "extreme", "attenuation, then 16 bits", "Aksenova", attenuate, "loss_db", (20, 35, 50, 60)),
     Scenario("silence", "reject", "digital silence", "Aksenova", environment.silence, has_speech=False),
     Scenario(
@@ -372,8 +386,8 @@ _ROWS = (
     _aeq("frame", aequevox.frame, "chunk_ms", 10, 20, 30, 40, 50, what="10 % of chunks silenced"),
     _aeq("highpass", aequevox.highpass, "corner_hz", 500, 600, 700, 800, 900, what="Butterworth, order 2"),
     _aeq("lowpass", aequevox.lowpass, "corner_hz", 900, 800, 700, 600, 500, what="Butterworth, order 2"),
-    _aeq("noise", gaussian, "snr_db", 10, 8, 6, 4, 2, what="white noise at an SNR"),
-    _aeq("scale", aequevox.scale, "factor", 0.9, 0.8, 0.7, 0.6, 0.5, what="slower, pitch falls"),
+    _aeq("noise", gaussian, "snr_db", 10, 8, 6, 4, 2, what="white noise at an SNR", has_snr=True),
+    _aeq("scale", aequevox.scale, "factor", 0.9, 0.8, 0.7, 0.6, 0.5, what="slower, pitch falls", stretches=True),
     # the filters as AequeVox' code runs them, forward and backward; its listeners rated these
     _aeq_code("hp", aequevox.highpass_zero_phase, 500, 600, 700, 800, 900),
     _aeq_code("lp", aequevox.lowpass_zero_phase, 900, 800, 700, 600, 500),
@@ -418,7 +432,8 @@ def _ways(row: Scenario) -> str:
 
 def _whole_table() -> dict[str, Scenario]:
     """Our rows, those of extensions, and the chains of both."""
-    table = {**registered_objects("SCENARIOS"), **{row.name: row for row in _ROWS}}
+    ours = {row.name: row for row in _ROWS}
+    table = {**ours, **{name: row for name, row in registered_objects("SCENARIOS").items() if name not in ours}}
     chains = {name: chain(name, what, "Aksenova", steps, table) for name, (what, steps) in _CHAINS.items()}
     return {**table, **chains}
 
@@ -447,7 +462,7 @@ def missing_packages(row: Scenario) -> list[str]:
 
 def check_can_perturb(scenario: Scenario) -> None:
     """One clear error for a scenario that is made in another way, or that needs a package that is not there."""
-    if scenario.maker == "mixing":
+    if scenario.mix:
         raise UserError(f"scenario '{scenario.name}' needs a second clip (--second, in Python second=)")
     if not scenario.perturbs:
         raise UserError(f"scenario '{scenario.name}' is made by {scenario.maker}, not by perturbing a clip")

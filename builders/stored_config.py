@@ -17,9 +17,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from speech_robust_bench.builders.configs import ClipRow, category_of, masked_facts
+from speech_robust_bench.builders.configs import ClipRow, category_of, clip_facts
+from speech_robust_bench.builders.scenarios import SCENARIOS
 from speech_robust_bench.core.audio import RATE, Samples, read
-from speech_robust_bench.core.categories import MASKED
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.files import path_inside
 from speech_robust_bench.core.names import is_language_code, parse
@@ -179,11 +179,12 @@ class StoredConfig:
             raise UserError(f"{self.name}: its rows are not those that its manifest was written for; build it again")
 
     def _facts(self) -> list[dict[str, Any]]:
-        """What an attack says of each row (its target, the SNR reached, the share that is heard), or what is masked."""
+        """What an attack says of each row (its target, the SNR reached, the share that is heard), or another maker."""
         needed = ["parameters", "snr_db"]
         name = parse(self.name)
-        masked = category_of(name.scenario) == MASKED
-        if not (name.model or masked) or not set(needed) <= set(_schema(self.files[0]).names):
+        scenario = SCENARIOS.get(name.scenario)
+        told = scenario.facts if scenario else ()
+        if not (name.model or told) or not set(needed) <= set(_schema(self.files[0]).names):
             return []
         tables = self._values(needed)
         rows = [pair for table in tables for pair in zip(table["parameters"], table["snr_db"], strict=True)]
@@ -192,8 +193,8 @@ class StoredConfig:
                 {**json.loads(text or "{}"), "snr_db": None if snr is None else round(float(snr), 2)}
                 for text, snr in rows
             ]
-            if masked:
-                return [masked_facts(facts.get("masked")) for facts in known]
+            if told:
+                return [clip_facts(told, facts.get) for facts in known]
         except (ValueError, TypeError, RecursionError):
             raise UserError(f"{self.name}: what a row says of how it was made cannot be read; make it again") from None
         return [{key: facts[key] for key in ATTACK_FACTS if key in facts} for facts in known]

@@ -7,7 +7,7 @@ subcommand. A module alone has it as `COMMAND` or `COMMANDS`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from importlib import import_module
 from typing import Any, NamedTuple
@@ -23,6 +23,16 @@ class Command(NamedTuple):
     epilog: str = ""
     name: str = ""
     help: str = ""
+    added: Callable[[], Mapping[str, tuple[Any, Any]]] | None = None  # fields of what extensions register: type, field
+
+    @property
+    def all_arguments(self) -> type:
+        """The dataclass with the fields that extensions add."""
+        if self.added is None:
+            return self.arguments
+        from speech_robust_bench.core.options import with_fields  # not for the list of commands
+
+        return with_fields(self.arguments, self.added())
 
 
 class CommandRow(NamedTuple):

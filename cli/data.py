@@ -71,7 +71,7 @@ class PerturbArguments(Options):
     scenario: str | None = option(None, "name of a scenario (`srb ls` lists them)", metavar="NAME")
     severity: float = option(0, "severity; 1 is the mildest, 2.5 lies between 2 and 3", metavar="N", parse=_severity)
     value: float | None = option(None, "any value of the scenario's parameter, instead of a severity", metavar="X")
-    second: str | None = option(None, "clip of the second talker, for the scenario overlap", metavar="FILE")
+    second: str | None = option(None, "second clip, for a scenario that mixes two", metavar="FILE")
     all: str | None = option(None, "write every scenario and severity to DIR, with DIR/index.html", metavar="DIR")
     seed: str = option("", "seed, any text; another seed draws another noise or room", metavar="TEXT")
     json: bool = json_option()

@@ -145,8 +145,9 @@ def _add_arguments(parser: HelpParser, command: Command) -> None:
     from speech_robust_bench.cli.flags import add_arguments, read_arguments
 
     parser.epilog, parser.formatter_class = command.epilog or None, argparse.RawDescriptionHelpFormatter
-    add_arguments(parser, command.arguments)
-    parser.set_defaults(_call=lambda given: command.run(read_arguments(command.arguments, given)))
+    arguments = command.all_arguments
+    add_arguments(parser, arguments)
+    parser.set_defaults(_call=lambda given: command.run(read_arguments(arguments, given)))
 
 
 class _Version(argparse.Action):

@@ -20,6 +20,8 @@ from speech_robust_bench.cli.arguments import (
     runs_argument,
 )
 from speech_robust_bench.cli.command import Command
+from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.core.extensions import registered_objects
 from speech_robust_bench.core.options import Options, argument, option, option_group
 
 RUN_EPILOG = """examples:
@@ -42,8 +44,6 @@ class RunArguments(Options):
     limit: int | None = limit_option()
     run_options: srb.RunOptions = option_group(srb.RunOptions)
     quiet: bool = quiet_option()
-    stream: bool = option(False, "stream the audio chunk by chunk, and store when each word appears")
-    stream_options: srb.StreamOptions = option_group(srb.StreamOptions, "with --stream")
     corpus: list[str] = corpus_option()
     data_options: srb.DataOptions = option_group(
         srb.DataOptions, "with --corpus, to perturb clips while the model works"
@@ -52,7 +52,10 @@ class RunArguments(Options):
 
 def run_model(args: RunArguments) -> int:
     """Run the model, or each model of a file; the exit code is 1 if every clip of one failed."""
-    options = replace(args.run_options, stream=args.stream_options if args.stream else False)
+    modes = [name for name in registered_objects("RUN_MODES") if getattr(args, name)]
+    if len(modes) > 1:
+        raise UserError(f"say one of {', '.join(f'--{name}' for name in modes)}")
+    options = replace(args.run_options, mode=getattr(args, f"{modes[0]}_options") if modes else None)
     how: dict[str, Any] = {
         "corpus": args.corpus,
         "data": args.data,
@@ -81,7 +84,16 @@ def show(summary: srb.RunSummary) -> int:
     return 1 if summary.error else 0
 
 
-RUN = Command(RunArguments, run_model, RUN_EPILOG)
+def mode_fields() -> dict[str, tuple[Any, Any]]:
+    """The flags of other ways to use a model, each with options of its own."""
+    fields: dict[str, tuple[Any, Any]] = {}
+    for name, mode in registered_objects("RUN_MODES").items():
+        fields[name] = bool, option(False, mode.about)
+        fields[f"{name}_options"] = mode, option_group(mode, f"with --{name}")
+    return fields
+
+
+RUN = Command(RunArguments, run_model, RUN_EPILOG, added=mode_fields)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,12 +105,15 @@ class ScoreArguments(Options):
 
 def score_runs(args: ScoreArguments) -> None:
     from speech_robust_bench.core.progress import progress
+    from speech_robust_bench.run_results import measure_settings
 
+    settings = {name: value for name in measure_settings() if (value := getattr(args, name))}
+    options = replace(args.score_options, settings=settings or None)
     scored = []
     with progress() as bar:
         task = bar.add_task("scoring", total=len(args.runs))
         for folder in args.runs:
-            scored.append(srb.score_run(folder, args.score_options, allow_changed=args.allow_changed))
+            scored.append(srb.score_run(folder, options, allow_changed=args.allow_changed))
             bar.advance(task)
     for results in scored:
         headline = f", {results.headline}" if results.headline else ""
@@ -107,10 +122,17 @@ def score_runs(args: ScoreArguments) -> None:
             print(f"  {problem}", file=sys.stderr)
 
 
-SCORE = Command(ScoreArguments, score_runs)
+def setting_fields() -> dict[str, tuple[Any, Any]]:
+    """The flags of what measures have to be told."""
+    from speech_robust_bench.run_results import measure_settings
+
+    return {
+        name: (str | None, option(None, setting.help, metavar=setting.metavar))
+        for name, setting in measure_settings().items()
+    }
 
 
-MEASURES = ("streaming", "ood", "adversarial", "masked", "overlap", "lenient", "confidence")
+SCORE = Command(ScoreArguments, score_runs, added=setting_fields)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,15 +141,6 @@ class TableArguments(Options):
     markdown: bool = option(False, "print Markdown, for a README", one_of="form")
     latex: bool = option(False, "print LaTeX, for a paper (booktabs)", one_of="form")
     csv: bool = option(False, "print CSV, with intervals and in full precision", one_of="form")
-    streaming: bool = option(False, "print latency and stability of streamed runs", one_of="form")
-    ood: bool = option(False, "print error rates out of domain (after `srb run --suite ood`)", one_of="form")
-    adversarial: bool = option(False, "print the success of the attacks in a run", one_of="form")
-    masked: bool = option(
-        False, "print how often masked words are written although they cannot be heard", one_of="form"
-    )
-    overlap: bool = option(False, "print the WER of two talkers, and of the better one", one_of="form")
-    lenient: bool = option(False, "print strict and lenient WER, and the semantic error", one_of="form")
-    confidence: bool = option(False, "print the calibration of word confidences: ECE and AUC per config", one_of="form")
     groups: str | None = groups_option(
         "one row for each `dataset` (as in the paper's Table 7), or for each group of clips"
     )
@@ -138,15 +151,14 @@ class TableArguments(Options):
 def table(args: TableArguments) -> None:
     from speech_robust_bench.cli.rendering import print_blocks, print_measure
     from speech_robust_bench.core.escape import for_terminal
-    from speech_robust_bench.reporting import to_csv, to_latex, to_markdown
-    from speech_robust_bench.scoring.stream_table import LEGEND
+    from speech_robust_bench.reporting import measure_forms, to_csv, to_latex, to_markdown
 
-    for measure in MEASURES:
+    for measure, form in measure_forms().items():
         if getattr(args, measure):
             for each in srb.measure_tables(args.runs, measure, allow_changed=args.allow_changed):
                 print_measure(each)
-            if measure == "streaming":
-                print(LEGEND)
+            if form.legend:
+                print(form.legend)
             return
     tables = srb.table(args.runs, groups=args.groups, allow_changed=args.allow_changed)
     if args.csv:
@@ -159,7 +171,14 @@ def table(args: TableArguments) -> None:
         print_blocks(tables, args.intervals)
 
 
-TABLE = Command(TableArguments, table)
+def measure_fields() -> dict[str, tuple[Any, Any]]:
+    """The flags of the tables of measures."""
+    from speech_robust_bench.reporting import measure_forms
+
+    return {flag: (bool, option(False, form.help, one_of="form")) for flag, form in measure_forms().items()}
+
+
+TABLE = Command(TableArguments, table, added=measure_fields)
 
 
 @dataclass(frozen=True, kw_only=True)

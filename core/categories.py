@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from speech_robust_bench.core.extensions import registered
+
 
 @dataclass(frozen=True)
 class Category:
@@ -23,8 +25,6 @@ def _averaged(name: str, title: str, label: str, meaning: str) -> Category:
 
 CLEAN = "clean"
 REJECT = "reject"
-MASKED = "masked"
-OVERLAP = "overlap"
 
 _ROWS = (
     Category(CLEAN, "clean speech, the baseline"),
@@ -45,16 +45,17 @@ _ROWS = (
     Category("transmission", "transmission losses"),
     Category("capture", "level control, sample rates, beginnings and ends cut off"),
     Category("noise_other", "noise, beyond the paper"),
-    Category(OVERLAP, "two talkers at once: both are to be transcribed"),
     Category("chain", "several degradations, one after the other"),
     Category("extreme", "speech rate and loudness extremes"),
-    Category(MASKED, "words taken out: what is written in their place was not heard"),
     Category(REJECT, "no speech at all: every word is a hallucination"),
     Category("aequevox", "AequeVox fairness transformations"),
     Category("custom", "the user's own"),
 )
 
+# ours, then those of extensions
 CATEGORIES: dict[str, Category] = {row.name: row for row in _ROWS}
+for _name, _meaning in registered("CATEGORIES").items():
+    CATEGORIES.setdefault(_name, Category(_name, _meaning))
 AVERAGED = tuple(row.name for row in _ROWS if row.averaged)  # the nine of Table 1's average
 ADVERSARIAL = tuple(row.name for row in _ROWS if row.adversarial)  # its two columns in WERD
 

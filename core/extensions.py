@@ -34,7 +34,7 @@ def registered(attribute: str) -> dict[str, Any]:
     """What all extensions have in a dict of that name; the first to take a name keeps it."""
     found: dict[str, Any] = {}
     for extension in extensions():
-        found = {**getattr(extension, attribute, {}), **found}
+        found |= {name: value for name, value in getattr(extension, attribute, {}).items() if name not in found}
     return found
 
 

@@ -7,7 +7,7 @@ such objects, and the command line derives its flags from the same fields (`cli.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass
 from numbers import Integral
 from typing import Any
@@ -59,6 +59,12 @@ def argument(help: str, default: Any = MISSING, **about: Any) -> Any:
 def option_group(kind: type, title: str | None = None, **about: Any) -> Any:
     """A field that is itself a class of options, made with its defaults."""
     return dataclasses.field(default_factory=kind, metadata={KEY: Option("", title=title, **about)})
+
+
+def with_fields(kind: type, added: Mapping[str, tuple[Any, Any]]) -> type:
+    """The dataclass with further fields, of what extensions register: name -> type, field."""
+    named = [(name, hint, field) for name, (hint, field) in added.items()]
+    return dataclasses.make_dataclass(kind.__name__, named, bases=(kind,), frozen=True, kw_only=True)
 
 
 class Options:

@@ -27,6 +27,12 @@ def always(value: T) -> T:
     return msgspec.field(default_factory=lambda: value)
 
 
+def measured(measures: Mapping[str, Any] | None, name: str, kind: type[T]) -> T | None:
+    """The record of an extension's measure; None where a config has none. A ValueError says what is odd."""
+    content = (measures or {}).get(name)
+    return content if content is None or isinstance(content, kind) else convert(content, kind)
+
+
 def digest(content: Mapping[str, Any]) -> str:
     """The hash of a JSON file's content, without the hash itself."""
     kept = {key: value for key, value in content.items() if key != "sha256"}
@@ -130,64 +136,6 @@ class LanguageResults(Record, frozen=True, kw_only=True):
     hallucination: Hallucination
 
 
-class Delay(Record, frozen=True, kw_only=True):
-    """A delay in seconds over `n` words or clips."""
-
-    n: Whole
-    median: ScoreValue
-    p95: ScoreValue
-
-
-class Streaming(Record, frozen=True, kw_only=True):
-    """Latency and stability of a config that was streamed (`scoring.stream_measures`)."""
-
-    clips: Whole
-    with_word_times: Whole
-    churn: ScoreValue | None
-    flicker: ScoreValue | None
-    late_chunks: ScoreValue | None
-    early_cutoffs: ScoreValue | None
-    rtf: ScoreValue | None
-    invented_words_per_minute: ScoreValue | None
-    appear_s: Delay | None
-    settle_s: Delay | None
-    first_word_s: Delay | None
-    last_word_s: Delay | None
-    endpoint_s: Delay | None
-
-    def figure(self, measure: str, quantile: str | None = None) -> ScoreValue | None:
-        """A rate, or a quantile of a delay."""
-        value = getattr(self, measure)
-        return getattr(value, quantile) if value and quantile else value
-
-
-class Calibration(Record, frozen=True, kw_only=True):
-    """Whether a recogniser knows when it fails, in points (`scoring.calibration`)."""
-
-    words: Whole
-    wrong: Whole
-    confidence: float | None
-    accuracy: float | None
-    ece: float | None
-    auc: float | None
-
-
-class MaskedRate(Record, frozen=True, kw_only=True):
-    """How many of the masked words were written although they cannot be heard."""
-
-    words: Whole
-    written: Whole
-    rate: ScoreValue
-
-
-class TwoTalkers(Record, frozen=True, kw_only=True):
-    """How well one of two talkers is transcribed."""
-
-    clips: Whole
-    two_texts: Whole
-    best_wer: ScoreValue
-
-
 # --- the entry of a config -------------------------------------------------------------------------------------------
 
 
@@ -208,7 +156,7 @@ class ScoredConfig(Origin, frozen=True, kw_only=True):
     content_sha256: str | None
     rows_sha256: str | None
     predictions_sha256: str
-    streaming: Streaming | None = None
+    measures: dict[str, Any] | None = None  # of extensions, by name
 
 
 class ConfigResults(ScoredConfig, frozen=True, kw_only=True):
@@ -218,7 +166,6 @@ class ConfigResults(ScoredConfig, frozen=True, kw_only=True):
     nwer: ScoreValue | None
     werd: ScoreValue | None
     nwerd: ScoreValue | None
-    wer_lenient: ScoreValue | None = None
     why: dict[str, str]  # why a measure is null
     clean_wer: float | None
     difficulty: float | None
@@ -232,20 +179,10 @@ class ConfigResults(ScoredConfig, frozen=True, kw_only=True):
     empty: Whole  # clips of which no word was recognised
     slices: Slices
     attack: dict[str, float] | None = None
-    confidence: Calibration | None = None
-    masked: MaskedRate | None = None
-    overlap: TwoTalkers | None = None
-    semantic_error: ScoreValue | None = None
-    measures: dict[str, Any] | None = None  # of extensions, by name
 
     def score(self, measure: str) -> ScoreValue | None:
         """The score by a measure's name."""
         return getattr(self, measure) if measure in MEASURES else None
-
-    def measure(self, name: str, kind: type[T]) -> T | None:
-        """The record of an extension's measure; None where the config has none. A ValueError says what is odd."""
-        content = (self.measures or {}).get(name)
-        return content if content is None or isinstance(content, kind) else convert(content, kind)
 
 
 class RejectResults(ScoredConfig, frozen=True, kw_only=True):
@@ -278,8 +215,7 @@ class ScoringOptions(Record, frozen=True, kw_only=True):
     replicates: Whole = always(1000)
     level: float = always(0.95)
     seed: Whole = always(0)
-    conventions: str | None = None  # a file with equivalences of one's own, for WER lenient
-    embeddings: str | None = None  # the folder of a sentence-embedding model, for the semantic error
+    settings: dict[str, str] | None = None  # of measures, by the names that they give them
 
 
 class ScoredRun(Record, frozen=True, kw_only=True):
@@ -304,27 +240,12 @@ class DifficultyUsed(Record, frozen=True, kw_only=True):
     sha256: str
 
 
-class OwnConventions(Record, frozen=True, kw_only=True):
-    """A user's file of equivalences."""
-
-    file: str
-    sha256: str
-
-
-class Embeddings(Record, frozen=True, kw_only=True):
-    """The model of sentence embeddings."""
-
-    model: str
-    revision: str
-
-
 class ScoringVersions(Record, frozen=True, kw_only=True):
     """The versions of everything that decides a score."""
 
     normaliser: str
     difficulty: DifficultyUsed
-    conventions: OwnConventions | None = None
-    embeddings: Embeddings | None = None
+    measures: dict[str, Settings] | None = None  # by measure
 
 
 class Speed(Record, frozen=True, kw_only=True):
@@ -397,7 +318,7 @@ class VerifiedConfig(Record, frozen=True, kw_only=True):
     bank: str | None = NULL
     empty: Whole
     utterances: Whole
-    streaming: Streaming | None = None
+    measures: dict[str, Any] | None = None  # of extensions, by name
     attack: dict[str, float] | None = None
 
     @property

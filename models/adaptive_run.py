@@ -65,13 +65,13 @@ def check_width(width: Any) -> None:
         raise UserError(f"until is a width in points, a number above 0, not {width!r}")
 
 
-def check_until(width: float | None, *, suite: bool, stream: bool, ray: bool = False) -> None:
+def check_until(width: float | None, *, suite: bool, mode: bool, ray: bool = False) -> None:
     """Refuse an invalid width, and options that exclude one."""
     if width is None:
         return
     check_width(width)
-    if suite or stream or ray:
-        raise UserError("until chooses the clips itself, on one machine: not with a suite, a stream or the engine ray")
+    if suite or mode or ray:
+        raise UserError("until chooses the clips itself, on one machine: not with a suite, live use or the engine ray")
 
 
 def run_until(

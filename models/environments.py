@@ -29,9 +29,8 @@ import numpy as np
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.files import locked, write_atomically
 from speech_robust_bench.core.secrets import mask_secrets, redacted
-from speech_robust_bench.models.interface import Clip, Described, Recogniser, SomeFailed, Spec, Transcript
+from speech_robust_bench.models.interface import Clip, Described, Event, Recogniser, SomeFailed, Spec, Transcript, Word
 from speech_robust_bench.models.pipe_worker import read_message, write_message
-from speech_robust_bench.models.streaming.session import Event, Word
 
 # What the adapters themselves use, in the versions that are used here
 BASE = ("numpy", "soundfile", "soxr", "httpx", "filelock")

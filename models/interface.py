@@ -13,21 +13,26 @@ import pkgutil
 import re
 import types
 import typing
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import quote, unquote
 
 import numpy as np
 
 from speech_robust_bench.core.errors import UserError, did_you_mean
-from speech_robust_bench.core.extensions import registered
+from speech_robust_bench.core.extensions import registered, registered_objects
 from speech_robust_bench.core.secrets import MASK, mask_secrets, names_secret
+
+if TYPE_CHECKING:
+    from speech_robust_bench.builders.configs import Config
+    from speech_robust_bench.core.records import Prediction, Settings, Told
 
 Clip = np.ndarray  # mono float32 in [-1, 1]
 # A clip and its rate to a clip of the same length; a separator gives an array (talkers, samples).
 FrontEnd = Callable[[Clip, int], Clip]
+Key = tuple[str, str]  # config, clip
 
 # Options that say how fast and where, not what: two runs that differ only in these belong in one folder.
 PERFORMANCE_OPTIONS = frozenset(
@@ -57,6 +62,78 @@ class Recogniser(Protocol):
 
     def close(self) -> None:
         """Give back processes, files and memory."""
+        ...
+
+
+@dataclass(frozen=True)
+class Word:
+    """A word and where it lies in the audio, in seconds."""
+
+    text: str
+    start_s: float
+    end_s: float
+
+
+@dataclass(frozen=True)
+class Event:
+    """A hypothesis of the current segment of a live session, whole: a partial one, which may still change, or the final
+    one, after which a new segment begins."""
+
+    text: str
+    final: bool = False
+    words: tuple[Word, ...] = ()
+    endpoint: bool = False  # final because the recogniser believes that the speaker has finished
+
+
+class Session(Protocol):
+    """Live audio: a recogniser that works on it has `stream(rate, language) -> Session`."""
+
+    def accept(self, chunk: Clip) -> Iterable[Event]:
+        """Take the next samples; what is new since the last call."""
+        ...
+
+    def finish(self) -> Iterable[Event]:
+        """The audio has ended; what is left, with a final event for the last segment."""
+        ...
+
+
+class RunMode(Protocol):
+    """Another way to use a recogniser than on whole clips; extensions register theirs in `RUN_MODES`.
+
+    It is a class of options. Its name in the registry is a flag of `srb run`, which `about` explains.
+    """
+
+    about: str
+    suffix: str  # of the name of the run's folder
+
+    def adapted(self, recogniser: Recogniser) -> Recogniser:
+        """A loaded recogniser that can be used so; one that can already stays as it is."""
+        ...
+
+    def wrap(self, recogniser: Recogniser) -> Recogniser:
+        """The recogniser used so: clips in, texts out."""
+        ...
+
+    def facts(
+        self, config: Config, clean: Callable[[], Config], wanted: set[int], store: Path
+    ) -> Mapping[str, dict[str, Any]]:
+        """Fields that the predictions of the wanted clips get besides, by clip; `clean` opens the clean config."""
+        ...
+
+    @classmethod
+    def of_run(cls, options: Settings) -> RunMode | None:
+        """The mode that a run was made in, by the options in its run.json."""
+        ...
+
+    @property
+    def flags(self) -> str:
+        """How `srb run` is told to use the mode, with a space before it."""
+        ...
+
+    def agreement(
+        self, sent: Mapping[Key, Prediction], again: Mapping[Key, Told], same: set[Key]
+    ) -> tuple[int | None, float | None]:
+        """Of clips that were run again: how many gave the same besides the words, and how the times compare."""
         ...
 
 
@@ -186,6 +263,12 @@ def parse_spec(text: str) -> Spec:
         target, tail = rest, ""
     options = dict(pair.split("=", 1) for pair in tail.split("&")) if tail else {}
     return Spec(adapter.strip(), target, {key: unquote(value) for key, value in options.items()})
+
+
+def mode_of(options: Settings) -> RunMode | None:
+    """The mode that a run was made in, by the options in its run.json; None for whole clips."""
+    found = (mode.of_run(options) for mode in registered_objects("RUN_MODES").values())
+    return next(filter(None, found), None)
 
 
 def adapters() -> dict[str, str]:

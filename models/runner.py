@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from msgspec import structs
 
@@ -17,12 +17,9 @@ from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.names import parse
 from speech_robust_bench.core.records import RunConfig, parse_line
 from speech_robust_bench.models.environments import open_in_environment
-from speech_robust_bench.models.interface import Recogniser, Spec, open_model
+from speech_robust_bench.models.interface import Recogniser, RunMode, Spec, open_model
 from speech_robust_bench.models.predictions import PredictionsFile, line_of
 from speech_robust_bench.models.run_file import RunFile, describe, record_of
-from speech_robust_bench.models.streaming.replay import StreamOptions
-from speech_robust_bench.models.streaming.streamed import streamed
-from speech_robust_bench.models.streaming.word_times import WordTimes, word_times_of
 from speech_robust_bench.models.transcriber import Transcriber, prefetch, read_batches
 from speech_robust_bench.scoring.runs import ANCHORS
 
@@ -53,7 +50,7 @@ class RunJob:
     batch_seconds: float | None = None
     limit: int | None = None
     retry_failed: bool = False
-    pace: StreamOptions | None = None  # used live, clips sent at this pace
+    mode: RunMode | None = None  # another way to use the model than on whole clips
     source: LiveConfigs | None = None  # where configs are perturbed as they are read, for workers elsewhere
     recogniser: Recogniser | None = None  # a loaded model; `spec` stands for it in run.json
     suite: ClipChoice | None = None  # takes some clips of each config
@@ -118,8 +115,8 @@ class Runner:
     def transcriber(self) -> Transcriber:
         if self._transcriber is None:
             recogniser = self.options.recogniser or self._open()
-            if self.options.pace:
-                recogniser = streamed(recogniser, self.options.pace)
+            if self.options.mode:
+                recogniser = self.options.mode.wrap(recogniser)
             self.run_file.check_loaded(recogniser)
             self._transcriber = Transcriber(recogniser)
             about = describe(self.options.spec, recogniser, self.options.where, self.options.name)
@@ -178,14 +175,12 @@ class Runner:
         if not self._known(config.name):
             self._note(config.name, RunConfig(**structs.asdict(config.about)))  # which data the part file belongs to
         batch_size = self.options.batch_size or transcriber.recogniser.batch_size
-        word_times = self._word_times(config, wanted) if self.options.pace else None
+        facts = self._facts(config, wanted)
         for batch in prefetch(read_batches(config, wanted, batch_size, self.options.batch_seconds)):
             outcomes = transcriber.transcribe(batch)
             transcribed = zip(batch.rows, outcomes, batch.clips, strict=True)
             lines = [line_of(config.name, *each) for each in transcribed]
-            if word_times:
-                lines = [line.replace(words=word_times.get(line.id)) for line in lines]
-            predictions.add(lines)
+            predictions.add([line.replace(**facts.get(line.id, {})) for line in lines] if facts else lines)
             advance(sum(config.rows[row.position].duration for row in batch.rows))
 
     def _known(self, name: str) -> RunConfig | None:
@@ -200,12 +195,15 @@ class Runner:
             return known.suite
         return self.options.suite.label if self.options.suite else None
 
-    def _word_times(self, config: Config, wanted: set[int]) -> WordTimes:
-        """Where the words of the wanted clips lie, from the clean clips that they were made from."""
-        source = config.about.source
-        data = self.options.source or open_data(self.options.where)
-        clean = data.config(source) if source else config
-        return word_times_of(config, clean, wanted, self.options.folder.parent / ".word_times")
+    def _facts(self, config: Config, wanted: set[int]) -> Mapping[str, dict[str, Any]]:
+        """What the mode adds to the predictions of the wanted clips."""
+
+        def clean() -> Config:
+            source = config.about.source
+            return (self.options.source or open_data(self.options.where)).config(source) if source else config
+
+        mode = self.options.mode
+        return mode.facts(config, clean, wanted, self.options.folder.parent) if mode else {}
 
     def _check_data(self, config: Config) -> None:
         """Refuse to go on from other data."""

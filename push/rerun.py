@@ -25,9 +25,9 @@ import numpy as np
 from speech_robust_bench.core.categories import CLEAN
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.names import parse
-from speech_robust_bench.core.records import Prediction, Stream, Told, convert, parse_line, read_run_record
+from speech_robust_bench.core.records import Prediction, Told, convert, parse_line, read_run_record
 from speech_robust_bench.core.result_records import RerunGain, RerunRecord
-from speech_robust_bench.models.interface import Recogniser
+from speech_robust_bench.models.interface import Recogniser, mode_of
 from speech_robust_bench.models.transcriber import Transcriber, Transcription
 from speech_robust_bench.push import parquet_predictions
 from speech_robust_bench.scoring.scoring import align
@@ -74,8 +74,8 @@ class Rerun:
     same: int
     difference: float
     gains: tuple[Gain, ...] = ()
-    shown: int | None = None  # of a stream: clips with the same words, shown after the same audio
-    slower: float | None = None  # of a stream: the time of the calls now over that which was sent
+    shown: int | None = None  # in a mode: clips with the same words that came about in the same way
+    slower: float | None = None  # in a mode: the time that it took now over that which was sent
 
     @property
     def agrees(self) -> bool:
@@ -108,13 +108,13 @@ def rerun(folder: str | Path, data: str | Path, spec: str, sample: int, seed: in
     seed = secrets.randbits(63) if seed is None else seed
     categories = {config: run.config(config).category or "" for config, _ in sent}
     chosen = draw(sorted(sent), categories, sample, seed)
-    streams = {key: stream for key in chosen if (stream := sent[key].stream)}
+    mode = mode_of(run.options or {})
     claimed = run.revision
     model = open_model(spec)
     try:
         if claimed and model.revision != claimed:
             raise UserError(f"{spec} is at revision {model.revision}, the submission was made with {claimed}")
-        again = dict(_transcribe(place, _as_sent(model, streams), chosen))
+        again = dict(_transcribe(place, mode.wrap(model) if mode else model, chosen))
         revision = model.revision
     finally:
         model.close()
@@ -122,9 +122,10 @@ def rerun(folder: str | Path, data: str | Path, spec: str, sample: int, seed: in
     after = [again[key].text or "" for key in chosen]
     counts = align(before, after)
     same = {key for key, errors in zip(chosen, counts.errors, strict=True) if errors == 0}
-    live = _live(streams, {key: convert(outcome.details, Told).stream for key, outcome in again.items()}, same)
+    told = {key: convert(outcome.details, Told) for key, outcome in again.items()}
+    agreement = mode.agreement({key: sent[key] for key in chosen}, told, same) if mode else (None, None)
     tests = gains(chosen, [sent[key].text for key in chosen], before, after)
-    return Rerun(spec, revision, seed, len(chosen), len(same), round(counts.rate, 2), tests, *live)
+    return Rerun(spec, revision, seed, len(chosen), len(same), round(counts.rate, 2), tests, *agreement)
 
 
 def draw(keys: Sequence[Key], categories: Mapping[str, str], sample: int, seed: int) -> list[Key]:
@@ -194,33 +195,6 @@ def power(clips: int, changed: float, alpha: float = ALPHA) -> float:
     least = math.ceil(math.log2(1 / alpha))
     missed = sum(math.comb(clips, k) * changed**k * (1 - changed) ** (clips - k) for k in range(min(least, clips + 1)))
     return 1 - missed
-
-
-def _as_sent(model: Recogniser, streams: dict[Key, Stream]) -> Recogniser:
-    """The model as the submission used it: on whole clips, or live in chunks of the same length."""
-    if not streams:
-        return model
-    from speech_robust_bench.models.streaming.replay import StreamOptions
-    from speech_robust_bench.models.streaming.streamed import streamed
-
-    first = next(iter(streams.values()))
-    return streamed(model, StreamOptions(first.chunk_ms, realtime=first.realtime))
-
-
-def _live(sent: dict[Key, Stream], now: dict[Key, Stream | None], same: set[Key]) -> tuple[int | None, float | None]:
-    """How many of the clips with the same words showed them after the same audio, and how the times compare."""
-    pairs = [(key, sent[key], again) for key in sent if (again := now[key])]
-    if not pairs or pairs[0][1].realtime:  # a server shows its words when it likes
-        return None, None
-    shown = sum(key in same and _shown(before) == _shown(after) for key, before, after in pairs)
-    before_ms = sum(sum(before.took_ms) for _, before, _ in pairs)
-    after_ms = sum(sum(after.took_ms) for _, _, after in pairs)
-    return shown, round(after_ms / before_ms, 2) if before_ms else None
-
-
-def _shown(stream: Stream) -> list[tuple[float, str, str]]:
-    """The words shown, and after how much of the audio."""
-    return [event[1:] for event in stream.events]
 
 
 def _configs(folder: Path) -> list[str]:

@@ -24,7 +24,6 @@ from speech_robust_bench.core.records import (
     OWNER_NAME,
     FileFacts,
     RunRecord,
-    Settings,
     SubmissionRecord,
     SubmittedModel,
     decode,
@@ -34,6 +33,7 @@ from speech_robust_bench.core.records import (
 )
 from speech_robust_bench.core.secrets import has_secret, texts, without_folders
 from speech_robust_bench.core.seeding import BENCHMARK_VERSION
+from speech_robust_bench.models.interface import mode_of
 from speech_robust_bench.push import parquet_predictions
 from speech_robust_bench.scoring import results
 from speech_robust_bench.scoring.runs import Run, open_run
@@ -140,17 +140,8 @@ def reproduce_command(about: RunRecord, configs: Iterable[str], name: str, suite
     what = f"--suite {suite.rpartition('-')[0]}" if suite else " ".join(f"'{language}*_*'" for language in languages)
     spec, data = shlex.quote(str(about.spec)), str(about.data)
     source = data if data.startswith("--") else f"--data {shlex.quote(data)}"  # perturbed as it ran: --corpus ...
-    stream = stream_options(about.options or {})
-    return f"srb run --model {spec} {what} {source} --name {name}{stream} && srb score runs/{name}"
-
-
-def stream_options(options: Settings) -> str:
-    """The options of `srb run` that a streamed run was made with."""
-    chunk_ms, repeats = options.get("chunk_ms"), options.get("repeats")
-    if not isinstance(chunk_ms, int):
-        return ""
-    repeated = f" --repeats {repeats}" if isinstance(repeats, int) else ""
-    return f" --stream --chunk-ms {chunk_ms}{repeated}" + (" --realtime" if options.get("realtime") is True else "")
+    mode = mode_of(about.options or {})
+    return f"srb run --model {spec} {what} {source} --name {name}{mode.flags if mode else ''} && srb score runs/{name}"
 
 
 def send(hub: Any, folder: Path, repo: str) -> str:

@@ -24,7 +24,7 @@ from msgspec import structs
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.files import LOCK_FILE, locked, write_atomically
 from speech_robust_bench.core.names import parse
-from speech_robust_bench.core.records import SubmissionRecord, SubmittedModel, convert, to_json
+from speech_robust_bench.core.records import SubmissionRecord, SubmittedModel, to_json
 from speech_robust_bench.core.result_records import (
     MEASURES,
     ConfigResults,
@@ -34,20 +34,19 @@ from speech_robust_bench.core.result_records import (
     PastVersion,
     RerunRecord,
     RunResults,
-    Streaming,
     VerifiedConfig,
     VerifiedLanguage,
     VerifiedModel,
     VerifiedResults,
     digest,
 )
-from speech_robust_bench.models.interface import check_spec, parse_spec
+from speech_robust_bench.models.interface import check_spec, mode_of, parse_spec
 from speech_robust_bench.push.evidence import Fingerprints, copies
 from speech_robust_bench.push.leaderboard import verified_files
 from speech_robust_bench.push.leaderboard.verified_files import SCHEMA, edition_of
-from speech_robust_bench.push.submission import stream_options
 from speech_robust_bench.push.verify import Verdict
 from speech_robust_bench.scoring import aggregate, results
+from speech_robust_bench.scoring.measures import measures
 from speech_robust_bench.scoring.runs import Predictions, Run
 
 LOADS_BY_ID = ("hf", "faster-whisper", "nemo", "speechbrain", "moonshine", "vosk", "pocketsphinx")
@@ -234,12 +233,12 @@ def reproduce_command(run: Run, name: str, suite: str | None) -> str:
         return ""
     languages = sorted({parse(config).language for config in run.configs})
     what = f"--suite {suite.rpartition('-')[0]}" if suite else " ".join(f"'{language}*_*'" for language in languages)
-    options = f"--name {name}{stream_options(run.about.options or {})}"
+    mode = mode_of(run.about.options or {})
+    options = f"--name {name}{mode.flags if mode else ''}"
     return f"srb run --model {shlex.quote(str(spec))} {what} --data ORG/srb {options} && srb score runs/{name}"
 
 
 def _config(entry: ConfigResults) -> VerifiedConfig:
-    streaming = entry.streaming and convert(_in_short(entry.streaming.as_json()), Streaming)
     return VerifiedConfig(
         language=entry.language,
         corpus=entry.corpus,
@@ -253,7 +252,7 @@ def _config(entry: ConfigResults) -> VerifiedConfig:
         bank=entry.bank,
         empty=entry.empty,
         utterances=entry.utterances,
-        streaming=streaming,
+        measures=_kept_measures(entry),
         attack=entry.attack or None,
     )
 
@@ -267,8 +266,14 @@ def _measures(row: MeanRow | ConfigResults) -> Measures:
     }
 
 
+def _kept_measures(entry: ConfigResults) -> dict[str, Any] | None:
+    """The records of the measures that the leaderboard shows."""
+    records = {name: each.of(entry) for name, each in measures().items() if each.verified}
+    return {name: _in_short(record.as_json()) for name, record in records.items() if record} or None
+
+
 def _in_short(measures: Any) -> Any:
-    """Streaming measures as results.json has them, to a tenth of a millisecond."""
+    """Numbers to the fourth place after the point."""
     if isinstance(measures, dict):
         return {key: _in_short(value) for key, value in measures.items()}
     if isinstance(measures, list):

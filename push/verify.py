@@ -13,14 +13,16 @@ from dataclasses import dataclass, field
 from importlib import metadata
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, Protocol
 
 from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.core.extensions import registered_objects
 from speech_robust_bench.core.records import (
     FileFacts,
     Prediction,
     RunConfig,
     RunRecord,
+    Settings,
     SubmissionRecord,
     SubmittedPrediction,
     SubmittedRun,
@@ -32,7 +34,6 @@ from speech_robust_bench.core.seeding import BENCHMARK_VERSION
 from speech_robust_bench.push import adversarial, parquet_predictions, submission, untrusted_json
 from speech_robust_bench.push.evidence import Evidence, Fingerprints
 from speech_robust_bench.push.expected_rows import Expected, of_suite, people_digest
-from speech_robust_bench.push.streamed_lines import StreamedLines
 from speech_robust_bench.push.untrusted_json import Refused, shown
 from speech_robust_bench.scoring import results
 from speech_robust_bench.scoring.runs import Run
@@ -43,7 +44,27 @@ INTERVAL_TOLERANCE = 0.002
 TIME_TOLERANCE = 2e-6
 FASTEST = 20_000.0  # seconds of audio in a second; the fastest published recognisers reach some thousands
 MOST_REASONS = 50
+EXTENSION_FIELDS = ("stream",)  # of predictions, that say more than a text
 Json = dict[str, Any]
+
+
+class LineCheck(Protocol):
+    """Checks a field of predictions that an extension fills; one for each submission, made with the options of its run.
+
+    An extension registers its check in `LINE_CHECKS` under the name of the field.
+    """
+
+    def add(self, config: str, lines: Sequence[Prediction]) -> None:
+        """Check the lines of one config; raises `Refused`."""
+        ...
+
+    def problems(self, sources: Mapping[str, str | None], places: Sequence[str]) -> list[str]:
+        """What is wrong with the configs together; `sources`: config -> its clean config, `places`: where audio is."""
+        ...
+
+    def flags(self) -> list[str]:
+        """What a person should look at."""
+        ...
 
 
 @dataclass
@@ -121,23 +142,28 @@ def verify(folder: str | Path, benchmark: Mapping[str, Expected], audio: Sequenc
         folder = _unpacked(verdict, folder, configs, benchmark)
     entries: dict[str, RunConfig] = {}
     evidence = Evidence()
-    streams = StreamedLines(files.run.options or {})
+    checks = _line_checks(files.run.options or {})
     if verdict.accepted:
         for config in configs:
             try:
-                entries[config] = _check_predictions(folder, config, benchmark[config], evidence, streams)
+                entries[config] = _check_predictions(folder, config, benchmark[config], evidence, checks)
             except Refused as reason:
                 verdict.refuse(f"{config}.jsonl: {reason}")
     if verdict.accepted:
-        for problem in streams.problems({config: benchmark[config].source for config in configs}, audio):
+        sources = {config: benchmark[config].source for config in configs}
+        for problem in (line for check in checks.values() for line in check.problems(sources, audio)):
             verdict.refuse(problem)
     if verdict.accepted:
         _check_run(verdict, files.run, entries)
         _check_scores(verdict, folder, files, entries)
-        verdict.flags = [*evidence.flags(entries), *streams.flags()]
+        verdict.flags = [*evidence.flags(entries), *(flag for check in checks.values() for flag in check.flags())]
         verdict.fingerprints = Fingerprints(evidence.digests(), evidence.sketches(entries))
     verdict.facts = files.submission if verdict.accepted else None
     return verdict
+
+
+def _line_checks(options: Settings) -> dict[str, LineCheck]:
+    return {name: check(options) for name, check in registered_objects("LINE_CHECKS").items()}
 
 
 # --- the parts -------------------------------------------------------------------------------------------------------
@@ -218,7 +244,7 @@ def _unpacked(verdict: Verdict, folder: Path, configs: list[str], benchmark: Map
 
 
 def _check_predictions(
-    folder: Path, config: str, expected: Expected, evidence: Evidence, streams: StreamedLines
+    folder: Path, config: str, expected: Expected, evidence: Evidence, checks: Mapping[str, LineCheck]
 ) -> RunConfig:
     """Check one file against what the benchmark expects; returns its entry of run.json as it must be."""
     path = folder / f"{config}.jsonl"
@@ -244,7 +270,11 @@ def _check_predictions(
         raise Refused("ids or references are not those of the benchmark, or not in its order")
     if people_digest(lines) != expected.people_sha256:
         raise Refused("durations or speakers are not those of the benchmark")
-    streams.add(config, lines)
+    for name in EXTENSION_FIELDS:
+        if name not in checks and any(getattr(line, name) for line in lines):
+            raise Refused(f"no extension is installed that checks '{name}' of a line")
+    for check in checks.values():
+        check.add(config, lines)
     entry = _entry(path, lines, expected)
     transcribed = [line for line in lines if line.pred_text is not None]
     audio_s, seconds = sum(line.duration for line in transcribed), sum(line.time for line in transcribed)
@@ -298,7 +328,7 @@ def _check_scores(verdict: Verdict, folder: Path, files: SubmittedFiles, entries
     verdict.results, verdict.run = recomputed, run
 
 
-LATER_KEYS = ("wer_lenient", "confidence", "nwer")  # results of before do not have them
+LATER_KEYS = ("nwer", "measures")  # results of before do not have them
 
 
 def differences(claimed: Any, recomputed: Any, where: str = "", skip: tuple[str, ...] = ()) -> list[str]:
@@ -306,7 +336,11 @@ def differences(claimed: Any, recomputed: Any, where: str = "", skip: tuple[str,
     if isinstance(claimed, dict) and isinstance(recomputed, dict):
         lines = []
         for key in [*recomputed, *(key for key in claimed if key not in recomputed)]:
-            if key not in skip and not (key in LATER_KEYS and key not in claimed):
+            later = key in LATER_KEYS and key not in claimed
+            unknown = (
+                where.rpartition(".")[2] == "measures" and key not in recomputed
+            )  # of an extension that is not here
+            if key not in skip and not later and not unknown:
                 place = f"{where}.{shown(str(key))}" if where else shown(str(key))
                 missing = "nothing"
                 lines += differences(claimed.get(key, missing), recomputed.get(key, missing), place)

@@ -16,20 +16,15 @@ from speech_robust_bench.core.files import replacing
 from speech_robust_bench.report.html import Html, join, tag
 from speech_robust_bench.report.report_data import Report
 from speech_robust_bench.report.sections.attacks import attacks
-from speech_robust_bench.report.sections.masked import masked
-from speech_robust_bench.report.sections.overlap import overlap
 from speech_robust_bench.report.sections.overview import categories, languages, ranking, trade_off
-from speech_robust_bench.report.sections.parts import provenance
+from speech_robust_bench.report.sections.parts import measure_sections, provenance
 from speech_robust_bench.report.sections.severities import correlates, curves, heat_map, perturbations
 from speech_robust_bench.report.sections.speakers import speakers
-from speech_robust_bench.report.sections.streaming import streaming
 from speech_robust_bench.report.sections.words import report_cards, untranscribed, worst_clips, worst_words
 
-# The order of the sections of one language.
-SECTIONS = (
-    *(ranking, categories, heat_map, perturbations, curves, trade_off, correlates, speakers),
-    *(streaming, attacks, masked, overlap, worst_words, worst_clips, report_cards),
-)
+# The order of the sections of one language; those of measures stand in between.
+SCORES = (ranking, categories, heat_map, perturbations, curves, trade_off, correlates, speakers, attacks)
+WORDS = (worst_words, worst_clips, report_cards)
 _TEMPLATE = files("speech_robust_bench.report") / "template"
 
 
@@ -72,6 +67,6 @@ def _body(report: Report) -> Html:
     parts = []
     several = len(report.languages) > 1
     for language in report.languages:
-        body = [section for build in SECTIONS if (section := build(report, language))]
+        body = [section for build in (*SCORES, *measure_sections(), *WORDS) if (section := build(report, language))]
         parts.append(tag("div", tag("h1", language) if several else None, body, id=f"language-{language}"))
     return join([*parts, languages(report), untranscribed(report), provenance(report)])

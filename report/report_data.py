@@ -9,7 +9,7 @@ import math
 import re
 from base64 import b64encode
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -17,15 +17,12 @@ from speech_robust_bench.builders.configs import ConfigSource
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.result_records import LanguageResults, RunResults, ScoreValue
 from speech_robust_bench.core.table_files import csv_rows, read_text
-from speech_robust_bench.report import stream_clip
 from speech_robust_bench.report.attacked_clips import AttackedClip, attacked_clips
-from speech_robust_bench.report.stream_clip import StreamClip
 from speech_robust_bench.report.word_study import Study, study
 from speech_robust_bench.scoring.ranking import Standing, order
 from speech_robust_bench.scoring.report_card import aligned, card
 from speech_robust_bench.scoring.results import check_comparable, load
 from speech_robust_bench.scoring.runs import open_run
-from speech_robust_bench.scoring.stream_conditions import conditions
 
 COLUMNS = {
     "model": ("model", "name"),
@@ -93,6 +90,7 @@ class ReportedModel:
     about: About = field(default_factory=About)
     cards: Mapping[str, dict[str, Any]] = field(default_factory=dict)
     attacked: Sequence[AttackedClip] = ()
+    folder: Path | None = None  # of the run
 
     def rows(self, language: str) -> LanguageResults | None:
         """Its tables of one language, if it was run on it."""
@@ -115,7 +113,7 @@ class Report:
     models: Sequence[ReportedModel]
     audio: Mapping[Key, str] = field(default_factory=dict)
     population: Mapping[str, float] = field(default_factory=dict)  # group of speakers -> its share
-    stream_clips: Mapping[str, StreamClip] = field(default_factory=dict)  # language -> a clip as its words came
+    data: ConfigSource | None = None  # where audio for the page is; None where it gets none
 
     @property
     def languages(self) -> list[str]:
@@ -165,28 +163,10 @@ def gather(
         about = meta.get(names[i]) or meta.get(results[i].model) or About()
         studies, cards = _look(folders[i], results[i], max(embed, 6))
         attacked = attacked_clips(folders[i], results[i], data, embed) if data and embed else []
-        models.append(ReportedModel(index, names[i], results[i], studies, about, cards, attacked))
+        models.append(ReportedModel(index, names[i], results[i], studies, about, cards, attacked, Path(folders[i])))
         advance()
-    clips = _stream_clips(models, [folders[i] for i in order], data if embed else None)
-    audio = _audio(models, data, embed, clips) if data and embed else {}
-    return Report(models, audio, population or {}, clips)
-
-
-def _stream_clips(
-    models: Sequence[ReportedModel], folders: Sequence[str | Path], data: ConfigSource | None
-) -> dict[str, StreamClip]:
-    """The clip of each language that is drawn as a timeline, where models were used live."""
-    clips = {}
-    for language in {language for model in models for language in model.results.languages}:
-        runs = {
-            model.index: open_run(folder)
-            for model, folder in zip(models, folders, strict=True)
-            if conditions(model.results.configs, language)
-        }
-        if clip := stream_clip.choose(runs, language):
-            levels = stream_clip.envelope(data, clip.config, clip.id) if data else []
-            clips[language] = replace(clip, envelope=levels)
-    return clips
+    audio = _audio(models, data, embed) if data and embed else {}
+    return Report(models, audio, population or {}, data if embed else None)
 
 
 def _names(results: Sequence[RunResults], folders: Sequence[str | Path]) -> list[str]:
@@ -212,19 +192,20 @@ def _look(folder: str | Path, results: RunResults, clips: int) -> tuple[dict[str
     return studies, cards
 
 
-def _audio(
-    models: Sequence[ReportedModel], data: ConfigSource, most: int, streamed: Mapping[str, StreamClip]
-) -> dict[Key, str]:
-    """The shown clips and their originals as data URLs; the FLAC of the config as it is, nothing encoded again."""
+def _audio(models: Sequence[ReportedModel], data: ConfigSource, most: int) -> dict[Key, str]:
+    """The shown clips and their originals."""
     wanted: dict[str, set[str]] = {}
-    for clip in streamed.values():
-        wanted.setdefault(clip.config, set()).add(clip.id)
     for model in models:
         for word_study in model.studies.values():
             for worst in word_study.clips[:most]:
                 for config in (worst.config, model.results.configs[worst.config].source):
                     if config:
                         wanted.setdefault(config, set()).add(worst.id)
+    return audio_urls(data, wanted)
+
+
+def audio_urls(data: ConfigSource, wanted: Mapping[str, set[str]]) -> dict[Key, str]:
+    """Clips by config as data URLs; the FLAC of the config as it is, nothing encoded again."""
     there = set(data.names())
     return {
         (config, clip): "data:audio/flac;base64," + b64encode(content).decode()

@@ -17,11 +17,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from speech_robust_bench.core.categories import OVERLAP, REJECT
+from speech_robust_bench.core.categories import REJECT
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.names import parse
 from speech_robust_bench.scoring.runs import Run
-from speech_robust_bench.scoring.scenario_facts import RECORDINGS
+from speech_robust_bench.scoring.scenario_facts import OTHER_TEXTS, RECORDINGS
 from speech_robust_bench.scoring.word_errors import Coded, Vocabulary, align
 
 COLUMNS = ("gender", "accent", "age", "speaker")
@@ -130,9 +130,9 @@ def _sets(runs: Sequence[Run]) -> dict[str, list[str]]:
 
 
 def _usable(run: Run, config: str) -> bool:
-    """Clean, or made clip by clip from clean ones: no recordings of their own, two talkers, silence or attacks."""
+    """Clean, or made clip by clip from clean ones: no recordings of their own, other texts, silence or attacks."""
     category = run.about.config(config).category
-    return category not in (*RECORDINGS, OVERLAP, REJECT) and parse(config).model is None
+    return category not in (*RECORDINGS, *OTHER_TEXTS, REJECT) and parse(config).model is None
 
 
 def _transcribed_set(

@@ -11,33 +11,22 @@ from typing import Any
 
 from msgspec import structs
 
-from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.names import parse
 from speech_robust_bench.core.result_records import (
     ConfigResults,
     InventedWords,
     RejectResults,
     ScoreValue,
-    Streaming,
-    TwoTalkers,
     UntranscribedResults,
 )
-from speech_robust_bench.scoring import (
-    attack_success,
-    bootstrap,
-    calibration,
-    lenient_wer,
-    masked_words,
-    semantic,
-    two_talkers,
-)
+from speech_robust_bench.scoring import attack_success
 from speech_robust_bench.scoring.aggregate import MEASURES, ConfigCounts, ConfigScore, Mean
 from speech_robust_bench.scoring.json_values import json_number, json_ratio, score_value
+from speech_robust_bench.scoring.measures import ConfigClips, compute_measures
 from speech_robust_bench.scoring.runs import Predictions
 from speech_robust_bench.scoring.score_options import ScoreOptions, draws_of
-from speech_robust_bench.scoring.scoring import Counts, error_rate, normalise, versions
+from speech_robust_bench.scoring.scoring import Counts, normalise, versions
 from speech_robust_bench.scoring.speaker_slices import clip_slices
-from speech_robust_bench.scoring.stream_measures import measure_lines
 from speech_robust_bench.scoring.transcript_difference import difference
 
 
@@ -46,8 +35,7 @@ def config_entry(
 ) -> ConfigResults:
     totals = counts.counts.totals()
     return ConfigResults(
-        **{**about_config(predictions, hashes, options), **scores_entry(score, options), **totals},
-        wer_lenient=_lenient(counts, predictions, options),
+        **{**about_config(predictions, hashes, options, counts), **scores_entry(score, options), **totals},
         why=dict(score.why),
         clean_wer=json_number(score.clean_wer),
         difficulty=json_number(score.difficulty),
@@ -57,15 +45,12 @@ def config_entry(
         empty=_empty(counts.counts),
         slices=clip_slices(counts.counts, predictions, draws_of(counts, options), options.level),
         attack=_attack(predictions, options),
-        confidence=calibration.of_lines(predictions.lines, parse(predictions.config).language),
-        masked=masked_words.of_lines(
-            predictions.lines, options.normaliser, options.replicates, options.level, options.seed
-        ),
-        overlap=_two_talkers(predictions, options),
     )
 
 
-def about_config(predictions: Predictions, hashes: Mapping[str, str], options: ScoreOptions) -> dict[str, Any]:
+def about_config(
+    predictions: Predictions, hashes: Mapping[str, str], options: ScoreOptions, counts: ConfigCounts | None = None
+) -> dict[str, Any]:
     """The fields that every entry has."""
     name, entry = parse(predictions.config), predictions.entry
     return {
@@ -87,7 +72,7 @@ def about_config(predictions: Predictions, hashes: Mapping[str, str], options: S
         "content_sha256": entry.content_sha256,
         "rows_sha256": entry.rows_sha256,
         "predictions_sha256": hashes[predictions.config],
-        "streaming": _streaming(predictions, options),
+        "measures": compute_measures(ConfigClips(predictions, options, counts)),
     }
 
 
@@ -108,47 +93,9 @@ def _attack(predictions: Predictions, options: ScoreOptions) -> dict[str, float]
     return attack_success.of_lines(predictions.lines, options.normaliser)
 
 
-def _lenient(counts: ConfigCounts, predictions: Predictions, options: ScoreOptions) -> ScoreValue | None:
-    """WER lenient beside the strict one, where words are counted."""
-    language = parse(predictions.config).language
-    if versions(options.normaliser, options.unit, language)["unit"] != "word":
-        return None
-    said, written = predictions.references, predictions.transcripts
-    errors = lenient_wer.lenient_errors(counts.counts, said, written, language, options.conventions)
-    draws, lengths = draws_of(counts, options), counts.counts.lengths
-    span = None if draws is None else bootstrap.interval(error_rate(draws @ errors, draws @ lengths), options.level)
-    return score_value(float(error_rate(errors.sum(), lengths.sum())), span)
-
-
-def semantic_error(
-    counts: ConfigCounts, predictions: Predictions, options: ScoreOptions, embedder: semantic.Embed | None
-) -> ScoreValue | None:
-    """The mean semantic error, where an embedding model is given."""
-    if embedder is None:
-        return None
-    errors = semantic.semantic_errors(predictions.references, predictions.transcripts, embedder)
-    draws = draws_of(counts, options)
-    span = None if draws is None else bootstrap.interval(draws @ errors / draws.sum(axis=1), options.level)
-    return score_value(float(errors.mean()), span)
-
-
-def _two_talkers(predictions: Predictions, options: ScoreOptions) -> TwoTalkers | None:
-    """How well one of two talkers is transcribed, of a config where two talk at once."""
-    how = (options.normaliser, options.unit, parse(predictions.config).language)
-    return two_talkers.of_lines(predictions.lines, *how, options.replicates, options.level, options.seed)
-
-
 def _empty(counts: Counts) -> int:
     """Clips of which no word was recognised, failed ones too, though words were said: all deletions, nothing else."""
     return int(((counts.lengths > 0) & (counts.deletions == counts.lengths) & (counts.insertions == 0)).sum())
-
-
-def _streaming(predictions: Predictions, options: ScoreOptions) -> Streaming | None:
-    """Latency and stability, of a config that was used live."""
-    try:
-        return measure_lines(predictions.lines, options.replicates, options.level, options.seed)
-    except UserError as problem:
-        raise UserError(f"{predictions.config}.jsonl, {problem}") from None
 
 
 def untranscribed_entries(

@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from speech_robust_bench.core.categories import OVERLAP, REJECT
+from speech_robust_bench.core.categories import REJECT
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.names import parse
 from speech_robust_bench.core.records import Prediction
@@ -33,6 +33,7 @@ from speech_robust_bench.scoring import word_errors
 from speech_robust_bench.scoring.disparity import lwerr_table
 from speech_robust_bench.scoring.groups import disparity, with_intersections
 from speech_robust_bench.scoring.runs import Predictions, Run, group_columns
+from speech_robust_bench.scoring.scenario_facts import OTHER_TEXTS
 from speech_robust_bench.scoring.scoring import Counts
 from speech_robust_bench.scoring.word_errors import Alignment, Coded, Vocabulary, align
 
@@ -226,7 +227,7 @@ def aligned(run: Run, language: str, normaliser: str = "srb-paper-1") -> Aligned
         if whole.entry.category == REJECT:
             aligned_run.reject.append((whole, encode(whole.transcripts)))
             continue
-        if whole.entry.category == OVERLAP:  # which talker a word belongs to is not told
+        if whole.entry.category in OTHER_TEXTS:  # of two talkers, for example: whose a word is, is not told
             continue
         if (unknown := whole.untranscribed).lines:
             aligned_run.untranscribed.append((unknown, encode(unknown.transcripts)))

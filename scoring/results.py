@@ -21,28 +21,26 @@ from speech_robust_bench.core.names import ConfigName, parse
 from speech_robust_bench.core.records import read, to_json
 from speech_robust_bench.core.result_records import (
     DifficultyUsed,
-    Embeddings,
     Hallucination,
     LanguageResults,
     MeanRow,
-    OwnConventions,
     RunResults,
     ScoredRun,
     ScoringVersions,
     Speed,
     digest,
 )
-from speech_robust_bench.scoring import aggregate, difficulty, lenient_wer, runs, semantic
+from speech_robust_bench.scoring import aggregate, difficulty, runs
 from speech_robust_bench.scoring.aggregate import ConfigCounts, ConfigScore, Mean
 from speech_robust_bench.scoring.config_results import (
     config_entry,
     invented_words,
     reject_entry,
     scores_entry,
-    semantic_error,
     untranscribed_entries,
 )
 from speech_robust_bench.scoring.json_values import json_ratio
+from speech_robust_bench.scoring.measures import measure_versions
 from speech_robust_bench.scoring.runs import Predictions, Run, open_run
 from speech_robust_bench.scoring.score_options import DEFAULTS, ScoreOptions
 from speech_robust_bench.scoring.scoring import versions
@@ -114,7 +112,6 @@ def results(run: Run, options: ScoreOptions = DEFAULTS) -> RunResults:
         seed=options.seed,
     )
     hashes = _file_hashes(run)
-    embedder = semantic.open_embedder(options.embeddings) if options.embeddings else None
     summaries = aggregate.summarise(own_scores(run, scores))
     return RunResults(
         schema=SCHEMA,
@@ -125,8 +122,7 @@ def results(run: Run, options: ScoreOptions = DEFAULTS) -> RunResults:
         scoring=ScoringVersions(
             normaliser=versions(options.normaliser)["normaliser"],
             difficulty=DifficultyUsed(name=table.name, sha256=hashlib.sha256(table.to_csv().encode()).hexdigest()),
-            conventions=_own_conventions(options),
-            embeddings=Embeddings(model=embedder.folder.name, revision=embedder.revision) if embedder else None,
+            measures=measure_versions(options),
         ),
         suite=_suite(read.values()),
         failed=sum(predictions.failed for predictions in read.values()),
@@ -142,9 +138,7 @@ def results(run: Run, options: ScoreOptions = DEFAULTS) -> RunResults:
             for language, summary in summaries.items()
         },
         configs={
-            score.config: config_entry(score, counts[score.config], speech[score.config], hashes, options).replace(
-                semantic_error=semantic_error(counts[score.config], speech[score.config], options, embedder)
-            )
+            score.config: config_entry(score, counts[score.config], speech[score.config], hashes, options)
             for score in scores
         },
         reject={
@@ -179,12 +173,6 @@ def own_scores(run: Run, scores: Iterable[ConfigScore]) -> list[ConfigScore]:
     """
     names = (None, run.model, run.folder.name, run.about.run_name)
     return [score for score in scores if parse(score.config).model in names]
-
-
-def _own_conventions(options: ScoreOptions) -> OwnConventions | None:
-    if not options.conventions:
-        return None
-    return OwnConventions(file=Path(options.conventions).name, sha256=lenient_wer.file_digest(options.conventions))
 
 
 def _summary(summary: aggregate.Summary, options: ScoreOptions) -> dict[str, Any]:

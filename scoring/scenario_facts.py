@@ -10,3 +10,5 @@ _RECORDED = [row for row in SCENARIOS.values() if row.maker == "recording" and r
 RECORDINGS = tuple(dict.fromkeys(row.category for row in _RECORDED))
 # Each scenario's values at its severities, in order: a config at one of these is as hard as that severity.
 VALUES = {row.name: row.severities for row in SCENARIOS.values() if row.takes_values and row.graded}
+# Categories in which more is said than in the clean clip.
+OTHER_TEXTS = tuple(dict.fromkeys(row.category for row in SCENARIOS.values() if not row.keeps_text))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 
 import numpy as np
@@ -27,14 +28,7 @@ class ScoreOptions(Options):
     replicates: int = option(1000, "bootstrap replicates", metavar="N", check=at_least(0))
     level: float = option(0.95, "confidence level of the intervals", check=above(0, 1))
     seed: int = option(0, "seed of the bootstrap")
-    conventions: str | None = option(
-        None,
-        "CSV file with more spellings to accept in the lenient WER (docs/concepts/normalisation.md)",
-        metavar="CSV",
-    )
-    embeddings: str | None = option(
-        None, "folder of a sentence-embedding model; adds the semantic error, a distance in meaning", metavar="FOLDER"
-    )
+    settings: Mapping[str, str] | None = None  # of measures, by the names that they give them
 
     @property
     def record(self) -> ScoringOptions:

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from speech_robust_bench.builders.dataset import SpeechRobustBench
     from speech_robust_bench.building import BuildResult, build, check, load
     from speech_robust_bench.evaluation import RunSummary, evaluate, run, run_folder, run_models
-    from speech_robust_bench.models.streaming.replay import StreamOptions
     from speech_robust_bench.options import BuildOptions, DataOptions, ModelOptions, RunOptions, ScenarioOptions
     from speech_robust_bench.publishing import (
         DataPush,
@@ -81,7 +80,6 @@ _PUBLIC = {
     "builders.dataset": "SpeechRobustBench",
     "building": "BuildResult build check load",
     "evaluation": "RunSummary evaluate run run_folder run_models",
-    "models.streaming.replay": "StreamOptions",
     "options": "BuildOptions DataOptions ModelOptions RunOptions ScenarioOptions",
     "publishing": "DataPush PushOptions export_metric install_metrics push_data push_metrics push_results",
     "reporting": "DiagnoseOptions Diagnosis MeasureTable ReportOptions diagnose measure_tables table write_report",

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from speech_robust_bench.builders import gallery
-from speech_robust_bench.builders.apply import FILE_CORPUS, mix_talkers, perturb_clip
+from speech_robust_bench.builders.apply import FILE_CORPUS, mix_clips, perturb_clip
 from speech_robust_bench.builders.banks import Banks
 from speech_robust_bench.builders.custom import load_table
 from speech_robust_bench.builders.scenarios import Scenario, check_can_perturb, find, perturbations
@@ -87,7 +87,7 @@ def perturb(
         seed: any text; another seed makes another draw.
         noise_dir, rir_dir: recordings to draw noises and rooms from; the built-in ones otherwise.
         scenario_file: a YAML file with scenarios of your own.
-        second: for `overlap`, the clip of the second talker, at the same rate.
+        second: for a scenario that mixes two clips, the second one, at the same rate.
     """
     if second is not None:
         return _with_second_talker(samples, second, rate, scenario, severity, value)
@@ -103,11 +103,8 @@ def perturb(
 def _with_second_talker(
     samples: Any, second: Any, rate: int, scenario: str, severity: float, value: float | None
 ) -> PerturbedClip:
-    row = find(scenario)
-    if row.maker != "mixing":
-        raise UserError(f"scenario '{row.name}' takes no second clip; only overlap does")
-    sir_db = row.chosen(severity, value).value(severity)
-    mixed = mix_talkers(mono_at_benchmark_rate(samples, rate), mono_at_benchmark_rate(second, rate), sir_db)
+    row = find(scenario).chosen(severity, value)
+    mixed = mix_clips(row, severity, mono_at_benchmark_rate(samples, rate), mono_at_benchmark_rate(second, rate))
     stored = like(from_pcm16(to_pcm16(mixed.samples)), samples)
     return PerturbedClip(stored, row.name, severity, mixed.parameters, None, mixed.clipped)
 
@@ -151,17 +148,15 @@ def perturb_file(
         recording: an audio file, any rate and number of channels.
         out: .wav, .flac, .ogg or .mp3.
         scenario, severity, value, seed: as in `srb.perturb`.
-        second: for `overlap`, the recording of the second talker.
+        second: for a scenario that mixes two clips, the second recording.
         scenario_options: where noises, rooms and scenarios of your own come from.
     """
     _keep(recording, [Path(out)], "OUT another name")
     row = find(scenario, load_table(scenario_options.scenario_file)).chosen(severity, value)
-    if second is not None and row.maker != "mixing":
-        raise UserError(f"scenario '{row.name}' takes no second clip; only overlap does")
     clip, banks = _read(recording), open_banks(scenario_options.noise_dir, scenario_options.rir_dir)
     if second is None:
         return _perturbed(recording, clip, Path(out), row, severity, banks, seed)
-    mixed = mix_talkers(clip, _read(second), row.value(severity))
+    mixed = mix_clips(row, severity, clip, _read(second))
     return _written(recording, Path(out), row, severity, banks, mixed)
 
 

@@ -14,7 +14,6 @@ from speech_robust_bench.core.engines import RayActors
 from speech_robust_bench.core.errors import UserError, warn
 from speech_robust_bench.core.names import with_clean
 from speech_robust_bench.data_source import Corpora, DataSource
-from speech_robust_bench.models.adapters.live import as_live
 from speech_robust_bench.models.adaptive_run import check_until, run_until
 from speech_robust_bench.models.costs import check_cost, estimated_cost
 from speech_robust_bench.models.interface import Recogniser, Spec, check_spec, parse_spec
@@ -22,7 +21,6 @@ from speech_robust_bench.models.model_file import ModelEntry, read_models
 from speech_robust_bench.models.predictions import error_of_all
 from speech_robust_bench.models.ray_run import run_on_ray
 from speech_robust_bench.models.runner import RunJob, run_with_progress
-from speech_robust_bench.models.streaming.replay import StreamOptions
 from speech_robust_bench.models.wrap_model import as_recogniser
 from speech_robust_bench.options import DataOptions, ModelOptions, Place, RunOptions
 from speech_robust_bench.run_results import Results
@@ -92,9 +90,10 @@ def run(
 
 def run_folder(model: Any, parent: Place, options: ModelOptions = ModelOptions()) -> Path:
     """The run folder of a model: its name, or the name in its spec, below a folder of runs."""
-    live = isinstance(options, RunOptions) and options.stream
+    mode = options.mode if isinstance(options, RunOptions) else None
     spec, _ = recogniser_of(model, options)
-    return Path(parent) / (options.name or spec.folder + ("-live" if live and spec.adapter != "live" else ""))
+    suffix = f"-{mode.suffix}" if mode and spec.adapter != mode.suffix else ""
+    return Path(parent) / (options.name or spec.folder + suffix)
 
 
 def run_models(
@@ -148,9 +147,9 @@ def evaluate(
         out: the run folder to write or to continue; by default a temporary one, which `Results.save` keeps.
         data_options: where noises, rooms, voices and scenarios of your own come from.
         run_options: the model's name, a suite instead of configs, `until` an interval is narrow enough, batches,
-            device. With `stream=True`, or `StreamOptions`, the model is used live, chunk by chunk: `Results.streaming`
-            has latency and stability then. An object without a method `stream` is used by local agreement, as `live:`
-            does.
+            device. With `mode=srb.StreamOptions()` the model is used live, chunk by chunk:
+            `Results.measure("streaming")` has latency and stability then. An object without a method `stream` is used
+            by local agreement, as `live:` does.
         progress: show progress.
     """
     spec, recogniser = recogniser_of(model, run_options)
@@ -178,8 +177,8 @@ def recogniser_of(model: Any, options: ModelOptions) -> tuple[Spec, Recogniser |
 
     if not isinstance(model, str):
         spec, recogniser = as_recogniser(model, options.name, options.batch_size)
-        live = isinstance(options, RunOptions) and options.stream
-        return spec, as_live(recogniser) if live else recogniser
+        mode = options.mode if isinstance(options, RunOptions) else None
+        return spec, mode.adapted(recogniser) if mode else recogniser
     spec = parse_spec(model)
     check_spec(spec)
     return spec, None
@@ -194,19 +193,12 @@ def _check(configs: str | Sequence[str], options: RunOptions) -> None:
 
     if options.suite and configs:
         raise UserError("give either configs or a suite")
-    check_until(options.until, suite=bool(options.suite), stream=bool(options.stream), ray=options.engine == "ray")
+    check_until(options.until, suite=bool(options.suite), mode=options.mode is not None, ray=options.engine == "ray")
 
 
 def _suite(options: RunOptions) -> Suite | None:
 
     return load(options.suite) if options.suite else None
-
-
-def _stream(options: RunOptions) -> StreamOptions | None:
-
-    if isinstance(options.stream, bool):
-        return StreamOptions() if options.stream else None
-    return options.stream
 
 
 def _with_clean(names: list[str], source: DataSource, progress: bool) -> list[str]:
@@ -237,7 +229,7 @@ def _transcribe(
         batch_seconds=options.batch_seconds,
         limit=None if source.perturbed else source.limit,
         retry_failed=options.retry_failed,
-        pace=_stream(options),
+        mode=options.mode,
         source=source.perturbed,
         recogniser=model[1],
         suite=suite,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from speech_robust_bench.core.options import Options, above, at_least, option
-from speech_robust_bench.models.streaming.replay import StreamOptions
+from speech_robust_bench.models.interface import RunMode
 
 Place = str | os.PathLike
 Folder = Place | None
@@ -66,7 +66,7 @@ class ModelOptions(Options):
 
 @dataclass(frozen=True)
 class RunOptions(ModelOptions):
-    """How to run: name, batches, workers, suite, when to stop, and streaming."""
+    """How to run: name, batches, workers, suite, when to stop, and in which mode."""
 
     until: float | None = option(
         None,
@@ -84,7 +84,7 @@ class RunOptions(ModelOptions):
     workers: int | None = option(
         None, "with --engine ray: number of models (default: one per GPU, or per node)", metavar="N", check=at_least(1)
     )
-    stream: StreamOptions | bool = False  # use the model live, chunk by chunk
+    mode: RunMode | None = None  # another way to use the model: live, chunk by chunk, with `srb.StreamOptions()`
 
 
 @dataclass(frozen=True)

@@ -9,18 +9,18 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from speech_robust_bench.builders import suites
 from speech_robust_bench.core.errors import UserError, did_you_mean
 from speech_robust_bench.core.files import replacing
 from speech_robust_bench.core.names import parse
 from speech_robust_bench.core.options import Options, at_least, normaliser_option, option, shares
 from speech_robust_bench.core.progress import progress as progress_bar
+from speech_robust_bench.core.result_records import RunResults
 from speech_robust_bench.data_source import Corpora, DataSource
 from speech_robust_bench.options import DataOptions, Place
 from speech_robust_bench.report import report_data
@@ -30,15 +30,9 @@ from speech_robust_bench.report.report_data import gather
 from speech_robust_bench.report.sections.words import LEAD
 from speech_robust_bench.report.sections.words import card as card_section
 from speech_robust_bench.run_results import Results, paper_tables, read_run
-from speech_robust_bench.scoring import (
-    attack_success,
-    calibration,
-    ood_table,
-    remembered_words,
-    stream_table,
-    two_talkers,
-)
+from speech_robust_bench.scoring import attack_success
 from speech_robust_bench.scoring.disparity import languages
+from speech_robust_bench.scoring.measures import TableForm, measures
 from speech_robust_bench.scoring.report_card import aligned, card
 from speech_robust_bench.scoring.results import load
 from speech_robust_bench.scoring.runs import open_run
@@ -54,6 +48,7 @@ __all__ = [
     "ReportOptions",
     "cell_text",
     "diagnose",
+    "measure_forms",
     "measure_tables",
     "table",
     "to_csv",
@@ -64,7 +59,6 @@ __all__ = [
 
 RunLike = str | os.PathLike | Results
 Rows = Sequence[Sequence[str]]
-LENIENT = {"wer": "WER strict", "wer_lenient": "WER lenient", "semantic_error": "semantic error"}
 
 
 @dataclass(frozen=True)
@@ -92,16 +86,23 @@ def measure_tables(runs: Sequence[RunLike], measure: str, *, allow_changed: bool
 
     Args:
         runs: run folders or `Results`.
-        measure: "streaming", "ood", "adversarial", "masked", "overlap", "lenient" or "confidence".
+        measure: "adversarial", or the table of an extension: "streaming", "lenient", "confidence", ...
         allow_changed: accept predictions or results that were edited after the run.
     """
-    if measure not in MEASURES:
-        raise UserError(f"no table of '{measure}'; {did_you_mean(measure, MEASURES)}")
-    results, (heads, rows_of, absent) = _results(runs, allow_changed), MEASURES[measure]
-    tables = [MeasureTable(result.model, heads, rows_of(result)) for result in results]
-    if absent and not any(each.rows for each in tables):
-        raise UserError(absent)
+    forms = measure_forms()
+    if measure not in forms:
+        raise UserError(f"no table of '{measure}'; {did_you_mean(measure, forms)}")
+    results, form = _results(runs, allow_changed), forms[measure]
+    tables = [MeasureTable(result.model, form.heads, form.rows(result.record, result.folder)) for result in results]
+    if form.absent and not any(each.rows for each in tables):
+        raise UserError(form.absent)
     return [_without_empty_columns(each) for each in tables]
+
+
+def measure_forms() -> dict[str, TableForm]:
+    """The tables of measures by the names of their flags: the benchmark's own, and those of extensions."""
+    forms = (each.table for each in measures().values() if each.table)
+    return {**OURS, **{form.flag: form for form in forms}}
 
 
 def _results(runs: Sequence[RunLike], allow_changed: bool) -> list[Results]:
@@ -115,44 +116,14 @@ def _without_empty_columns(table: MeasureTable) -> MeasureTable:
     )
 
 
-def _lenient_rows(result: Results) -> Rows:
-    scored = {config: entry for config, entry in result.record.configs.items() if entry.wer_lenient}
-    return [(config, *(cell_text(getattr(entry, key), True) for key in LENIENT)) for config, entry in scored.items()]
+def _adversarial_rows(result: RunResults, folder: Path) -> Rows:
+    return [row.cells() for row in attack_success.adversarial_rows(result)]
 
 
-# measure -> the heads of its table, the rows of a run, and the error where no run has any
-MEASURES: Mapping[str, tuple[Sequence[str], Callable[[Results], Any], str]] = {
-    "streaming": (stream_table.HEADS, lambda result: stream_table.stream_rows(result.record), ""),
-    "ood": (
-        ood_table.HEADS,
-        lambda result: ood_table.ood_rows(result.record, suites.load("ood").about["corpora"]),
-        "",
-    ),
-    "adversarial": (
-        attack_success.HEADS,
-        lambda result: [row.cells() for row in attack_success.adversarial_rows(result.record)],
-        "",
-    ),
-    "masked": (
-        remembered_words.HEADS,
-        lambda result: [row.cells() for row in remembered_words.masked_rows(open_run(result.folder), result.record)],
-        "",
-    ),
-    "overlap": (
-        two_talkers.HEADS,
-        lambda result: two_talkers.overlap_rows(result.record),
-        "these runs have no config of two talkers; run them on 'en_overlap_*'",
-    ),
-    "lenient": (
-        ("config", *LENIENT.values()),
-        _lenient_rows,
-        "these results have no WER lenient; score them again with `srb score`",
-    ),
-    "confidence": (
-        calibration.HEADS,
-        lambda result: calibration.confidence_rows(result.record),
-        "none of these recognisers told how sure it is of its words (docs/how-to/add-a-recogniser.md tells how)",
-    ),
+OURS = {
+    "adversarial": TableForm(
+        "adversarial", "print the success of the attacks in a run", attack_success.HEADS, _adversarial_rows
+    )
 }
 
 

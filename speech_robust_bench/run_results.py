@@ -19,12 +19,12 @@ from speech_robust_bench.report.page import page, write
 from speech_robust_bench.report.report_data import gather
 from speech_robust_bench.scoring import bootstrap
 from speech_robust_bench.scoring.compare import Comparison, compare, compare_groups
+from speech_robust_bench.scoring.measures import Setting, measures, settings
 from speech_robust_bench.scoring.results import check_comparable, load, load_groups
 from speech_robust_bench.scoring.results import score_run as score_predictions
 from speech_robust_bench.scoring.runs import open_run
 from speech_robust_bench.scoring.score_options import ScoreOptions
 from speech_robust_bench.scoring.scoring import align
-from speech_robust_bench.scoring.stream_conditions import stream_records
 from speech_robust_bench.scoring.table1 import (
     Table,
     beyond_table,
@@ -138,14 +138,16 @@ class Results:
 
     @property
     def headline(self) -> str:
-        """Clean WER, strict and lenient, and NWERD, by language."""
+        """Clean WER, what some measures say beside it, and NWERD, by language."""
         parts = []
         for language, rows in self.record.languages.items():
             clean = [row.wer.value for row in rows.clean.values() if row.wer]
-            lenient = [self.record.configs[config].wer_lenient for config in rows.clean]
-            known = [score.value for score in lenient if score]
-            both = f" / lenient {sum(known) / len(known):.1f}" if known else ""
-            parts += [f"{language} clean WER {sum(clean) / len(clean):.1f}{both}"] if clean else []
+            entries = [self.record.configs[config] for config in rows.clean]
+            beside = ""
+            for measure in (each for each in measures().values() if each.headline):
+                known = [score.value for score in map(measure.of, entries) if score]
+                beside += f" / {measure.headline} {sum(known) / len(known):.1f}" if known else ""
+            parts += [f"{language} clean WER {sum(clean) / len(clean):.1f}{beside}"] if clean else []
             parts += [f"NWERD {rows.overall.nwerd.value:.1f}"] if rows.overall.nwerd else []
         return ", ".join(parts)
 
@@ -182,11 +184,12 @@ class Results:
                 score = entry.score(measure)
                 low, high = score.interval if score and score.interval else (None, None)
                 record |= {measure: score.value if score else None, f"{measure}_low": low, f"{measure}_high": high}
-            lenient, semantic, sure = entry.wer_lenient, entry.semantic_error, entry.confidence
-            record |= {"wer_lenient": lenient and lenient.value, "semantic_error": semantic and semantic.value}
-            record |= {"ece": sure and sure.ece, "auc": sure and sure.auc}
+            for each in measures().values():
+                if (own := each.of(entry)) is not None:
+                    record |= each.numbers(own)
             records.append(record)
-        return records
+        columns = list(dict.fromkeys(column for record in records for column in record))
+        return [{column: record.get(column) for column in columns} for record in records]
 
     def to_pandas(self, groups: str | None = None) -> pandas.DataFrame:
         """One row per config with speech, or per config and group of the column `groups`."""
@@ -194,14 +197,19 @@ class Results:
 
         return pandas.DataFrame(self.to_records(groups))
 
-    def streaming(self) -> list[dict[str, Any]]:
-        """The measures of a streamed run: one dict per config, with its WER, latency and stability.
+    def measure(self, name: str) -> list[dict[str, Any]]:
+        """The numbers of a measure ("streaming", "confidence"): one dict per config that has it, with its WER.
 
-        Delays are medians in seconds, those that end in `_p95` 95th percentiles; None is what a config does not have.
-        Intervals are in `results.json["configs"][config]["streaming"]`.
+        Intervals are in `results.json["configs"][config]["measures"]`.
         """
-
-        return stream_records({**self.record.configs, **self.record.reject})
+        if name not in measures():
+            raise UserError(f"no measure '{name}'; {did_you_mean(name, measures())}")
+        measure, rows = measures()[name], []
+        for config, entry in self.record.entries():
+            if (record := measure.of(entry)) is not None:
+                wer = getattr(entry, "wer", None)
+                rows.append({"config": config, "wer": wer and wer.value, **measure.numbers(record)})
+        return rows
 
     def predictions(self, config: str) -> list[dict[str, Any]]:
         """The predictions: one dict per clip, with `text` (the reference) and `pred_text`."""
@@ -332,6 +340,11 @@ def score_run(
     """
     score_predictions(Path(run), score_options, allow_changed=allow_changed)
     return Results(Path(run), allow_changed=allow_changed)
+
+
+def measure_settings() -> dict[str, Setting]:
+    """What measures have to be told: the keys of `ScoreOptions.settings`."""
+    return settings()
 
 
 def read_run(folder: str | os.PathLike, *, allow_changed: bool = False) -> Results:

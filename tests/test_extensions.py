@@ -1,6 +1,7 @@
 """Extensions plug in from outside, and the benchmark works without its own."""
 
 import ast
+import json
 import os
 import shutil
 import subprocess
@@ -35,7 +36,7 @@ def srb(installed: dict[str, str], *words: object, cwd: Path) -> str:
     return done.stdout
 
 
-def test_a_package_adds_a_recogniser_a_corpus_and_a_scenario(installed, tmp_path):
+def test_a_package_adds_a_recogniser_a_corpus_a_scenario_and_a_measure(installed, tmp_path):
     rng = np.random.default_rng(0)
     for name in ("anna__good_morning", "bert__good_night"):
         soundfile.write(tmp_path / f"{name}.wav", 0.1 * rng.standard_normal(16_000), 16_000)
@@ -43,6 +44,17 @@ def test_a_package_adds_a_recogniser_a_corpus_and_a_scenario(installed, tmp_path
     run = ["run", "--model", "parrot:good morning", "en-whispers_*clean", "en-whispers_backwards_sev2"]
     srb(installed, *run, "--corpus", f"en-whispers={tmp_path}", "--name", "parrot", "--out", "runs", cwd=tmp_path)
     assert "WER 25.0" in srb(installed, "score", "runs/parrot", cwd=tmp_path)  # one wrong word of four
+    assert long_words(tmp_path) == {"words": 4, "share": 50.0}  # "good morning", twice
+    assert "50.0" in srb(installed, "table", "runs/parrot", "--long-words", cwd=tmp_path)
+    srb(installed, "report", "runs/parrot", "--out", "page.html", cwd=tmp_path)
+    assert "Who writes long words?" in (tmp_path / "page.html").read_text()
+    srb(installed, "score", "runs/parrot", "--short-letters", "3", cwd=tmp_path)
+    assert long_words(tmp_path)["share"] == 100.0
+
+
+def long_words(folder: Path) -> dict:
+    results = json.loads((folder / "runs/parrot/results.json").read_text())
+    return results["configs"]["en-whispers_clean"]["measures"]["long_words"]
 
 
 def imported(path: Path) -> set[str]:
@@ -68,3 +80,80 @@ def test_nothing_in_the_core_knows_an_extension_by_name(room):
         if name.startswith("speech_robust_bench.extensions.")
     }
     assert not knowing
+
+
+# What is asked for without the folder, and what is said then.
+GONE = {
+    "attacks": ("attack cw en-demo_clean --model x", "cw"),
+    "defences": ("certify en-demo_clean --model x", "certify"),
+    "exports": ("export croissant", "export"),
+    "fairness": ("fairness runs/m", "fairness"),
+    "front_ends": ("run --model front:asnr|x en-demo_clean --corpus en-demo", "no recogniser adapter 'front'"),
+    "gate": ("gate --model x --baseline runs/m", "gate"),
+    "masked_words": ("build en-demo_masked_sev1", "unknown scenario 'masked'"),
+    "probe": ("table runs/m --ood", "--ood"),
+    "sampling": ("stability runs/m", "stability"),
+    "streaming": ("run --model live:moonshine en-demo_clean --corpus en-demo", "no recogniser adapter 'live'"),
+    "text_metrics": ("table runs/m --confidence", "--confidence"),
+    "two_talkers": ("build en-demo_overlap_sev1", "unknown scenario 'overlap'"),
+    "vendors": ("run --model api:deepgram en-demo_clean --corpus en-demo", "no recogniser adapter 'api'"),
+}
+PARROT = "def transcribe(clips, rate, language):\n    return ['the'] * len(clips)\n"
+WORKFLOW = """
+import sys
+import speech_robust_bench as srb
+from speech_robust_bench.cli.main import main
+assert sys.argv[1] not in str(sorted(module for module in sys.modules if ".extensions." in module))
+dir(srb)
+for words in (
+    "build en-demo_clean en-demo_gaussian_sev1 --limit 1 --workers 1 --out srb",
+    "run --model python:parrot:transcribe en-demo_* --data srb --name m --quiet",
+    "score runs/m --replicates 10",
+    "table runs/m",
+    "report runs/m --out page.html",
+):
+    assert main(words.split()) in (0, None), words
+try:
+    main(["--help"])
+except SystemExit as end:
+    assert not end.code
+try:
+    code = main(sys.argv[2:])
+except SystemExit as end:
+    code = end.code
+assert code == 2, code
+"""
+
+
+def test_every_folder_of_extensions_has_its_case():
+    folders = {path.parent.name for path in (ROOT / "extensions").glob("*/__init__.py")}
+    assert set(GONE) == folders
+
+
+@pytest.mark.parametrize("folder", GONE)
+def test_everything_else_works_without_a_folder_of_extensions(folder, tmp_path):
+    package = tmp_path / "speech_robust_bench"
+    (package / "extensions").mkdir(parents=True)
+    for path in (ROOT / "speech_robust_bench").glob("[!_]*"):
+        (package / path.name).symlink_to(path)
+    (package / "__init__.py").symlink_to(ROOT / "speech_robust_bench" / "__init__.py")
+    for room in {*CORE, "metrics"} - {"speech_robust_bench"}:
+        (package / room).symlink_to(ROOT / room)
+    for path in (ROOT / "extensions").glob("[!_]*"):
+        if path.name != folder:
+            (package / "extensions" / path.name).symlink_to(path)
+    (package / "extensions" / "__init__.py").touch()
+    (tmp_path / "parrot.py").write_text(PARROT)
+    words, told = GONE[folder]
+    done = subprocess.run(
+        [sys.executable, "-c", WORKFLOW, folder, *words.split()],
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert told in done.stderr.strip().splitlines()[-1]
+    assert "cannot be imported" not in done.stderr

@@ -102,7 +102,7 @@ def _points(results: dict[str, Any]) -> str:
     """The scores and counts of one system, a line for each config and group."""
     rows: list[Iterable[Any]] = [("config", *MEASURES, "wer_lenient", *COUNTS, "difficulty", "slices")]
     for config, entry in results["configs"].items():
-        scores = [_value(entry[measure]) for measure in (*MEASURES, "wer_lenient")]
+        scores = [_value(score) for score in (*(entry[m] for m in MEASURES), entry["measures"]["wer_lenient"])]
         counts = [entry[count] for count in COUNTS]
         rows.append((config, *scores, *counts, entry["difficulty"], _slices(entry["slices"])))
     rows.append(("group", *MEASURES, "members", "missing"))

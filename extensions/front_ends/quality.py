@@ -24,10 +24,10 @@ import numpy as np
 from speech_robust_bench.builders.config_sources import StoredSource
 from speech_robust_bench.builders.configs import category_of
 from speech_robust_bench.builders.quality import DNSMOS_COLUMNS, dnsmos, pesq
+from speech_robust_bench.builders.scenarios import SCENARIOS
 from speech_robust_bench.builders.stored_config import StoredConfig
 from speech_robust_bench.core.about import install_hint
 from speech_robust_bench.core.audio import RATE, Samples
-from speech_robust_bench.core.categories import OVERLAP
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.files import write_atomically
 from speech_robust_bench.core.json_shapes import integer, list_of, nullable, number, object_of, read_object, text
@@ -166,8 +166,6 @@ def _of_config(
     chains: dict[str, FrontEnd],
     tick: Callable[[int], None],
 ) -> dict[str, dict[str, Any]]:
-    from speech_robust_bench.builders.scenarios import SCENARIOS
-
     scenario = SCENARIOS.get(str(config.about.scenario))
     aligned = scenario is None or not scenario.stretches
     scores: dict[str, list[dict[str, float | None]]] = {front: [] for front in chains}
@@ -202,7 +200,8 @@ def _references(data: StoredSource, config: StoredConfig, ids: Sequence[str]) ->
     """The clean clips that each clip was made from: one, or those of two talkers; those that are not there are left
     out."""
     parts = {clip_id: [clip_id] for clip_id in ids}
-    if category_of(config.about.scenario or "") == OVERLAP:
+    scenario = SCENARIOS.get(config.about.scenario or "")
+    if scenario and scenario.mix:
         tables = [group.read(["id", "parameters"]).to_pylist() for group in config.groups]
         second = {row["id"]: json.loads(row["parameters"])["second"] for table in tables for row in table}
         parts = {clip_id: [clip_id, second[clip_id]] for clip_id in ids}

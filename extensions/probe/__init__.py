@@ -20,3 +20,4 @@ API = {
 }
 ADAPTERS = {"probe": f"{__name__}.adapter"}
 VIEWS = {"Probe": f"{__name__}.attack_view:probe_view"}
+MEASURES = {"ood": f"{__name__}.ood_table:OOD"}

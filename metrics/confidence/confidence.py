@@ -5,7 +5,10 @@ from __future__ import annotations
 import evaluate
 
 from speech_robust_bench.core.errors import UserError  # From: speech-robust-bench
-from speech_robust_bench.scoring.calibration import calibration, judged_clips  # From: speech-robust-bench
+from speech_robust_bench.extensions.text_metrics.calibration import (  # From: speech-robust-bench
+    calibration,
+    judged_clips,
+)
 from speech_robust_bench.scoring.evaluate_base import TextColumns, metric_info  # From: speech-robust-bench
 from speech_robust_bench.scoring.scoring import versions  # From: speech-robust-bench
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import evaluate
 
+from speech_robust_bench.extensions.text_metrics.text_formatting import formatting_scores  # From: speech-robust-bench
 from speech_robust_bench.scoring.evaluate_base import TextColumns, metric_info  # From: speech-robust-bench
 from speech_robust_bench.scoring.scoring import versions  # From: speech-robust-bench
-from speech_robust_bench.scoring.text_formatting import formatting_scores  # From: speech-robust-bench
 
 _DESCRIPTION = """\
 How a transcript is written: F1 of each punctuation mark, the share of words with wrong capitals, and for numbers,

@@ -15,8 +15,7 @@ from typing import Any
 from speech_robust_bench.core.about import install_hint
 from speech_robust_bench.core.audio import RATE, resample, to_pcm16
 from speech_robust_bench.core.engines import cores, follow_parent
-from speech_robust_bench.models.interface import Clip, Described, Recogniser, need, with_confidences
-from speech_robust_bench.models.streaming.session import Event
+from speech_robust_bench.models.interface import Clip, Described, Event, Recogniser, need, with_confidences
 
 INSTALL = install_hint("demo")
 FRAMES_PER_S = 100

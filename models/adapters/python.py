@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from speech_robust_bench.core.errors import UserError
-from speech_robust_bench.models.interface import Clip, Described, Recogniser
-from speech_robust_bench.models.streaming.session import Session
+from speech_robust_bench.models.interface import Clip, Described, Recogniser, Session
 
 
 @dataclass

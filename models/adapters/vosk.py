@@ -18,12 +18,13 @@ from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.models.interface import (
     Clip,
     Described,
+    Event,
     Recogniser,
+    Word,
     folder_revision,
     need,
     with_confidences,
 )
-from speech_robust_bench.models.streaming.session import Event, Word
 
 
 @dataclass

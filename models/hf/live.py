@@ -18,8 +18,7 @@ import numpy as np
 from speech_robust_bench.core.audio import resample
 from speech_robust_bench.models.hf.base import TransformersRecogniser
 from speech_robust_bench.models.hf.generate import AudioLanguageModel, Transducer, parameters
-from speech_robust_bench.models.interface import Clip
-from speech_robust_bench.models.streaming.session import Event
+from speech_robust_bench.models.interface import Clip, Event
 
 LONGEST_TOKENS = 400  # of a segment: so the cost of an event does not grow with the length of the stream
 

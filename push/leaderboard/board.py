@@ -24,8 +24,8 @@ from speech_robust_bench.core.result_records import MEASURES, Measures, Verified
 from speech_robust_bench.push.leaderboard import verified_files
 from speech_robust_bench.scoring.attack_success import AttackRow, attack_rows
 from speech_robust_bench.scoring.bootstrap import holm, interval, p_value
+from speech_robust_bench.scoring.measures import measures
 from speech_robust_bench.scoring.ranking import Candidate, Standing, make_candidate, rank
-from speech_robust_bench.scoring.stream_conditions import Condition, conditions
 
 Score = list[float]
 HUNDREDTH = 0.011  # what rounding in a verified file may do to an average
@@ -107,15 +107,6 @@ class Entry:
     def median(self, language: str) -> Score | None:
         """The robust view: the median NWERD over configs."""
         return (self.content.languages[language].median or {}).get("nwerd")
-
-    @property
-    def live(self) -> bool:
-        """Whether it was used live."""
-        return any(entry.streaming for entry in self.content.configs.values())
-
-    def conditions(self, language: str) -> dict[str, Condition]:
-        """Its streaming measures by condition; none, if it was not used live."""
-        return conditions(self.content.configs, language)
 
     def attacks(self, language: str) -> list[AttackRow]:
         """How well attacks on it worked; none, if it was not attacked."""
@@ -298,7 +289,9 @@ def _entry(path: Path) -> Entry:
             entry.candidate(language)
             entry.overall(language)
             grid(entry, language)
-            entry.conditions(language)
+        for config in entry.content.configs.values():
+            for measure in measures().values():
+                measure.of(config)
         _scoring(entry)
         assert entry.edition is not None
     except UserError:

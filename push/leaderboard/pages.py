@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from speech_robust_bench.core.categories import ADVERSARIAL, AVERAGED, label
+from speech_robust_bench.core.extensions import load_object
 from speech_robust_bench.core.result_records import Measures, NormalisedRates, PastVersion, RerunRecord
 from speech_robust_bench.push.leaderboard.board import Board, Entry, Row, Score, grid
 from speech_robust_bench.push.leaderboard.board import published as paper_rows
 from speech_robust_bench.report.charts import Point, Scale, Series, fixed, legend_mark, line_chart, spanning
 from speech_robust_bench.report.html import Html, join, tag
-from speech_robust_bench.report.latency_charts import COLUMNS, condition_label, latency_charts
-from speech_robust_bench.report.latency_charts import LEAD as LATENCY
 from speech_robust_bench.report.sections.attacks import LEAD as ATTACK_LEAD
 from speech_robust_bench.report.sections.attacks import TITLES as ATTACK_TITLES
 from speech_robust_bench.report.sections.attacks import success_curves
 from speech_robust_bench.scoring.aggregate import measure_of
 from speech_robust_bench.scoring.attack_success import RATES
 from speech_robust_bench.scoring.bank_provenance import stand_in_notes
-from speech_robust_bench.scoring.stream_conditions import FIGURES, Condition, figure_of, wer_of
+from speech_robust_bench.scoring.measures import measures
 
 MOST_TABLE_BYTES = 200_000  # of the rows on one page
 MOST_PROBLEMS = 100  # that are named
@@ -26,7 +26,29 @@ SUITE_NOTE = "a suite: a part of the configs and clips, with wider intervals"
 HUB = "https://huggingface.co/"
 
 
-def _cell(score: Score | None, best: bool = False, spread: bool = False) -> Html:
+@dataclass(frozen=True)
+class BoardPage:
+    """The page of a measure, `<measure>.html`, which it names as its `board`; and its part of a model's own page."""
+
+    title: str
+    lead: str  # in HTML
+    draw: Callable[[Sequence[Row], str], Html | None]  # some models in a language
+    of_model: Callable[[Entry, str], Html | None]
+    mark: str  # of the models that have the measure, in the ranking
+
+
+def board_pages() -> dict[str, BoardPage]:
+    """The pages that measures have, by measure."""
+    return {name: load_object(measure.board) for name, measure in measures().items() if measure.board}
+
+
+def marks(entry: Entry) -> list[str]:
+    """How a model is marked in the ranking, for the measures that it has."""
+    configs = entry.content.configs.values()
+    return [page.mark for name, page in board_pages().items() if any(measures()[name].of(config) for config in configs)]
+
+
+def table_cell(score: Score | None, best: bool = False, spread: bool = False) -> Html:
     """A number; its interval is in the title, and with `spread` beside it."""
     if not score:
         return tag("td", "–", data_sort="")
@@ -36,12 +58,12 @@ def _cell(score: Score | None, best: bool = False, spread: bool = False) -> Html
     return tag("td", text, beside, data_sort=score[0], title=span)
 
 
-def _table(heads: Sequence[Html], rows: Sequence[Html], class_: str = "", **data: str) -> Html:
+def sort_table(heads: Sequence[Html], rows: Sequence[Html], class_: str = "", **data: str) -> Html:
     body = tag("table", tag("thead", tag("tr", heads)), tag("tbody", rows), class_=f"sortable {class_}".strip(), **data)
     return tag("div", body, class_="scroll")
 
 
-def _head(text: str, title: str | None = None, number: bool = True) -> Html:
+def column_head(text: str, title: str | None = None, number: bool = True) -> Html:
     return tag("th", text, scope="col", tabindex=0, title=title or "sort", class_="n" if number else None)
 
 
@@ -68,15 +90,17 @@ def ranking(rows: Sequence[Row], chosen: Sequence[str] = ()) -> list[Html]:
     over = "the chosen categories" if chosen else "the paper's nine categories"
     best_of = f"what ranks: WER over difficulty, mean of {over}"
     heads = [
-        _head("#"),
-        _head("Model", number=False),
+        column_head("#"),
+        column_head("Model", number=False),
         tag("th", "NWER", scope="col", tabindex=0, title=best_of, class_="n", aria_sort="ascending"),
-        _head("Average NWERD", "what is lost against the model's own clean speech; ranks nobody"),
-        _head("Median NWERD", "the median over configs, which one bad config does not move"),
-        _head("Clean WER", "word error rate on clean speech, %"),
-        *(_head(f"{label(c)} {_measure(c)}", "at a cell, its 95 % interval") for c in categories),
-        _head("Size", "millions of parameters"),
-        _head("Checked", "reproduces: scores follow from the predictions; rerun: transcribed again", number=False),
+        column_head("Average NWERD", "what is lost against the model's own clean speech; ranks nobody"),
+        column_head("Median NWERD", "the median over configs, which one bad config does not move"),
+        column_head("Clean WER", "word error rate on clean speech, %"),
+        *(column_head(f"{label(c)} {_measure(c)}", "at a cell, its 95 % interval") for c in categories),
+        column_head("Size", "millions of parameters"),
+        column_head(
+            "Checked", "reproduces: scores follow from the predictions; rerun: transcribed again", number=False
+        ),
         tag("th", "", scope="col"),
     ]
     body = [
@@ -85,17 +109,17 @@ def ranking(rows: Sequence[Row], chosen: Sequence[str] = ()) -> list[Html]:
             tag("td", row.place or "–", data_sort=row.place or ""),
             tag(
                 "th",
-                _model_link(row.entry),
+                model_link(row.entry),
                 tag("small", f" {row.entry.suite}", class_="suite", title=SUITE_NOTE) if row.entry.suite else None,
-                tag("small", " live") if row.entry.live else None,
+                [tag("small", f" {mark}") for mark in marks(row.entry)],
                 tag("small", row.why, class_="why") if row.why else None,
                 scope="row",
             ),
-            _cell(row.score, _is(row.score, best[0]), spread=True),
-            _cell(row.average),
-            _cell(row.median),
-            _cell([row.clean] if row.clean is not None else None),
-            [_cell(row.cells[c], _is(row.cells[c], best[i])) for i, c in enumerate(categories, 1)],
+            table_cell(row.score, _is(row.score, best[0]), spread=True),
+            table_cell(row.average),
+            table_cell(row.median),
+            table_cell([row.clean] if row.clean is not None else None),
+            [table_cell(row.cells[c], _is(row.cells[c], best[i])) for i, c in enumerate(categories, 1)],
             tag("td", _size(row.entry.params_m), data_sort=row.entry.params_m or ""),
             tag("td", checked(row.entry)),
             tag("td", _links(row.entry), class_="links"),
@@ -106,7 +130,7 @@ def ranking(rows: Sequence[Row], chosen: Sequence[str] = ()) -> list[Html]:
         )
         for row in rows
     ]
-    return [_table(heads, part, "ranking", data_categories=" ".join(categories)) for part in _parts(body)]
+    return [sort_table(heads, part, "ranking", data_categories=" ".join(categories)) for part in _parts(body)]
 
 
 def _parts(rows: Sequence[Html]) -> list[list[Html]]:
@@ -148,7 +172,7 @@ def model_page(entry: Entry) -> str:
     return f"model/{entry.stem}.html"
 
 
-def _model_link(entry: Entry) -> Html:
+def model_link(entry: Entry) -> Html:
     return tag("a", entry.name, href=model_page(entry))
 
 
@@ -200,7 +224,7 @@ def model(entry: Entry, language: str) -> Html:
         tag("h3", "Severity curves"),
         tag("p", "WERD over severity, with 95 % intervals. The flatter, the more robust.", class_="lead"),
         _curves(scores),
-        _live_configs(entry, language),
+        [page.of_model(entry, language) for page in board_pages().values()],
         _reproduce(entry),
         class_="one",
     )
@@ -330,11 +354,11 @@ def published(language: str) -> Html:
     if not rows:
         return tag("p", "The paper has no rows in this language.", class_="empty")
     names = [*AVERAGED, *ADVERSARIAL]
-    heads = [_head("Model", number=False), _head("Size"), _head("Clean"), _head("Average")]
-    heads += [_head(label(name)) for name in names]
+    heads = [column_head("Model", number=False), column_head("Size"), column_head("Clean"), column_head("Average")]
+    heads += [column_head(label(name)) for name in names]
 
     def cell(value: float | None) -> Html:
-        return _cell(None if value is None else [value])
+        return table_cell(None if value is None else [value])
 
     body = [
         tag(
@@ -351,68 +375,7 @@ def published(language: str) -> Html:
         "As published: Table 1 of Speech Robust Bench (Shah et al.), measured by its authors on their own data. Not "
         "verified here, and not comparable digit by digit with the verified rows."
     )
-    return join([tag("p", lead, class_="lead"), _table(heads, body, "published")])
-
-
-def streaming(models: Sequence[Row], language: str) -> Html | None:
-    """Those that were used live: accuracy beside latency and stability in every condition."""
-    rows = [row for row in models if row.entry.live]
-    if not rows:
-        return None
-    of_model = {row.entry.name: row.entry.conditions(language) for row in rows}
-    ranked = {row.entry.name for row in rows if row.place}
-    named = [(index, name, conditions) for index, (name, conditions) in enumerate(of_model.items())]
-    legend = [tag("span", legend_mark(index), name, class_=f"s{index % 7}") for index, name, _ in named]
-    heads = [_head("Model", number=False), _head("Condition", number=False), _head("WER %")]
-    heads += [_head(column[0]) for column in COLUMNS]
-    body = [
-        tag(
-            "tr",
-            tag("th", _model_link(row.entry), tag("small", row.why, class_="why") if row.why else None, scope="row"),
-            tag("td", condition_label(which)),
-            _cell(None if condition.wer is None else [condition.wer]),
-            _live_cells(condition),
-            class_=None if row.place else "unranked",
-        )
-        for row in rows
-        for which, condition in of_model[row.entry.name].items()
-    ]
-    return join(
-        [
-            tag("h2", f"Language: {language}"),
-            tag("p", LATENCY, class_="lead"),
-            tag("div", legend, class_="legend"),
-            tag("div", latency_charts(named, ranked), class_="multiples latency"),
-            _table(heads, body),
-        ]
-    )
-
-
-def _live_cells(measured: Condition) -> list[Html]:
-    cells = []
-    for _, figure, factor, digits in COLUMNS:
-        value = measured.figures[figure]
-        text = fixed(None if value is None else factor * value, digits)
-        cells.append(tag("td", text, data_sort="" if value is None else value))
-    return cells
-
-
-def _live_configs(entry: Entry, language: str) -> Html | None:
-    """The streaming measures of every config, on a model's page."""
-    configs = {
-        config: scores
-        for config, scores in entry.content.configs.items()
-        if scores.language == language and scores.streaming
-    }
-    if not configs:
-        return None
-    heads = [_head("Config", number=False), _head("WER %"), *(_head(column[0]) for column in COLUMNS)]
-    body = []
-    for config, scores in configs.items():
-        wer, figures = wer_of(scores), {figure: figure_of(scores, figure) for figure in FIGURES}
-        cells = [_cell(None if wer is None else [wer]), *_live_cells(Condition(1, wer, figures))]
-        body.append(tag("tr", tag("th", config, scope="row"), cells))
-    return join([tag("h3", "Used live"), _table(heads, body)])
+    return join([tag("p", lead, class_="lead"), sort_table(heads, body, "published")])
 
 
 def attacks(models: Sequence[Row], language: str) -> Html | None:
@@ -424,17 +387,22 @@ def attacks(models: Sequence[Row], language: str) -> Html | None:
         tag("span", legend_mark(index), row.entry.name, class_=f"s{index % 7}") for index, (row, _) in enumerate(rows)
     ]
     rates = [rate for rate in RATES if any(rate in result.rates for _, attacked in rows for result in attacked)]
-    heads = [_head("Model", number=False), _head("Attack", number=False), _head("Bound dB"), _head("Clips")]
-    heads += [_head("WER %"), _head("Noise WER %"), *(_head(ATTACK_TITLES[rate]) for rate in rates)]
+    heads = [
+        column_head("Model", number=False),
+        column_head("Attack", number=False),
+        column_head("Bound dB"),
+        column_head("Clips"),
+    ]
+    heads += [column_head("WER %"), column_head("Noise WER %"), *(column_head(ATTACK_TITLES[rate]) for rate in rates)]
     body = [
         tag(
             "tr",
-            tag("th", _model_link(row.entry), tag("small", row.why, class_="why") if row.why else None, scope="row"),
+            tag("th", model_link(row.entry), tag("small", row.why, class_="why") if row.why else None, scope="row"),
             tag("td", result.attack),
-            _cell(None if result.snr_db is None else [result.snr_db]),
+            table_cell(None if result.snr_db is None else [result.snr_db]),
             tag("td", result.clips, data_sort=result.clips),
             [
-                _cell(None if value is None else [value])
+                table_cell(None if value is None else [value])
                 for value in (
                     result.wer,
                     result.noise_wer,
@@ -453,7 +421,7 @@ def attacks(models: Sequence[Row], language: str) -> Html | None:
             tag("p", ATTACK_LEAD, class_="lead"),
             tag("div", legend, class_="legend") if curves else None,
             tag("div", curves, class_="multiples") if curves else None,
-            _table(heads, body),
+            sort_table(heads, body),
         ]
     )
 

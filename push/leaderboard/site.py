@@ -73,15 +73,10 @@ from clips that were changed a little with it. Results of an edition are ranked 
 ones, whose noises, rooms and levels differ. A model that does much worse here than on the public board may know
 the public data.</p>
 """
-LIVE = """
-<p class="lead">Recognisers that were sent every clip chunk by chunk, as it would arrive. Latency and stability follow
-from the events that were sent in, and were computed again; how quick the machine was is as submitted.</p>
-"""
 
 
 def files(board: Board) -> dict[str, bytes]:
     """Every file of the site: path -> content."""
-    tabs = _tabs(board)
     contents: dict[str, tuple[str, Html]] = {
         "about.html": ("About", Html(ABOUT)),
         "published.html": ("As published", _published()),
@@ -91,8 +86,10 @@ def files(board: Board) -> dict[str, bytes]:
     for language in public.languages:
         contents |= _numbered(language_page(public, language), "Verified", _ranking(public, language))
     contents |= _numbered("private.html", "Private", _private(board))
-    contents |= _numbered("streaming.html", "Used live", _by_models(public, pages.streaming, Html(LIVE)))
+    for name, page in pages.board_pages().items():
+        contents |= _numbered(f"{name}.html", page.title, _by_models(public, page.draw, Html(page.lead)))
     contents |= _numbered("attacks.html", "Under attack", _by_models(public, pages.attacks))
+    tabs = _tabs(board, contents)
     site: dict[str, str | bytes] = {name: (FOLDER / name).read_bytes() for name in ("style.css", "script.js")}
     site |= {path: _page(title, content, tabs, path) for path, (title, content) in contents.items()}
     for entry in board.entries:
@@ -137,16 +134,14 @@ def batched(rows: Iterable[Row], size: int) -> Iterator[list[Row]]:
         yield part
 
 
-def _tabs(board: Board) -> dict[str, str]:
+def _tabs(board: Board, contents: Mapping[str, tuple[str, Html]]) -> dict[str, str]:
     """The pages that every page links to."""
     public = board.edition("")
     tabs = {language_page(public, language): f"Verified ({language})" for language in public.languages}
     if board.private_editions:
         tabs["private.html"] = "Private"
-    if any(entry.live for entry in public.entries):
-        tabs["streaming.html"] = "Used live"
-    if any(entry.attacks(language) for entry in public.entries for language in entry.content.languages):
-        tabs["attacks.html"] = "Under attack"
+    filled = (f"{name}.html" for name in (*pages.board_pages(), "attacks"))
+    tabs |= {path: contents[path][0] for path in filled if path in contents}
     return tabs | {"compare.html": "Compare", "published.html": "As published", "about.html": "About"}
 
 

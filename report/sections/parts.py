@@ -7,12 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
+from speech_robust_bench.core.extensions import load_object
 from speech_robust_bench.core.result_records import Ratio, ScoredConfig, ScoreValue
 from speech_robust_bench.report.charts import Scale, fixed, legend_mark, tick_text
 from speech_robust_bench.report.html import Html, table, tag
 from speech_robust_bench.report.report_data import Report, ReportedModel
+from speech_robust_bench.scoring.measures import Measure, PageTable, measures
+
+Builder = Callable[[Report, str], Html | None]  # a section of a language; None where there is nothing to show
 
 LESS = "Less is better."
 
@@ -126,3 +131,28 @@ def _configs(report: Report) -> dict[str, ScoredConfig]:
     for model in report.models:
         configs |= dict(model.results.entries())
     return dict(sorted(configs.items()))
+
+
+def measure_sections() -> list[Builder]:
+    """The sections of measures; one that is a table has a row for each model and config."""
+    return [
+        load_object(each.section) if isinstance(each.section, str) else partial(_measure_table, each, each.section)
+        for each in measures().values()
+        if each.section
+    ]
+
+
+def _measure_table(measure: Measure, form: PageTable, report: Report, language: str) -> Html | None:
+    rows = [
+        [
+            name(model),
+            config,
+            *(number(*cell) if isinstance(cell, tuple) else score(cell) for cell in form.cells(entry, own)),
+        ]
+        for model in report.ranked(language)
+        for config, entry in model.results.configs.items()
+        if entry.language == language and (own := measure.of(entry)) is not None
+    ]
+    if not rows:
+        return None
+    return section(measure.name, form.title, form.lead, table(["model", "config", *form.heads], rows))

@@ -10,11 +10,11 @@ import soundfile
 import speech_robust_bench as srb
 from speech_robust_bench.builders.config_sources import open_data
 from speech_robust_bench.builders.forced_alignment import align
-from speech_robust_bench.builders.masking import APART, draw_masks, is_content_word, replace_spans
 from speech_robust_bench.builders.plan import DEMO, clips, plan
 from speech_robust_bench.cli.main import main
 from speech_robust_bench.core.audio import RATE
 from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.extensions.masked_words.masking import APART, draw_masks, is_content_word, replace_spans
 
 SENTENCE = "In the beginning the old king of the northern island gave his three daughters a golden ship and a map"
 
@@ -82,7 +82,7 @@ def test_rows_keep_the_words_and_their_places_and_predictions_know_them(tmp_path
     assert {row.id: row.facts["masked"] for row in stored.rows} == places
     results = srb.evaluate(lambda clips, *_: [""] * len(clips), config, limit=2, progress=False)
     assert {line["id"]: line["masked"] for line in results.predictions(config)} == places
-    masked = results.json["configs"][config]["masked"]
+    masked = results.json["configs"][config]["measures"]["masked"]
     assert masked["words"] == sum(len(text.split()) for text in places.values())
     assert masked["written"] == 0
 

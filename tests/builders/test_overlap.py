@@ -10,13 +10,12 @@ import soundfile
 import speech_robust_bench as srb
 from speech_robust_bench.builders.config_sources import open_data
 from speech_robust_bench.builders.corpora.base import FileAudio, Utterance
-from speech_robust_bench.builders.overlap import SecondTalkers
-from speech_robust_bench.builders.perturb.environment import overlap
 from speech_robust_bench.builders.plan import plan
 from speech_robust_bench.cli.main import main
 from speech_robust_bench.core.audio import RATE
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.seeding import clip_rng
+from speech_robust_bench.extensions.two_talkers.mixing import SecondTalkers, overlap
 
 SOURCES = {("en", "demo"): None, ("es", "demo"): None}
 
@@ -90,8 +89,8 @@ def test_rows_have_both_transcripts_and_are_the_same_built_loaded_and_limited(tm
     results = srb.evaluate(lambda clips, *_: ["so"] * len(clips), [config], limit=3, progress=False)
     entry = results.json["configs"][config]
     assert entry["content_sha256"] == stored.manifest.content_sha256
-    assert entry["overlap"]["two_texts"] == 0
-    assert entry["wer"]["value"] >= entry["overlap"]["best_wer"]["value"]
+    assert entry["measures"]["overlap"]["two_texts"] == 0
+    assert entry["wer"]["value"] >= entry["measures"]["overlap"]["best_wer"]["value"]
 
 
 def test_clips_without_a_transcript_have_none_of_both(tmp_path):

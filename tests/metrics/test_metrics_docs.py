@@ -11,10 +11,13 @@ from speech_robust_bench.scoring import modules
 
 @pytest.mark.parametrize(
     "name",
-    ["scoring", "bootstrap", "degradation", "difficulty", "groups", "aggregate", "text_formatting", "term_spotting"],
+    [
+        *(f"scoring.{name}" for name in ("scoring", "bootstrap", "degradation", "difficulty", "groups", "aggregate")),
+        *(f"extensions.text_metrics.{name}" for name in ("text_formatting", "term_spotting", "lenient_wer")),
+    ],
 )
 def test_examples_of_the_modules(name):
-    run = doctest.testmod(importlib.import_module(f"speech_robust_bench.scoring.{name}"))
+    run = doctest.testmod(importlib.import_module(f"speech_robust_bench.{name}"))
     assert run.attempted >= 1
     assert run.failed == 0
 

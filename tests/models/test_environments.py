@@ -24,6 +24,7 @@ from test_running import lines, run_json, srb_run
 from speech_robust_bench.cli.main import main
 from speech_robust_bench.core import about
 from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.extensions.streaming.replay import StreamOptions, replay, streamed
 from speech_robust_bench.models import environments
 from speech_robust_bench.models.environments import (
     environment_key,
@@ -33,8 +34,6 @@ from speech_robust_bench.models.environments import (
 )
 from speech_robust_bench.models.interface import SomeFailed, open_model, parse_spec
 from speech_robust_bench.models.model_file import KNOWN, parse_models, read_models
-from speech_robust_bench.models.streaming.replay import StreamOptions, replay
-from speech_robust_bench.models.streaming.streamed import streamed
 
 TOKEN = "hf_AbCdEf0123456789AbCdEf01"  # made up
 CLIPS = [tone(i) for i in range(6)]

@@ -11,11 +11,10 @@ import numpy as np
 import pytest
 
 from speech_robust_bench.core.errors import UserError
-from speech_robust_bench.models.streaming.policies import Policy, PolicySession
-from speech_robust_bench.models.streaming.replay import StreamOptions, quickest, replay
-from speech_robust_bench.models.streaming.session import Event
-from speech_robust_bench.models.streaming.streamed import stream_of, streamed
-from speech_robust_bench.scoring.stream_record import MOST_EVENTS, check_stream
+from speech_robust_bench.extensions.streaming.live import Policy, PolicySession
+from speech_robust_bench.extensions.streaming.record import MOST_EVENTS, check_stream
+from speech_robust_bench.extensions.streaming.replay import StreamOptions, quickest, replay, stream_of, streamed
+from speech_robust_bench.models.interface import Event
 
 RATE = 16_000
 

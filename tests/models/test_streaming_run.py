@@ -9,7 +9,7 @@ import pytest
 from speech_robust_bench.builders.scenarios import SCENARIOS
 from speech_robust_bench.cli.main import main
 from speech_robust_bench.core.audio import RATE
-from speech_robust_bench.models.streaming.session import Event
+from speech_robust_bench.models.interface import Event
 
 CONFIGS = ("en-demo_clean", "en-demo_tempo_up_sev4")
 
@@ -129,7 +129,7 @@ def test_the_score_and_the_table_show_latency_and_stability(run, capsys):
     folder = str(next(run.glob("*/run.json")).parent)
     assert main(["score", folder]) == 0
     results = json.loads((run / folder / "results.json").read_text("utf-8"))
-    streaming = results["configs"]["en-demo_clean"]["streaming"]
+    streaming = results["configs"]["en-demo_clean"]["measures"]["streaming"]
     assert streaming["clips"] == 2
     assert 0 <= streaming["late_chunks"]["value"] < 100  # it computes nothing, but the machine may be busy
     assert streaming["churn"]["value"] == 0  # it never takes a word back

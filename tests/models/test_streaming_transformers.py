@@ -14,10 +14,9 @@ transformers = pytest.importorskip("transformers", minversion="5.20")
 import tiny_recognisers
 
 from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.extensions.streaming.replay import StreamOptions, replay, streamed
 from speech_robust_bench.models.hf import live
 from speech_robust_bench.models.interface import open_model
-from speech_robust_bench.models.streaming.replay import StreamOptions, replay
-from speech_robust_bench.models.streaming.streamed import streamed
 
 RATE = 16_000
 STREAMING = ("nemotron_asr_streaming", "nemotron3_5_asr", "voxtral_realtime")

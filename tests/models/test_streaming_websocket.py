@@ -17,12 +17,11 @@ exceptions = pytest.importorskip("websockets.exceptions")
 
 from speech_robust_bench.cli.main import main
 from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.extensions.streaming.protocols import VoskWire
+from speech_robust_bench.extensions.streaming.record import check_stream
+from speech_robust_bench.extensions.streaming.replay import StreamOptions, replay, stream_of
+from speech_robust_bench.extensions.streaming.ws import WebSocketSession
 from speech_robust_bench.models.interface import open_model
-from speech_robust_bench.models.streaming.protocols import VoskWire
-from speech_robust_bench.models.streaming.replay import StreamOptions, replay
-from speech_robust_bench.models.streaming.streamed import stream_of
-from speech_robust_bench.models.streaming.websocket import WebSocketSession
-from speech_robust_bench.scoring.stream_record import check_stream
 
 RATE = 16_000
 CLIP = np.full(3200, 0.1, np.float32)  # 0.2 s, two chunks
@@ -472,8 +471,10 @@ def test_in_a_run_a_clip_that_failed_has_its_error_and_the_others_their_words(tm
     assert all(line["stream"]["realtime"] for line in lines if line is not failed)
     assert main(["score", str(tmp_path / "moody")]) == 0
     result = json.loads((tmp_path / "moody" / "results.json").read_text())["reject"]["en-demo_silence"]
-    assert result["streaming"]["clips"] == 1
-    assert result["streaming"]["invented_words_per_minute"]["value"] > 0  # every word in silence is invented
+    assert result["measures"]["streaming"]["clips"] == 1
+    assert (
+        result["measures"]["streaming"]["invented_words_per_minute"]["value"] > 0
+    )  # every word in silence is invented
 
 
 def test_a_server_is_not_measured_on_the_virtual_clock():

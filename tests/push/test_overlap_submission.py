@@ -46,7 +46,7 @@ def test_two_talkers_reach_every_stage(runs, tmp_path, capsys):
     for name in ("one", "two"):
         assert main(["score", str(runs / name), "--replicates", "20"]) == 0
     entries = [json.loads((runs / name / "results.json").read_text())["configs"] for name in ("one", "two")]
-    overlaps = [entry["en-demo_overlap_sev4"]["overlap"] for entry in entries]
+    overlaps = [entry["en-demo_overlap_sev4"]["measures"]["overlap"] for entry in entries]
     assert [each["two_texts"] for each in overlaps] == [0, 4]
     words = {c: e["hits"] + e["substitutions"] + e["deletions"] for c, e in entries[0].items()}
     assert words["en-demo_overlap_sev4"] > words["en-demo_clean"]  # of both talkers

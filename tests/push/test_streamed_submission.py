@@ -18,6 +18,7 @@ from speech_robust_bench.push.verify import verify
 
 CONFIGS = ["en-demo_clean", "en-demo_noise_sev2", "en-demo_tempo_up_sev1"]
 NOISE = CONFIGS[1]
+STREAMING = ("configs", NOISE, "measures", "streaming")
 
 
 @pytest.fixture(scope="module")
@@ -49,8 +50,10 @@ def honest(place, tmp_path):
 def test_it_is_accepted_and_shown(original, place, known, srb, tmp_path):
     assert verify(original, known, [str(place / "srb")]).reasons == []
     srb("verify", original, "--data", place / "srb", "--out", tmp_path / "verified")
-    said = json.loads((original / "results.json").read_text())["configs"][NOISE]["streaming"]
-    entry = json.loads(next((tmp_path / "verified").glob("*.json")).read_text())["configs"][NOISE]["streaming"]
+    said = json.loads((original / "results.json").read_text())["configs"][NOISE]["measures"]["streaming"]
+    entry = json.loads(next((tmp_path / "verified").glob("*.json")).read_text())["configs"][NOISE]["measures"][
+        "streaming"
+    ]
     assert said["settle_s"]["n"] > 3
     assert entry["settle_s"]["p95"]["value"] == pytest.approx(said["settle_s"]["p95"]["value"], abs=1e-4)
     assert entry["churn"]["interval"] == pytest.approx(said["churn"]["interval"], abs=1e-4)
@@ -131,15 +134,15 @@ def later_words(folder):
 
 BAD = {
     "edited latency": (
-        lambda f: edit(f, "results.json", set_in("configs", NOISE, "streaming", "settle_s", "p95", "value", value=0.1)),
+        lambda f: edit(f, "results.json", set_in(*STREAMING, "settle_s", "p95", "value", value=0.1)),
         "streaming.settle_s.p95.value says 0.1, the predictions give",
     ),
     "edited churn": (
-        lambda f: edit(f, "results.json", set_in("configs", NOISE, "streaming", "churn", "value", value=0.0)),
+        lambda f: edit(f, "results.json", set_in(*STREAMING, "churn", "value", value=0.0)),
         "streaming.churn.value says 0.0",
     ),
     "no measures": (
-        lambda f: edit(f, "results.json", lambda made: made["configs"][NOISE].pop("streaming")),
+        lambda f: edit(f, "results.json", lambda made: made["configs"][NOISE]["measures"].pop("streaming")),
         "streaming says nothing",
     ),
     "events before their audio": (stream_edit(earlier), "comes"),
@@ -214,7 +217,7 @@ def test_a_trick_is_refused_with_its_reason(name, honest, place, known):
 
 def test_who_shows_words_before_they_are_said_is_flagged(honest, place, known, monkeypatch):
     """The transcript at the very first event: the latency is negative, and nobody could know it."""
-    monkeypatch.setattr("speech_robust_bench.push.streamed_lines.FEWEST_WORDS", 2)
+    monkeypatch.setattr("speech_robust_bench.extensions.streaming.submission_check.FEWEST_WORDS", 2)
     run = place / "runs" / "pocketsphinx-live"
     assert verify(honest, known).flags == []
     cheating = shutil.copytree(run, honest.parent / "cheat")

@@ -8,10 +8,10 @@ import pytest
 from speech_robust_bench.core.about import __version__
 from speech_robust_bench.core.records import FileFacts, RunConfig, RunRecord, SubmittedPrediction, convert
 from speech_robust_bench.core.rows import transcripts_digest
+from speech_robust_bench.extensions.streaming.submission_check import StreamedLines
 from speech_robust_bench.push import submission
 from speech_robust_bench.push.evidence import Evidence
 from speech_robust_bench.push.expected_rows import Expected, people_digest
-from speech_robust_bench.push.streamed_lines import StreamedLines
 from speech_robust_bench.push.untrusted_json import Refused
 from speech_robust_bench.push.verify import (
     SubmittedFiles,
@@ -56,12 +56,12 @@ def test_close_is_equal_but_for_rounding(value, expected, tolerance, is_close):
 
 
 def test_every_line_that_differs_is_said_by_its_place():
-    claimed = {"a": {"value": 1.0, "interval": [1.0, 2.0]}, "b": "x", "mine": 3, "software": 1, "e": {"wer_lenient": 2}}
+    claimed = {"a": {"value": 1.0, "interval": [1.0, 2.0]}, "b": "x", "mine": 3, "software": 1, "e": {"nwer": 2}}
     recomputed = {"a": {"value": 1.0001, "interval": [1.0015, 2.0]}, "b": "y", "c": 4, "software": 2, "e": {}}
     assert differences(claimed, recomputed, skip=("software",)) == [
         "b says x, the predictions give y",
         "c says nothing, the predictions give 4",
-        "e.wer_lenient says 2, the predictions give nothing",
+        "e.nwer says 2, the predictions give nothing",
         "mine says 3, the predictions give nothing",
     ]
     assert differences({"a": {"value": 1.0}}, {"a": {"value": 1.0002}}) == [
@@ -73,8 +73,16 @@ def test_every_line_that_differs_is_said_by_its_place():
 
 
 def test_what_older_results_do_not_have_is_no_difference():
-    assert differences({}, {"wer_lenient": 1, "confidence": 2}) == []
-    assert differences({"confidence": 3}, {"confidence": 2}) == ["confidence says 3, the predictions give 2"]
+    assert differences({}, {"nwer": 1, "measures": {"confidence": 2}}) == []
+    assert differences({"nwer": 3}, {"nwer": 2}) == ["nwer says 3, the predictions give 2"]
+
+
+def test_a_measure_that_the_verifier_does_not_have_is_passed_over():
+    claimed, recomputed = {"measures": {"a": 1, "b": 2}}, {"measures": {"b": 3, "c": 4}}
+    assert differences(claimed, recomputed) == [
+        "measures.b says 2, the predictions give 3",
+        "measures.c says nothing, the predictions give 4",
+    ]
 
 
 def test_a_verdict_keeps_fifty_reasons_and_accepts_without_any():
@@ -154,7 +162,7 @@ def test_a_submission_has_every_config_of_its_languages_and_no_other():
 
 def check(folder, lines, expected=EXPECTED):
     (folder / "en_clean.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    return _check_predictions(folder, "en_clean", expected, Evidence(), StreamedLines({}))
+    return _check_predictions(folder, "en_clean", expected, Evidence(), {"stream": StreamedLines({})})
 
 
 def test_predictions_of_the_benchmark_give_their_entry_of_run_json(tmp_path):

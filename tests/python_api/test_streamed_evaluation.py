@@ -4,7 +4,7 @@ import pytest
 
 import speech_robust_bench as srb
 from speech_robust_bench.core.errors import UserError
-from speech_robust_bench.models.streaming.session import Event
+from speech_robust_bench.models.interface import Event
 
 CONFIG = "en-demo_gain_sev1"
 
@@ -36,9 +36,9 @@ class AnnouncerSession:
 def test_an_object_with_stream_is_used_live():
     pytest.importorskip("pocketsphinx")  # places the words
     results = srb.evaluate(
-        Announcer(), CONFIG, limit=2, run_options=srb.RunOptions(stream=srb.StreamOptions(chunk_ms=50)), progress=False
+        Announcer(), CONFIG, limit=2, run_options=srb.RunOptions(mode=srb.StreamOptions(chunk_ms=50)), progress=False
     )
-    clean, loud = results.streaming()
+    clean, loud = results.measure("streaming")
     assert (clean["config"], loud["config"]) == ("en-demo_clean", CONFIG)
     assert loud["churn"] == 0
     assert loud["clips"] == 2
@@ -60,7 +60,7 @@ def test_a_function_is_used_by_local_agreement():
         return ["the end"]
 
     results = srb.evaluate(
-        transcribe, "en-demo_clean", limit=1, run_options=srb.RunOptions(stream=True), progress=False
+        transcribe, "en-demo_clean", limit=1, run_options=srb.RunOptions(mode=srb.StreamOptions()), progress=False
     )
     assert results.json["run"]["options"]["policy"] == "local-agreement"
     assert len(lengths) > 2  # again and again, of what has come so far
@@ -69,7 +69,7 @@ def test_a_function_is_used_by_local_agreement():
 
 def test_what_was_not_streamed_has_no_such_measures():
     results = srb.evaluate(lambda clips, *_: ["the"] * len(clips), "en-demo_clean", limit=1, progress=False)
-    assert results.streaming() == []
+    assert results.measure("streaming") == []
 
 
 @pytest.mark.parametrize(("stream", "word"), [({"chunk_ms": 5}, "chunks"), ({"speed": 0}, "speed")])

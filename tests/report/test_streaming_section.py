@@ -7,9 +7,9 @@ from support.part_records import part_of
 
 from speech_robust_bench.cli.main import main
 from speech_robust_bench.core.result_records import ConfigResults
-from speech_robust_bench.models.streaming.session import Event
-from speech_robust_bench.report.latency_charts import latency_charts
-from speech_robust_bench.scoring.stream_conditions import CLEAN, HARD, conditions
+from speech_robust_bench.extensions.streaming.measure import CLEAN, HARD, Streaming, conditions
+from speech_robust_bench.extensions.streaming.report import latency_charts
+from speech_robust_bench.models.interface import Event
 
 CONFIGS = ("en-demo_clean", "en-demo_gain_sev1")
 
@@ -71,8 +71,10 @@ def test_every_condition_has_its_chart(page):
 def entry(category, wer, settle, language="en"):
     delay = None if settle is None else {"n": 1, "median": {"value": settle}, "p95": {"value": 2 * settle}}
     streaming = {"settle_s": delay, "churn": {"value": 0.5}}
-    about = {"language": language, "category": category, "wer": {"value": wer}, "streaming": streaming}
-    return part_of(ConfigResults, about)
+    measures = {"streaming": part_of(Streaming, streaming)}
+    return part_of(ConfigResults, {"language": language, "category": category, "wer": {"value": wer}}).replace(
+        measures=measures
+    )
 
 
 def test_a_condition_is_the_plain_mean_of_its_configs():

@@ -8,7 +8,7 @@ import pytest
 
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.records import Prediction, SubmittedPrediction, convert
-from speech_robust_bench.scoring.calibration import calibration, judged, of_lines
+from speech_robust_bench.extensions.text_metrics.calibration import calibration, judged, of_lines
 
 
 def test_by_hand():

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import speech_robust_bench.scoring.lenient_wer as lenient_module
+import speech_robust_bench.extensions.text_metrics.lenient_wer as lenient_module
 from speech_robust_bench.cli.main import main
 from speech_robust_bench.core.errors import UserError
-from speech_robust_bench.scoring.lenient_wer import lenient_wer
+from speech_robust_bench.extensions.text_metrics.lenient_wer import lenient_wer
 
 
 def lenient(reference, prediction, **how):
@@ -120,8 +120,8 @@ def test_it_stands_in_results_score_table_and_python(tmp_path, capsys):
     assert main(["score", str(folder), "--replicates", "10"]) == 0
     assert "clean WER 100.0 / lenient 0.0" in capsys.readouterr().out
     entry = json.loads((folder / "results.json").read_text())["configs"]["en_clean"]
-    assert entry["wer_lenient"] == {"value": 0.0, "interval": [0.0, 0.0]}
-    assert "conventions" not in json.loads((folder / "results.json").read_text())["options"]
+    assert entry["measures"]["wer_lenient"] == {"value": 0.0, "interval": [0.0, 0.0]}
+    assert "settings" not in json.loads((folder / "results.json").read_text())["options"]
     assert main(["table", str(folder), "--lenient"]) == 0
     shown = capsys.readouterr().out
     assert "WER lenient" in shown
@@ -129,6 +129,8 @@ def test_it_stands_in_results_score_table_and_python(tmp_path, capsys):
     own = tmp_path / "own.csv"
     own.write_text("kind,written,counted_as\nname,Katherine,Catherine\n")
     assert main(["score", str(folder), "--replicates", "0", "--conventions", str(own)]) == 0
-    assert json.loads((folder / "results.json").read_text())["scoring"]["conventions"]["file"] == "own.csv"
+    scored = json.loads((folder / "results.json").read_text())
+    assert scored["options"]["settings"] == {"conventions": str(own)}
+    assert scored["scoring"]["measures"]["wer_lenient"]["conventions"] == "own.csv"
     assert main(["table", str(folder), "--confidence"]) == 0
     assert "ECE" in capsys.readouterr().out

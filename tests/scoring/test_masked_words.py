@@ -8,8 +8,7 @@ from run_folders import write_run
 
 from speech_robust_bench.cli.main import main
 from speech_robust_bench.core.records import Prediction, SubmittedPrediction, convert
-from speech_robust_bench.scoring.masked_words import of_lines, written
-from speech_robust_bench.scoring.remembered_words import HEADS, guess
+from speech_robust_bench.extensions.masked_words.measure import MASKED, guess, of_lines, written
 
 
 def line(clip: str, text: str, transcript: str, masked: str) -> Prediction:
@@ -118,6 +117,6 @@ def test_no_number_is_cut_at_80_columns(monkeypatch, capsys):
 
     monkeypatch.setenv("COLUMNS", "80")
     cells = ["en-demo_masked_noise_sev1", "128", "100.0", "10.0 to 100.0", "99.0", "98.0", "140.0"]
-    print_measure(MeasureTable("m", HEADS, [cells]))
+    print_measure(MeasureTable("m", MASKED.table.heads, [cells]))
     row = next(text for text in capsys.readouterr().out.splitlines() if "128" in text).split()
     assert row[1:] == ["128", "100.0", "10.0", "to", "100.0", "99.0", "98.0", "140.0"]

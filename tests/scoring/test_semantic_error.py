@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from speech_robust_bench.core.errors import UserError
-from speech_robust_bench.scoring import semantic
-from speech_robust_bench.scoring.semantic import open_embedder, semantic_errors
+from speech_robust_bench.extensions.text_metrics import semantic
+from speech_robust_bench.extensions.text_metrics.semantic import open_embedder, semantic_errors
 
 VECTORS = {"a cat": [1, 0], "a kitten": [3, 4], "a dog": [0, 2], "not a cat": [-1, 0]}
 
@@ -53,8 +53,8 @@ def test_it_stands_in_results_only_if_asked_for(tmp_path, monkeypatch, capsys):
     folder = run_folder(tmp_path)
     assert main(["score", str(folder), "--replicates", "10", "--embeddings", "mini"]) == 0
     scored = json.loads((folder / "results.json").read_text())
-    assert scored["scoring"]["embeddings"] == {"model": "mini", "revision": "sha256:0"}
-    assert scored["configs"]["en_clean"]["semantic_error"]["value"] == pytest.approx(100 * (1 - 2**-0.5))
+    assert scored["scoring"]["measures"]["semantic_error"] == {"model": "mini", "revision": "sha256:0"}
+    assert scored["configs"]["en_clean"]["measures"]["semantic_error"]["value"] == pytest.approx(100 * (1 - 2**-0.5))
     assert main(["table", str(folder), "--lenient"]) == 0
     assert "29.3" in capsys.readouterr().out
     assert main(["score", str(folder), "--replicates", "0"]) == 0

@@ -6,10 +6,10 @@ import pytest
 
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.records import Prediction, StreamEvent, WordTime, convert
-from speech_robust_bench.scoring import stream_measures, stream_record
+from speech_robust_bench.extensions.streaming import clip_measures, measure, record
+from speech_robust_bench.extensions.streaming.clip_measures import measure_clip
+from speech_robust_bench.extensions.streaming.record import arrivals, completions
 from speech_robust_bench.scoring.bootstrap import weights
-from speech_robust_bench.scoring.stream_measures import measure_clip
-from speech_robust_bench.scoring.stream_record import arrivals, completions
 
 WORDS = [["one", 0.0, 0.4], ["two", 0.5, 0.9], ["three", 1.0, 1.5]]
 SPOKEN = [WordTime(*word) for word in WORDS]
@@ -24,11 +24,11 @@ EVENTS = [
 
 
 def updates_of(events):
-    return stream_measures.updates_of([StreamEvent(*event) for event in events])
+    return clip_measures.updates_of([StreamEvent(*event) for event in events])
 
 
 def measure_lines(lines, **options):
-    measured = stream_measures.measure_lines([convert(line, Prediction) for line in lines], **options)
+    measured = measure.measure_lines([convert(line, Prediction) for line in lines], **options)
     return measured and measured.as_json()
 
 
@@ -187,7 +187,7 @@ def test_on_the_virtual_clock_an_event_comes_when_its_chunk_was_done():
         measure_lines([line(stream=quick)])
 
 
-@pytest.mark.parametrize("module", [stream_measures, stream_record])
+@pytest.mark.parametrize("module", [clip_measures, record])
 def test_the_worked_examples_are_right(module):
     outcome = doctest.testmod(module)
     assert outcome.attempted >= 3

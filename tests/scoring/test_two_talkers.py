@@ -3,9 +3,9 @@
 import pytest
 
 from speech_robust_bench.core.records import Prediction
-from speech_robust_bench.scoring.lenient_wer import lenient_wer
+from speech_robust_bench.extensions.text_metrics.lenient_wer import lenient_wer
+from speech_robust_bench.extensions.two_talkers.measure import of_lines
 from speech_robust_bench.scoring.scoring import align, normalise
-from speech_robust_bench.scoring.two_talkers import of_lines
 
 BOTH = "a b c d <sc> x y"
 

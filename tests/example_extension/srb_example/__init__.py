@@ -2,4 +2,5 @@
 
 ADAPTERS = {"parrot": "srb_example.parrot"}
 CORPORA = {"whispers": "srb_example.whispers:WHISPERS"}
+MEASURES = {"long_words": "srb_example.long_words:LONG_WORDS"}
 SCENARIOS = {"backwards": "srb_example.backwards:BACKWARDS"}

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
-from speech_robust_bench.models.streaming.session import Event, Word
+from speech_robust_bench.models.interface import Event, Word
 
 Message = dict[str, Any]
 

@@ -13,58 +13,25 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
 from speech_robust_bench.core.errors import UserError
-from speech_robust_bench.core.options import option
-from speech_robust_bench.core.records import StreamEvent
-from speech_robust_bench.models.interface import Clip
-from speech_robust_bench.models.streaming.session import Event, Session
-from speech_robust_bench.scoring.stream_record import (
-    CHUNK_MS,
-    LONGEST_MS,
+from speech_robust_bench.core.records import Stream, StreamEvent
+from speech_robust_bench.extensions.streaming.mode import StreamOptions
+from speech_robust_bench.extensions.streaming.record import (
     MOST_CHARACTERS,
-    MOST_REPEATS,
-    MOST_SPEED,
-    SHORTEST_MS,
     Calls,
     arrivals,
     completions,
     most_events,
     transcript,
 )
+from speech_robust_bench.models.interface import Clip, Described, Event, Recogniser, Session, Transcript
 
-
-@dataclass(frozen=True)
-class StreamOptions:
-    """How to stream: the length of a chunk, the simulated speed, and whether to pace the audio in real time."""
-
-    chunk_ms: int = option(CHUNK_MS, "length of a chunk, in milliseconds", metavar="MS")
-    speed: float = option(1.0, "simulate a machine that is F times as fast", metavar="F")
-    realtime: bool = option(False, "pace the audio in real time (required by most servers)")
-    # The processor time of this process hardly depends on what else the machine does.
-    processor_time: bool = option(
-        False, "measure the processor time of srb itself, all threads, instead of wall-clock time (for a busy machine)"
-    )
-    # What else the machine does only adds time, so of each call the quickest counts.
-    repeats: int = option(
-        1, "send every clip N times and keep the quickest time of each call (for a busy machine)", metavar="N"
-    )
-
-    def __post_init__(self) -> None:
-        if not SHORTEST_MS <= self.chunk_ms <= LONGEST_MS:
-            raise UserError(f"chunks are {SHORTEST_MS} to {LONGEST_MS} ms long, not {self.chunk_ms}")
-        if not 0 < self.speed <= MOST_SPEED:
-            raise UserError(f"the speed of a machine is a factor above 0, not {self.speed}")
-        if self.realtime and self.speed != 1:
-            raise UserError("in real time no other machine can be simulated: leave the speed out")
-        if self.realtime and self.processor_time:
-            raise UserError("in real time the clock on the wall counts: leave the processor time out")
-        if not 1 <= self.repeats <= MOST_REPEATS:
-            raise UserError(f"a clip is repeated 1 to {MOST_REPEATS} times, not {self.repeats}")
-        if self.realtime and self.repeats > 1:
-            raise UserError("in real time a clip is sent once: leave the repeats out")
+WARM_UP_S = 3
+AS_IT_IS = StreamOptions()
 
 
 @dataclass(frozen=True)
@@ -102,7 +69,7 @@ def replay(
     session: Session,
     clip: Clip,
     rate: int,
-    pace: StreamOptions = StreamOptions(),
+    pace: StreamOptions = AS_IT_IS,
     timer: Callable[[], float] | None = None,
     sleep: Callable[[float], None] = time.sleep,
 ) -> Timeline:
@@ -180,3 +147,69 @@ def _check(event: Event) -> None:
     """What a session answers is not trusted: it may be a server."""
     if not isinstance(event.text, str) or len(event.text) > MOST_CHARACTERS:
         raise ValueError(f"an event whose text is not a string of at most {MOST_CHARACTERS} characters")
+
+
+@dataclass
+class Streamed(Described):
+    """The live side of a recogniser."""
+
+    inner: Recogniser = None  # type: ignore[assignment]
+    pace: StreamOptions = field(default_factory=StreamOptions)
+    warm: bool = False
+
+    def transcribe(self, clips: list[Clip], rate: int, language: str | None) -> list[str]:
+        return [self._one(clip, rate, language) for clip in clips]
+
+    def _one(self, clip: Clip, rate: int, language: str | None) -> Transcript:
+        self._warm_up(clip, rate, language)
+        sessions = (self.inner.stream(rate, language) for _ in range(self.pace.repeats))  # type: ignore[attr-defined]
+        timeline = quickest([replay(session, clip, rate, self.pace) for session in sessions])
+        return Transcript(timeline.text, stream=stream_of(timeline).as_json())
+
+    def _warm_up(self, clip: Clip, rate: int, language: str | None) -> None:
+        """Stream the beginning of the first clip once before it counts: what is loaded at first use is loaded then.
+
+        A server is warm, and may cost money.
+        """
+        if not self.warm and not getattr(self.inner, "needs_realtime", False):
+            self.warm = True
+            with suppress(Exception):  # it comes again, where it belongs to a clip
+                replay(self.inner.stream(rate, language), clip[: WARM_UP_S * rate], rate)  # type: ignore[attr-defined]
+
+    def close(self) -> None:
+        self.inner.close()
+
+
+def streamed(recogniser: Recogniser, pace: StreamOptions) -> Streamed:
+    """The recogniser as it is used live; one that cannot be is a UserError that says what would do."""
+    if not hasattr(recogniser, "stream"):
+        raise UserError(
+            f"{recogniser.name} transcribes whole clips only; to use it live, put a policy in front: live:<the model>"
+        )
+    timing: dict[str, Any] = {
+        "chunk_ms": pace.chunk_ms,
+        "speed": pace.speed,
+        "realtime": pace.realtime,
+        **_unusual(pace),
+    }
+    return Streamed(recogniser.name, recogniser.revision, {**recogniser.options, **timing}, 1, recogniser, pace)
+
+
+def _unusual(pace: StreamOptions) -> dict[str, Any]:
+    """What is only said where it was asked for."""
+    counted = {"processor_time": True} if pace.processor_time else {}
+    return {**counted, **({"repeats": pace.repeats} if pace.repeats > 1 else {})}
+
+
+def stream_of(timeline: Timeline) -> Stream:
+    """A timeline as the predictions keep it (`record`)."""
+    calls, pace = timeline.calls, timeline.pace
+    return Stream(
+        chunk_ms=pace.chunk_ms,
+        speed=pace.speed,
+        realtime=pace.realtime,
+        took_ms=[round(1000 * took, 2) for took in calls.took_s],
+        done_ms=[round(1000 * done, 2) for done in calls.done_s] if pace.realtime else None,
+        events=[timed.stored for timed in timeline.events],
+        **_unusual(pace),
+    )

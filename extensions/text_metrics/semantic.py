@@ -12,6 +12,7 @@ import hashlib
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,13 @@ import numpy as np
 
 from speech_robust_bench.core.about import install_hint
 from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.core.records import Settings
+from speech_robust_bench.core.result_records import ScoreValue
 from speech_robust_bench.core.secrets import closed_stdin
+from speech_robust_bench.scoring import bootstrap
+from speech_robust_bench.scoring.json_values import score_value
+from speech_robust_bench.scoring.measures import ConfigClips, Measure, Setting
+from speech_robust_bench.scoring.score_options import ScoreOptions
 from speech_robust_bench.scoring.scoring import check_texts, normalise
 
 Embed = Callable[[list[str]], np.ndarray]  # texts to one vector each
@@ -102,3 +109,43 @@ def open_embedder(folder: str) -> Embedder:
     except Exception as error:  # transformers raises what it likes for a damaged folder
         raise UserError(f"--embeddings {folder}: cannot be loaded ({' '.join(str(error).split())[:200]})") from None
     return Embedder(path, tokenizer, model, by_first_token)
+
+
+@lru_cache(maxsize=1)
+def _opened(folder: str) -> Embedder:
+    return open_embedder(folder)
+
+
+def _embedder(options: ScoreOptions) -> Embedder | None:
+    folder = (options.settings or {}).get("embeddings")
+    return _opened(folder) if folder else None
+
+
+def _of_config(clips: ConfigClips) -> ScoreValue | None:
+    """The mean semantic error, where an embedding model is given."""
+    embedder = _embedder(clips.options)
+    if embedder is None or not clips.counts:
+        return None
+    errors = semantic_errors(clips.predictions.references, clips.predictions.transcripts, embedder)
+    draws, span = clips.draws, None
+    if draws is not None:
+        span = bootstrap.interval(draws @ errors / draws.sum(axis=1), clips.options.level)
+    return score_value(float(errors.mean()), span)
+
+
+def _versions(options: ScoreOptions) -> Settings | None:
+    embedder = _embedder(options)
+    return {"model": embedder.folder.name, "revision": embedder.revision} if embedder else None
+
+
+SEMANTIC_ERROR = Measure(
+    "semantic_error",
+    ScoreValue,
+    _of_config,
+    settings={
+        "embeddings": Setting(
+            "folder of a sentence-embedding model; adds the semantic error, a distance in meaning", "FOLDER"
+        )
+    },
+    versions=_versions,
+)

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.extensions.text_metrics.text_formatting import Tally, written_words
 from speech_robust_bench.scoring.scoring import error_rate, normalise
-from speech_robust_bench.scoring.text_formatting import Tally, written_words
 from speech_robust_bench.scoring.word_alignment import HIT, Operation, operations
 
 Words = tuple[str, ...]

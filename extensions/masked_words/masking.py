@@ -10,7 +10,7 @@ A clip that the aligner cannot align with its transcript stays as it is: no word
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Literal
@@ -19,6 +19,7 @@ import numpy as np
 
 from speech_robust_bench.builders.corpora.base import Audio, Utterance
 from speech_robust_bench.builders.forced_alignment import LANGUAGE, align, spoken_words
+from speech_robust_bench.builders.scenarios import Scenario
 from speech_robust_bench.core.audio import RATE, Samples
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.seeding import clip_rng
@@ -81,16 +82,17 @@ def spans_of(audio: MaskedAudio) -> tuple[tuple[float, float], ...] | None:
 
 
 def mask_all(
-    utterances: Iterable[Utterance], scenario: str, severity: int, length: int, seed: str = ""
+    utterances: Sequence[Utterance], corpus: Sequence[Utterance], scenario: Scenario, severity: int, seed: str = ""
 ) -> Iterator[Utterance]:
-    """The clean utterances with runs of `length` words masked: the same ids and texts. `seed`: of a private edition."""
+    """The clean utterances with runs of words masked: the same ids and texts."""
+    length = scenario.value(severity)
+    fill: Fill = "noise" if scenario.name.endswith("_noise") else "silence"
     for item in utterances:
         if item.language != LANGUAGE:
             raise UserError(f"masked words need the aligner, which knows English alone, not '{item.language}'")
-        rng = clip_rng(item.corpus, item.id, scenario, severity, seed)
+        rng = clip_rng(item.corpus, item.id, scenario.name, severity, seed)
         text = item.text or ""
         masked = draw_masks(text.split(), length, rng)
-        fill: Fill = "noise" if scenario.endswith("_noise") else "silence"
         yield replace(item, audio=MaskedAudio(item.audio, text, masked, fill, int(rng.integers(2**31))))
 
 
@@ -151,3 +153,21 @@ def replace_spans(
     level = np.sqrt(np.mean(np.square(samples), dtype=np.float64))
     noise = rng.standard_normal(len(samples)).astype(np.float32) * np.float32(level)
     return np.clip(samples * gain + noise * (1 - gain), -1, 1).astype(np.float32)
+
+
+def _row(name: str, fill: str) -> Scenario:
+    return Scenario(
+        name,
+        "masked",
+        f"words replaced by {fill}",
+        "Amid 2022",
+        parameter="words",
+        severities=(1, 2, 4, 8),
+        maker="masking",
+        from_clips=mask_all,
+        languages=(LANGUAGE,),
+        facts=("masked",),
+    )
+
+
+SILENCE, NOISE = _row("masked", "silence"), _row("masked_noise", "white noise")

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from speech_robust_bench.builders.corpora.base import Audio, Utterance
-from speech_robust_bench.builders.perturb.environment import overlap
+from speech_robust_bench.builders.scenarios import Scenario
 from speech_robust_bench.core.audio import Samples
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.rows import join_talkers, one_talker
@@ -45,18 +45,26 @@ class OverlapAudio:
         return overlap(self.first.load(), self.second.load(), self.sir_db)
 
 
+def overlap(first: Samples, second: Samples, sir_db: float) -> Samples:
+    """The first clip as it is, and the second `sir_db` below it: by their mean powers, each over its own clip.
+
+    As long as the longer of the two. A silent clip has no power to compare, so the second is then added as it is.
+    """
+    powers = [float(np.mean(np.square(clip, dtype=np.float64))) if len(clip) else 0.0 for clip in (first, second)]
+    gain = np.sqrt(powers[0] / powers[1]) * 10 ** (-sir_db / 20) if all(powers) else 1.0
+    mixed = np.zeros(max(len(first), len(second)), dtype=np.float32)
+    mixed[: len(first)] = first
+    mixed[: len(second)] += np.float32(gain) * second
+    return mixed
+
+
 def overlap_all(
-    utterances: Sequence[Utterance],
-    corpus: Sequence[Utterance],
-    stream: str,
-    severity: int,
-    sir_db: float,
-    seed: str = "",
+    utterances: Sequence[Utterance], corpus: Sequence[Utterance], scenario: Scenario, severity: int, seed: str = ""
 ) -> Iterator[Utterance]:
-    """Each utterance with a second one of its corpus; `stream` is the scenario's, `seed` that of a private edition."""
-    pool = SecondTalkers(corpus)
+    """Each utterance with a second one of its corpus."""
+    pool, sir_db = SecondTalkers(corpus), scenario.value(severity)
     for item in utterances:
-        second = pool.draw(item, clip_rng(item.corpus, item.id, stream, severity, seed))
+        second = pool.draw(item, clip_rng(item.corpus, item.id, scenario.stream, severity, seed))
         mixed = OverlapAudio(item.audio, second.audio, second.id, second.speaker, sir_db)
         known = None not in (item.text, second.text)
         text = join_talkers(one_talker(item.text or ""), one_talker(second.text or "")) if known else None
@@ -87,3 +95,17 @@ class SecondTalkers:
             raise UserError(f"overlap needs a second clip, and the corpus has only '{item.id}'")
         place = int(rng.integers(others))
         return clips[place if place < start else place + count]
+
+
+OVERLAP = Scenario(
+    "overlap",
+    "overlap",
+    "two talkers, both transcribed",
+    "LibriMix",
+    parameter="sir_db",
+    severities=(10, 5, 0, -5),
+    maker="mixing",
+    from_clips=overlap_all,
+    mix=overlap,
+    keeps_text=False,
+)

@@ -1,6 +1,6 @@
 """Checks of streamed predictions: is what a submission says about its streams possible, and one story throughout?
 
-Every measure follows from the events, the time of each call and the places of the words (`scoring.stream_record`),
+Every measure follows from the events, the time of each call and the places of the words (`record`),
 so these are what is checked. The transcript must be that of the events; an event comes when its chunk was done; the
 calls of a clip take no longer than the clip did. Words must be those of the reference, lie in every config where they
 lie in the clean one, and, where the clean audio is at hand, where a forced alignment finds them. How long a call took
@@ -22,9 +22,9 @@ from speech_robust_bench.builders.scenarios import SCENARIOS
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.names import parse
 from speech_robust_bench.core.records import Prediction, Settings, WordTime
+from speech_robust_bench.extensions.streaming.clip_measures import early_words, updates_of
+from speech_robust_bench.extensions.streaming.record import calls_of, check_stream, check_words, transcript
 from speech_robust_bench.push.untrusted_json import Refused
-from speech_robust_bench.scoring.stream_measures import early_words, updates_of
-from speech_robust_bench.scoring.stream_record import calls_of, check_stream, check_words, transcript
 
 SAMPLE = 8  # clips of a clean config that are aligned again
 SAME_S = 0.05  # between two alignments of a clip by one aligner

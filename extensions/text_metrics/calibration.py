@@ -9,16 +9,29 @@ alignment with the reference; substituted and inserted words are wrong, and dele
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 
 import numpy as np
 
 from speech_robust_bench.core.errors import UserError
-from speech_robust_bench.core.records import Prediction
-from speech_robust_bench.core.result_records import Calibration, RunResults
+from speech_robust_bench.core.records import Prediction, Record, Whole
+from speech_robust_bench.core.result_records import RunResults
+from speech_robust_bench.scoring.measures import ConfigClips, Measure, TableForm
 from speech_robust_bench.scoring.scoring import normalise
 from speech_robust_bench.scoring.word_alignment import HIT, operations
 
 BINS = 10
+
+
+class Calibration(Record, frozen=True, kw_only=True):
+    """Whether a recogniser knows when it fails, in points."""
+
+    words: Whole
+    wrong: Whole
+    confidence: float | None
+    accuracy: float | None
+    ece: float | None
+    auc: float | None
 
 
 def judged(
@@ -101,17 +114,32 @@ def of_lines(lines: Iterable[Prediction], language: str | None = None) -> Calibr
     return calibration(judged_clips([reference for reference, _ in known], words, language=language))
 
 
-HEADS = ("config", "words", "wrong", "confidence", "right %", "ECE", "AUC")
-
-
-def confidence_rows(result: RunResults) -> list[tuple[str, ...]]:
-    """A line for each config of a results file that has confidences, below `HEADS`."""
+def _rows(result: RunResults, folder: Path) -> list[tuple[str, ...]]:
     return [
         (config, str(c.words), str(c.wrong), *map(_cell, (c.confidence, c.accuracy, c.ece, c.auc)))
         for config, entry in result.configs.items()
-        if (c := entry.confidence)
+        if (c := CONFIDENCE.of(entry))
     ]
 
 
 def _cell(value: float | None) -> str:
     return "" if value is None else f"{value:.1f}"
+
+
+def _of_config(clips: ConfigClips) -> Calibration | None:
+    return of_lines(clips.predictions.lines, clips.language) if clips.counts else None
+
+
+CONFIDENCE = Measure(
+    "confidence",
+    Calibration,
+    _of_config,
+    columns=lambda record: {"ece": record.ece, "auc": record.auc},
+    table=TableForm(
+        "confidence",
+        "print the calibration of word confidences: ECE and AUC per config",
+        ("config", "words", "wrong", "confidence", "right %", "ECE", "AUC"),
+        _rows,
+        "none of these recognisers told how sure it is of its words (docs/how-to/add-a-recogniser.md tells how)",
+    ),
+)

@@ -7,14 +7,25 @@ whose words it has best (`best_wer`), chosen clip by clip. And how many predicti
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 
-from speech_robust_bench.core.records import Prediction
-from speech_robust_bench.core.result_records import RunResults, ScoreValue, TwoTalkers
+from speech_robust_bench.core.records import Prediction, Record, Whole
+from speech_robust_bench.core.result_records import RunResults, ScoreValue
 from speech_robust_bench.core.rows import TALKER_CHANGE, talkers
 from speech_robust_bench.scoring.bootstrap import interval, weights
+from speech_robust_bench.scoring.measures import ConfigClips, Measure, PageTable, TableForm
 from speech_robust_bench.scoring.scoring import align, error_rate
+from speech_robust_bench.scoring.table1 import cell_text
+
+
+class TwoTalkers(Record, frozen=True, kw_only=True):
+    """How well one of two talkers is transcribed."""
+
+    clips: Whole
+    two_texts: Whole
+    best_wer: ScoreValue
 
 
 def of_lines(
@@ -50,20 +61,37 @@ def of_lines(
     return TwoTalkers(clips=len(both), two_texts=sum(bool(second) for _, second in written), best_wer=best_wer)
 
 
-HEADS = ("config", "WER of both", "WER of the better talker", "two texts", "clips")
-
-
-def overlap_rows(result: RunResults) -> list[tuple[str, ...]]:
-    """A line for each config of a results file with two talkers, below `HEADS`."""
+def _rows(result: RunResults, folder: Path) -> list[tuple[str, ...]]:
     return [
-        (config, _cell(entry.wer), _cell(both.best_wer), str(both.two_texts), str(both.clips))
+        (config, cell_text(entry.wer, True), cell_text(both.best_wer, True), str(both.two_texts), str(both.clips))
         for config, entry in result.configs.items()
-        if (both := entry.overlap)
+        if (both := OVERLAP.of(entry))
     ]
 
 
-def _cell(score: ScoreValue | None) -> str:
-    if score is None:
-        return ""
-    shown = f"{score.value:.1f}"
-    return f"{shown} ({score.interval[0]:.1f} to {score.interval[1]:.1f})" if score.interval else shown
+def _of_config(clips: ConfigClips) -> TwoTalkers | None:
+    options = clips.options
+    how = (options.normaliser, options.unit, clips.language, options.replicates, options.level, options.seed)
+    return of_lines(clips.predictions.lines, *how) if clips.counts else None
+
+
+OVERLAP = Measure(
+    "overlap",
+    TwoTalkers,
+    _of_config,
+    table=TableForm(
+        "overlap",
+        "print the WER of two talkers, and of the better one",
+        ("config", "WER of both", "WER of the better talker", "two texts", "clips"),
+        _rows,
+        "these runs have no config of two talkers; run them on 'en_overlap_*'",
+    ),
+    section=PageTable(
+        "Two talkers at once",
+        "Two people talk at once, and the words of both count: each talker is compared with one of the texts that a "
+        "recogniser wrote, whichever way has fewer errors. One that writes a single text deletes one talker; how well "
+        "it has the other is the WER of the better talker. A separator as a front end gives two texts.",
+        ("WER of both", "WER of the better talker", "two texts %"),
+        lambda entry, both: (entry.wer, both.best_wer, (100 * both.two_texts / both.clips, 0)),
+    ),
+)

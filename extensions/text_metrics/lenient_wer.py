@@ -19,9 +19,17 @@ from pathlib import Path
 import numpy as np
 
 from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.core.records import Settings
+from speech_robust_bench.core.result_records import RunResults, ScoreValue
 from speech_robust_bench.core.rows import TALKER_CHANGE, talkers
 from speech_robust_bench.core.table_files import csv_cells, read_text
-from speech_robust_bench.scoring.scoring import Counts, align, error_rate, normalise
+from speech_robust_bench.extensions.text_metrics.semantic import SEMANTIC_ERROR
+from speech_robust_bench.scoring import bootstrap
+from speech_robust_bench.scoring.json_values import score_value
+from speech_robust_bench.scoring.measures import ConfigClips, Measure, Setting, TableForm
+from speech_robust_bench.scoring.score_options import ScoreOptions
+from speech_robust_bench.scoring.scoring import Counts, align, error_rate, normalise, versions
+from speech_robust_bench.scoring.table1 import cell_text
 
 NORMALISER = "srb-numbers-1"
 HEAD = ["kind", "written", "counted_as"]
@@ -162,3 +170,54 @@ def lenient_wer(
     strict = align(references, predictions, normaliser=normaliser, unit="word", language=language)
     errors = lenient_errors(strict, references, predictions, language, conventions)
     return {"wer": strict.rate, "wer_lenient": float(error_rate(errors.sum(), strict.lengths.sum()))}
+
+
+def _of_config(clips: ConfigClips) -> ScoreValue | None:
+    """WER lenient beside the strict one, where words are counted."""
+    options, predictions = clips.options, clips.predictions
+    if not clips.counts or versions(options.normaliser, options.unit, clips.language)["unit"] != "word":
+        return None
+    counts, draws = clips.counts.counts, clips.draws
+    errors = lenient_errors(counts, predictions.references, predictions.transcripts, clips.language, _own(options))
+    span = None
+    if draws is not None:
+        span = bootstrap.interval(error_rate(draws @ errors, draws @ counts.lengths), options.level)
+    return score_value(float(error_rate(errors.sum(), counts.lengths.sum())), span)
+
+
+def _own(options: ScoreOptions) -> str | None:
+    return (options.settings or {}).get("conventions")
+
+
+def _versions(options: ScoreOptions) -> Settings | None:
+    own = _own(options)
+    return {"conventions": Path(own).name, "sha256": file_digest(own)} if own else None
+
+
+def _table_rows(result: RunResults, folder: Path) -> list[tuple[str, ...]]:
+    return [
+        (config, *(cell_text(score, True) for score in (entry.wer, lenient, SEMANTIC_ERROR.of(entry))))
+        for config, entry in result.configs.items()
+        if (lenient := WER_LENIENT.of(entry))
+    ]
+
+
+WER_LENIENT = Measure(
+    "wer_lenient",
+    ScoreValue,
+    _of_config,
+    settings={
+        "conventions": Setting(
+            "CSV file with more spellings to accept in the lenient WER (docs/concepts/normalisation.md)", "CSV"
+        )
+    },
+    versions=_versions,
+    headline="lenient",
+    table=TableForm(
+        "lenient",
+        "print strict and lenient WER, and the semantic error",
+        ("config", "WER strict", "WER lenient", "semantic error"),
+        _table_rows,
+        "these results have no WER lenient; score them again with `srb score`",
+    ),
+)

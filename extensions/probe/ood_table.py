@@ -7,10 +7,11 @@ WERD, the difference to the clean config of the same language's default corpus (
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
+from speech_robust_bench.builders import suites
 from speech_robust_bench.core.result_records import RunResults
-
-HEADS = ("", "out of domain", "in domain", "WERD")
+from speech_robust_bench.scoring.measures import Measure, TableForm
 
 
 def ood_rows(result: RunResults, tasks: Mapping[str, Sequence[str]]) -> list[tuple[str, ...]]:
@@ -43,3 +44,18 @@ def _mean(values: Sequence[float | None]) -> float | None:
 
 def _shown(value: float | None) -> str:
     return "-" if value is None else f"{value:.2f}"
+
+
+def _rows(result: RunResults, folder: Path) -> list[tuple[str, ...]]:
+    return ood_rows(result, suites.load("ood").about["corpora"])
+
+
+OOD = Measure(
+    "ood",
+    table=TableForm(
+        "ood",
+        "print error rates out of domain (after `srb run --suite ood`)",
+        ("", "out of domain", "in domain", "WERD"),
+        _rows,
+    ),
+)

@@ -17,21 +17,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
-import numpy as np
-
-from speech_robust_bench.core.errors import UserError
-from speech_robust_bench.core.records import Prediction, StreamEvent, WordTime
-from speech_robust_bench.core.result_records import Delay, ScoreValue, Streaming
-from speech_robust_bench.scoring import bootstrap
-from speech_robust_bench.scoring.stream_record import calls_of, check_stream, check_words
+from speech_robust_bench.core.records import StreamEvent, WordTime
 from speech_robust_bench.scoring.word_alignment import HIT, align_words
-
-QUANTITIES = ("appear_s", "settle_s")  # one value a word; all others are one value a clip
-DELAYS = ("first_word_s", "last_word_s", "endpoint_s")
-QUANTILES = {"median": 0.5, "p95": 0.95}
-BLOCK = 50  # replicates at a time
 
 
 @dataclass(frozen=True)
@@ -201,87 +189,3 @@ def word_hits(spoken: Sequence[WordTime], shown: Sequence[ShownWord]) -> list[tu
         for kind, place, position in align_words([word.text for word in spoken], [word.text for word in shown])
         if kind == HIT and place is not None and position is not None
     ]
-
-
-def measure_lines(
-    lines: Sequence[Prediction], replicates: int = 1000, level: float = 0.95, seed: int = 0
-) -> Streaming | None:
-    """The measures of a config from its predictions, each with an interval over clips; None if it was not streamed.
-
-    Delays are given as median and 95th percentile, pooled over words or clips. The bootstrap draws whole clips.
-    """
-    streamed = [(line, line.stream) for line in lines if line.stream]
-    if not streamed:
-        return None
-    for line, stream in streamed:
-        try:
-            check_stream(stream, line.seconds)
-            check_words(line.word_times, line.seconds)
-        except ValueError as problem:
-            raise UserError(f"clip '{line.id}': {problem}; run it again with `srb run --stream`") from None
-    clips = [measure_clip(updates_of(stream.events), line.word_times) for line, stream in streamed]
-    calls = [calls_of(stream, line.seconds) for line, stream in streamed]
-    durations = [line.seconds for line, _ in streamed]
-    silent = [line.text is not None and not line.text.strip() for line, _ in streamed]  # null: not transcribed
-    ratios = {
-        "churn": ([c.erased for c in clips], [c.final_words for c in clips]),
-        "flicker": ([c.revisions for c in clips], [c.updates for c in clips]),
-        "late_chunks": ([c.late_chunks for c in calls], [c.chunks for c in calls]),
-        "early_cutoffs": ([c.early_cutoff for c in clips], [c.endpoint_s is not None for c in clips]),
-        "rtf": ([c.busy_s for c in calls], durations),
-        "invented_words_per_minute": (
-            [(c.final_words + c.erased) * none for c, none in zip(clips, silent, strict=True)],
-            [duration / 60 * none for duration, none in zip(durations, silent, strict=True)],
-        ),
-    }
-    ids = [line.id for line, _ in streamed]
-    draws = bootstrap.weights(ids, replicates=replicates, seed=seed) if replicates else np.zeros((0, len(ids)))
-    rates: dict[str, Any] = {
-        name: _rate(np.asarray(parts, dtype=float), draws, level) for name, parts in ratios.items()
-    }
-    rates |= {name: _delay([getattr(clip, name) for clip in clips], draws, level) for name in (*QUANTITIES, *DELAYS)}
-    with_word_times = sum(bool(line.word_times) for line, _ in streamed)
-    return Streaming(clips=len(clips), with_word_times=with_word_times, **rates)
-
-
-def _rate(parts: np.ndarray, draws: np.ndarray, level: float) -> ScoreValue | None:
-    """One sum over another, over all clips."""
-    above, below = parts
-    if not below.sum():
-        return None
-    sums = draws @ below
-    values = (draws @ above)[sums > 0] / sums[sums > 0]
-    return ScoreValue(value=float(above.sum() / below.sum()), interval=_interval(values, level))
-
-
-def _delay(per_clip: Sequence[Any], draws: np.ndarray, level: float) -> Delay | None:
-    """Median and 95th percentile of what a clip has one of, or one per word."""
-    values = [np.atleast_1d(np.asarray([] if value is None else value, dtype=float)) for value in per_clip]
-    pooled = np.concatenate(values) if values else np.empty(0)
-    if not len(pooled):
-        return None
-    order = np.argsort(pooled, kind="stable")
-    clip_of = np.repeat(np.arange(len(values)), [len(value) for value in values])[order]
-    drawn = _drawn_quantiles(pooled[order], clip_of, draws)
-    quantiles = {
-        name: ScoreValue(value=float(np.quantile(pooled, share)), interval=_interval(drawn[:, place], level))
-        for place, (name, share) in enumerate(QUANTILES.items())
-    }
-    return Delay(n=len(pooled), **quantiles)
-
-
-def _drawn_quantiles(ranked: np.ndarray, clip_of: np.ndarray, draws: np.ndarray) -> np.ndarray:
-    """The quantiles of each replicate that drew anything: the smallest value with at least that share below or at it.
-
-    Some replicates at a time, for a word has as many weights as there are replicates.
-    """
-    places: list[list[int]] = []
-    for start in range(0, len(draws), BLOCK):
-        counts = draws[start : start + BLOCK, clip_of].cumsum(axis=1)
-        counts = counts[counts[:, -1] > 0]
-        places += [[int(np.searchsorted(row, share * row[-1])) for share in QUANTILES.values()] for row in counts]
-    return ranked[np.array(places, dtype=int).reshape(-1, len(QUANTILES))]
-
-
-def _interval(values: np.ndarray, level: float) -> list[float] | None:
-    return list(bootstrap.interval(values, level)) if len(values) else None

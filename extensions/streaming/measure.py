@@ -1,0 +1,297 @@
+"""The measure `streaming`: latency and stability of each config that was used live.
+
+A condition (clean speech, or a category of scenarios) has the plain mean over its configs. A delay that one of them
+lacks, because nothing was recognised there, is not averaged over the others: the condition lacks it then, so that
+nobody becomes faster by recognising less.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from speech_robust_bench.core.categories import CATEGORIES, REJECT
+from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.core.records import Prediction, Record, Whole
+from speech_robust_bench.core.result_records import RunResults, ScoreValue
+from speech_robust_bench.extensions.streaming.clip_measures import measure_clip, updates_of
+from speech_robust_bench.extensions.streaming.record import calls_of, check_stream, check_words
+from speech_robust_bench.scoring import bootstrap
+from speech_robust_bench.scoring.measures import ConfigClips, Entry, Measure, TableForm
+
+QUANTITIES = ("appear_s", "settle_s")  # one value a word; all others are one value a clip
+DELAYS = ("first_word_s", "last_word_s", "endpoint_s")
+QUANTILES = {"median": 0.5, "p95": 0.95}
+BLOCK = 50  # replicates at a time
+CLEAN = "clean"
+HARD = "hard"  # the mean of all conditions but the clean one
+# name of a figure -> where it is in `streaming` of a config: the measure, and which quantile of a delay
+FIGURES = {
+    "first_word": ("first_word_s", "median"),
+    "appear": ("appear_s", "median"),
+    "settle": ("settle_s", "median"),
+    "settle_p95": ("settle_s", "p95"),
+    "last_word": ("last_word_s", "median"),
+    "endpoint": ("endpoint_s", "median"),
+    "early_cutoffs": ("early_cutoffs", None),
+    "churn": ("churn", None),
+    "flicker": ("flicker", None),
+    "late_chunks": ("late_chunks", None),
+    "rtf": ("rtf", None),
+}
+
+
+class Delay(Record, frozen=True, kw_only=True):
+    """A delay in seconds over `n` words or clips."""
+
+    n: Whole
+    median: ScoreValue
+    p95: ScoreValue
+
+
+class Streaming(Record, frozen=True, kw_only=True):
+    """Latency and stability of a config that was streamed."""
+
+    clips: Whole
+    with_word_times: Whole
+    churn: ScoreValue | None
+    flicker: ScoreValue | None
+    late_chunks: ScoreValue | None
+    early_cutoffs: ScoreValue | None
+    rtf: ScoreValue | None
+    invented_words_per_minute: ScoreValue | None
+    appear_s: Delay | None
+    settle_s: Delay | None
+    first_word_s: Delay | None
+    last_word_s: Delay | None
+    endpoint_s: Delay | None
+
+    def figure(self, measure: str, quantile: str | None = None) -> ScoreValue | None:
+        """A rate, or a quantile of a delay."""
+        value = getattr(self, measure)
+        return getattr(value, quantile) if value and quantile else value
+
+
+def measure_lines(
+    lines: Sequence[Prediction], replicates: int = 1000, level: float = 0.95, seed: int = 0
+) -> Streaming | None:
+    """The measures of a config from its predictions, each with an interval over clips; None if it was not streamed.
+
+    Delays are given as median and 95th percentile, pooled over words or clips. The bootstrap draws whole clips.
+    """
+    streamed = [(line, line.stream) for line in lines if line.stream]
+    if not streamed:
+        return None
+    for line, stream in streamed:
+        try:
+            check_stream(stream, line.seconds)
+            check_words(line.word_times, line.seconds)
+        except ValueError as problem:
+            raise UserError(f"clip '{line.id}': {problem}; run it again with `srb run --stream`") from None
+    clips = [measure_clip(updates_of(stream.events), line.word_times) for line, stream in streamed]
+    calls = [calls_of(stream, line.seconds) for line, stream in streamed]
+    durations = [line.seconds for line, _ in streamed]
+    silent = [line.text is not None and not line.text.strip() for line, _ in streamed]  # null: not transcribed
+    ratios = {
+        "churn": ([c.erased for c in clips], [c.final_words for c in clips]),
+        "flicker": ([c.revisions for c in clips], [c.updates for c in clips]),
+        "late_chunks": ([c.late_chunks for c in calls], [c.chunks for c in calls]),
+        "early_cutoffs": ([c.early_cutoff for c in clips], [c.endpoint_s is not None for c in clips]),
+        "rtf": ([c.busy_s for c in calls], durations),
+        "invented_words_per_minute": (
+            [(c.final_words + c.erased) * none for c, none in zip(clips, silent, strict=True)],
+            [duration / 60 * none for duration, none in zip(durations, silent, strict=True)],
+        ),
+    }
+    ids = [line.id for line, _ in streamed]
+    draws = bootstrap.weights(ids, replicates=replicates, seed=seed) if replicates else np.zeros((0, len(ids)))
+    rates: dict[str, Any] = {
+        name: _rate(np.asarray(parts, dtype=float), draws, level) for name, parts in ratios.items()
+    }
+    rates |= {name: _delay([getattr(clip, name) for clip in clips], draws, level) for name in (*QUANTITIES, *DELAYS)}
+    with_word_times = sum(bool(line.word_times) for line, _ in streamed)
+    return Streaming(clips=len(clips), with_word_times=with_word_times, **rates)
+
+
+def _rate(parts: np.ndarray, draws: np.ndarray, level: float) -> ScoreValue | None:
+    """One sum over another, over all clips."""
+    above, below = parts
+    if not below.sum():
+        return None
+    sums = draws @ below
+    values = (draws @ above)[sums > 0] / sums[sums > 0]
+    return ScoreValue(value=float(above.sum() / below.sum()), interval=_interval(values, level))
+
+
+def _delay(per_clip: Sequence[Any], draws: np.ndarray, level: float) -> Delay | None:
+    """Median and 95th percentile of what a clip has one of, or one per word."""
+    values = [np.atleast_1d(np.asarray([] if value is None else value, dtype=float)) for value in per_clip]
+    pooled = np.concatenate(values) if values else np.empty(0)
+    if not len(pooled):
+        return None
+    order = np.argsort(pooled, kind="stable")
+    clip_of = np.repeat(np.arange(len(values)), [len(value) for value in values])[order]
+    drawn = _drawn_quantiles(pooled[order], clip_of, draws)
+    quantiles = {
+        name: ScoreValue(value=float(np.quantile(pooled, share)), interval=_interval(drawn[:, place], level))
+        for place, (name, share) in enumerate(QUANTILES.items())
+    }
+    return Delay(n=len(pooled), **quantiles)
+
+
+def _drawn_quantiles(ranked: np.ndarray, clip_of: np.ndarray, draws: np.ndarray) -> np.ndarray:
+    """The quantiles of each replicate that drew anything: the smallest value with at least that share below or at it.
+
+    Some replicates at a time, for a word has as many weights as there are replicates.
+    """
+    places: list[list[int]] = []
+    for start in range(0, len(draws), BLOCK):
+        counts = draws[start : start + BLOCK, clip_of].cumsum(axis=1)
+        counts = counts[counts[:, -1] > 0]
+        places += [[int(np.searchsorted(row, share * row[-1])) for share in QUANTILES.values()] for row in counts]
+    return ranked[np.array(places, dtype=int).reshape(-1, len(QUANTILES))]
+
+
+def _interval(values: np.ndarray, level: float) -> list[float] | None:
+    return list(bootstrap.interval(values, level)) if len(values) else None
+
+
+# --- by condition ----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Condition:
+    """The mean over some configs: WER, and the figures that all of them have."""
+
+    configs: int
+    wer: float | None
+    figures: Mapping[str, float | None]
+
+
+def conditions(entries: Mapping[str, Entry], language: str) -> dict[str, Condition]:
+    """The conditions of a streamed run in one language, clean speech first and the mean of the hard ones last.
+
+    `entries` are the configs of results.json, or those of a verified file, whose scores are lists.
+    """
+    by_condition: dict[str, list[Entry]] = {}
+    for entry in entries.values():
+        if entry.language == language and entry.category != REJECT and streaming_of(entry):
+            by_condition.setdefault(entry.category, []).append(entry)
+    by_name = {
+        name: Condition(
+            len(by_condition[name]),
+            _mean([wer_of(entry) for entry in by_condition[name]]),
+            {figure: _mean([figure_of(entry, figure) for entry in by_condition[name]]) for figure in FIGURES},
+        )
+        for name in dict.fromkeys((*CATEGORIES, *sorted(by_condition)))
+        if name in by_condition
+    }
+    hard = [condition for name, condition in by_name.items() if name != CLEAN]
+    if hard:
+        by_name[HARD] = Condition(
+            sum(condition.configs for condition in hard),
+            _mean([condition.wer for condition in hard]),
+            {figure: _mean([condition.figures[figure] for condition in hard]) for figure in FIGURES},
+        )
+    return by_name
+
+
+def numbers(record: Streaming) -> dict[str, Any]:
+    """All measures of a config as numbers, delays as median and 95th percentile."""
+    row: dict[str, Any] = {}
+    for name in record.__struct_fields__:
+        value = getattr(record, name)
+        if name in (*QUANTITIES, *DELAYS):
+            row |= {name: value and value.median.value, f"{name}_p95": value and value.p95.value}
+        else:
+            row[name] = value.value if isinstance(value, ScoreValue) else value
+    return row
+
+
+def wer_of(entry: Entry) -> float | None:
+    """The WER of a config; None for one without speech."""
+    score = getattr(entry, "wer", None)
+    return (score.value if isinstance(score, ScoreValue) else score[0]) if score else None
+
+
+def figure_of(entry: Entry, figure: str) -> float | None:
+    """A figure of a config; None where it has no such measure."""
+    record = streaming_of(entry)
+    value = record.figure(*FIGURES[figure]) if record else None
+    return value.value if value else None
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) / len(known) if known and len(known) == len(values) else None
+
+
+# --- the table -------------------------------------------------------------------------------------------------------
+
+# head, where in the record, which quantile, unit factor and digits; narrow enough for a terminal of 80 columns
+TABLE_COLUMNS = (
+    ("first\ns", "first_word_s", "median", 1, 2),
+    ("settle\ns", "settle_s", "median", 1, 2),
+    ("p95\ns", "settle_s", "p95", 1, 2),
+    ("end\ns", "endpoint_s", "median", 1, 2),
+    ("cut\n%", "early_cutoffs", None, 100, 0),
+    ("churn\n%", "churn", None, 100, 0),
+    ("late\n%", "late_chunks", None, 100, 0),
+    ("RTF\n", "rtf", None, 1, 2),
+)
+
+LEGEND = """\
+first, settle, end: median time until any word is shown, until a word no longer changes, until the final transcript
+p95: 95th percentile of settle; cut: segments that ended before the last word; churn: words taken back per final word
+late: chunks finished after the next one arrived; RTF: processing time / audio time"""
+
+
+def table_rows(result: RunResults, folder: Path) -> list[list[str]]:
+    """The cells of every config of a run that was streamed, as text; a measure that a config does not have is empty."""
+    streamed = [(config, entry, record) for config, entry in result.entries() if (record := streaming_of(entry))]
+    if not streamed:
+        raise UserError(f"{result.model} was not streamed; srb run --stream does")
+    return [
+        [config, _percent(wer_of(entry)), *(_cell(record, *column[1:]) for column in TABLE_COLUMNS)]
+        for config, entry, record in streamed
+    ]
+
+
+def _percent(value: float | None) -> str:
+    return "" if value is None else f"{value:.1f}"
+
+
+def _cell(record: Streaming, name: str, quantile: str | None, factor: float, digits: int) -> str:
+    measure = record.figure(name, quantile)
+    return f"{factor * measure.value:.{digits}f}" if measure else ""
+
+
+def _of_config(clips: ConfigClips) -> Streaming | None:
+    options = clips.options
+    try:
+        return measure_lines(clips.predictions.lines, options.replicates, options.level, options.seed)
+    except UserError as problem:
+        raise UserError(f"{clips.predictions.config}.jsonl, {problem}") from None
+
+
+STREAMING = Measure(
+    "streaming",
+    Streaming,
+    _of_config,
+    columns=numbers,
+    table=TableForm(
+        "streaming",
+        "print latency and stability of streamed runs",
+        ("config\n", "WER\n%", *(column[0] for column in TABLE_COLUMNS)),
+        table_rows,
+        legend=LEGEND,
+    ),
+    section=f"{__package__}.report:streaming",
+    verified=True,
+    board=f"{__package__}.report:BOARD",
+)
+streaming_of = STREAMING.of
