@@ -59,11 +59,11 @@ class LineCheck(Protocol):
         ...
 
     def problems(self, sources: Mapping[str, str | None], places: Sequence[str]) -> list[str]:
-        """What is wrong with the configs together; `sources`: config -> its clean config, `places`: where audio is."""
+        """The problems of the configs together; `sources`: config -> its clean config, `places`: where audio is."""
         ...
 
     def flags(self) -> list[str]:
-        """What a person should look at."""
+        """The findings that a person should look at."""
         ...
 
 

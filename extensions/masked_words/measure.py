@@ -1,4 +1,4 @@
-"""The measure `masked`: how often masked words, which nobody can hear, are written all the same: from memory.
+"""The measure `masked`: how often words are written that nobody can hear, so that they come from memory.
 
 A masked word counts as written where the alignment of the transcript with the reference has a hit at its place. The
 interval is a bootstrap over clips. Where few words are written, or few are not, the draws hardly differ, so it is at

@@ -114,5 +114,5 @@ class StreamOptions:
 
 
 def _shown(stream: Stream) -> list[tuple[float, str, str]]:
-    """What was shown, and after how much of the audio."""
+    """The words shown, and after how much of the audio."""
     return [event[1:] for event in stream.events]
