@@ -10,7 +10,16 @@ from typing import TYPE_CHECKING, Any
 import speech_robust_bench as srb
 from speech_robust_bench.cli.arguments import groups_option, json_option, run_argument
 from speech_robust_bench.cli.command import Command
-from speech_robust_bench.core.options import Options, above, argument, at_least, normaliser_option, option, option_group
+from speech_robust_bench.core.options import (
+    Options,
+    above,
+    argument,
+    at_least,
+    normaliser_option,
+    option,
+    option_group,
+    resample_option,
+)
 
 if TYPE_CHECKING:
     from speech_robust_bench.scoring.compare import Comparison
@@ -29,7 +38,7 @@ class CompareArguments(Options):
         "one row per category, scenario or config; the last two also list where A helps and hurts",
         choices=BY,
     )
-    by_speaker: bool = option(False, "resample speakers instead of clips")
+    resample: str = resample_option()
     table: str = option("paper-table3", "difficulty table: a name, or the path of a CSV file")
     normaliser: str = normaliser_option()
     floor: bool = option(False, "count a negative WERD as 0, as the authors' code does")
@@ -45,7 +54,7 @@ def compare(args: CompareArguments) -> None:
 
     from speech_robust_bench.core.progress import progress
     from speech_robust_bench.scoring.compare import compare as compare_runs
-    from speech_robust_bench.scoring.compare import compare_groups
+    from speech_robust_bench.scoring.compare import compare_groups, resampled
     from speech_robust_bench.scoring.runs import open_run
     from speech_robust_bench.scoring.scoring import versions
 
@@ -54,7 +63,7 @@ def compare(args: CompareArguments) -> None:
         return _show_difference(runs, args)
     for each in runs:
         each.refuse_anchors()
-    options = {key: getattr(args, key) for key in ("table", "floor", "by_speaker", "replicates", "seed", "by")}
+    options = {key: getattr(args, key) for key in ("table", "floor", "resample", "replicates", "seed", "by")}
     with progress(quiet=args.json) as bar:
         task = bar.add_task("counting errors", total=sum(len(r.configs) for r in runs))
         counts: list[list] = []
@@ -73,7 +82,7 @@ def compare(args: CompareArguments) -> None:
         "b": runs[1].model,
         **versions(args.normaliser),
         "difficulty_table": args.table,
-        "resampled": "speakers" if args.by_speaker else "utterances",
+        "resampled": resampled(rows),
         "replicates": args.replicates,
         "seed": args.seed,
         "alpha": args.alpha,
@@ -95,7 +104,7 @@ def _show_difference(runs: list, args: CompareArguments) -> None:
     from speech_robust_bench.core.progress import Console
     from speech_robust_bench.scoring.transcript_difference import between
 
-    rows = between(runs[0], runs[1], args.normaliser, args.replicates, args.seed)
+    rows = between(runs[0], runs[1], args.normaliser, args.replicates, args.seed, args.resample)
     if args.json:
         return print(json.dumps({"a": runs[0].model, "b": runs[1].model, "rows": rows}, indent=2))
     title = Text(
@@ -127,19 +136,19 @@ def _show(rows: Sequence[Comparison], how: dict[str, Any]) -> None:
         )
         table.add_column("")
         table.add_column("")
-        for head in ("A", "B", "A - B", "95 % interval", "p (Holm)"):
+        for head in ("A", "B", "A - B", "95 % interval", "n", "p (Holm)"):
             table.add_column(head, justify="right")
         table.add_column("more robust")
         for row in (row for row in rows if row.language == language):
             better = row.better(how["alpha"])
-            low, high = row.interval
             table.add_row(
                 row.name + ("*" if row.missing else ""),
                 row.measure.upper(),
                 f"{row.a:.1f}",
                 f"{row.b:.1f}",
                 f"{row.difference:+.1f}",
-                f"{low:+.1f} {high:+.1f}",
+                f"{row.interval[0]:+.1f} {row.interval[1]:+.1f}" if row.interval else "",
+                str(row.units),
                 f"{row.p_corrected:.3f}",
                 better.upper() if better else "-",
             )
@@ -151,7 +160,7 @@ def _show(rows: Sequence[Comparison], how: dict[str, Any]) -> None:
         more = f" and {len(missing) - NAMED} more (--json names all)" if len(missing) > NAMED else ""
         console.print(f"* without: {', '.join(missing[:NAMED])}{more}", highlight=False)
     console.print(
-        f"lower is more robust; paired bootstrap over {how['resampled']}, {how['replicates']} replicates, "
+        f"lower is more robust; n = {how['resampled']}; signs flipped and bootstrap, {how['replicates']} replicates, "
         f"seed {how['seed']};\n{how['normaliser']}, difficulty {how['difficulty_table']}; "
         f"p corrected for {len(rows)} comparisons",
         highlight=False,

@@ -117,6 +117,14 @@ def shares(pairs: Sequence[str]) -> dict[str, float]:
     return parsed
 
 
+RESAMPLE = ("auto", "speakers", "clips")
+
+
+def resample_option() -> Any:
+    """What intervals and tests are over: a field that several classes of options have."""
+    return option("auto", "intervals over speakers or clips (default: speakers where they are known)", choices=RESAMPLE)
+
+
 def normaliser_option() -> Any:
     """Which rules make the words of two transcripts comparable: a field that several classes of options have."""
     return option(

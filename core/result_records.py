@@ -43,7 +43,7 @@ def digest(content: Mapping[str, Any]) -> str:
 
 
 class ScoreValue(Record, frozen=True, kw_only=True):
-    """A number and its bootstrap interval; null without replicates."""
+    """A number and its interval; null without replicates, and where there are too few speakers or clips."""
 
     value: float
     interval: Interval | None = NULL
@@ -69,11 +69,20 @@ class Scores(Record, frozen=True, kw_only=True):
         return getattr(self, measure) if measure in MEASURES else None
 
 
+class ResampledUnits(Record, frozen=True, kw_only=True):
+    """What the intervals are over: how many speakers, or clips where speakers are not known, and of how many clips."""
+
+    unit: str
+    units: Whole
+    clips: Whole
+
+
 class MeanRow(Scores, frozen=True, kw_only=True):
     """The mean over some configs or categories, and why others are not in it."""
 
     members: list[str]
     missing: dict[str, str]
+    resampled: ResampledUnits | None = None
 
 
 class GroupRate(Record, frozen=True, kw_only=True):
@@ -170,6 +179,7 @@ class ConfigResults(ScoredConfig, frozen=True, kw_only=True):
     clean_wer: float | None
     difficulty: float | None
     unit: str
+    resampled: ResampledUnits | None = None
     utterances: Whole
     hits: Whole
     substitutions: Whole
@@ -211,7 +221,7 @@ class ScoringOptions(Record, frozen=True, kw_only=True):
     unit: str | None = NULL
     difficulty: str = always("paper-table3")
     floor: bool = always(False)
-    by_speaker: bool = always(False)
+    resample: str = always("auto")
     replicates: Whole = always(1000)
     level: float = always(0.95)
     seed: Whole = always(0)
@@ -246,6 +256,7 @@ class ScoringVersions(Record, frozen=True, kw_only=True):
     normaliser: str
     difficulty: DifficultyUsed
     measures: dict[str, Settings] | None = None  # by measure
+    intervals: str | None = None  # none: percentiles over clips, before there were versions
 
 
 class Speed(Record, frozen=True, kw_only=True):
@@ -298,6 +309,7 @@ class VerifiedLanguage(Record, frozen=True, kw_only=True):
     median: Measures | None = None
     adversarial: Measures | None = None
     categories_missing: Whole | None = None
+    resampled: dict[str, ResampledUnits] | None = None  # what the intervals are over, by row
 
 
 class VerifiedConfig(Record, frozen=True, kw_only=True):

@@ -119,9 +119,9 @@ def run_until(
 
 
 def widest(scores: Sequence[ConfigScore]) -> float:
-    """How wide the interval of the average is, of the language where it is widest."""
+    """How wide the interval of the average is, of the language where it is widest; infinite where it is not known."""
     spans = [summary.overall.interval("nwerd") for summary in aggregate.summarise(scores).values()]
-    return max(high - low for low, high in filter(None, spans))
+    return max(span[1] - span[0] if span else math.inf for span in spans)
 
 
 def shares(categories: Mapping[str, str]) -> dict[str, float]:

@@ -2,8 +2,8 @@
 
 `<owner>--<model>.json` has the scores that were computed again from the predictions, each as [value, low, high], and
 the `.npz` beside it the bootstrap replicates of every row that two models are compared in. All models are resampled
-alike (the weights depend on clips and seed alone), so the difference of two replicate vectors is the paired bootstrap
-of `srb compare`, without the predictions. A hash over the content shows an edit by hand.
+alike (the weights depend on clips, speakers and seed alone), so the replicates' differences have the standard error
+that `srb compare` finds, without the predictions. A hash over the content shows an edit by hand.
 """
 
 from __future__ import annotations
@@ -28,11 +28,13 @@ from speech_robust_bench.core.records import SubmissionRecord, SubmittedModel, t
 from speech_robust_bench.core.result_records import (
     MEASURES,
     ConfigResults,
+    LanguageResults,
     MeanRow,
     Measures,
     NormalisedRates,
     PastVersion,
     RerunRecord,
+    ResampledUnits,
     RunResults,
     VerifiedConfig,
     VerifiedLanguage,
@@ -209,12 +211,19 @@ def compact(
                 median=_measures(rows.median),
                 adversarial=_measures(rows.adversarial),
                 categories_missing=len(rows.overall.missing),
+                resampled=_resampled(rows),
             )
             for language, rows in result.languages.items()
         },
         configs={config: _config(entry) for config, entry in result.configs.items()},
         reject={config: entry.words_per_minute for config, entry in result.reject.items()},
     )
+
+
+def _resampled(rows: LanguageResults) -> dict[str, ResampledUnits]:
+    """What the intervals of the rows that are compared are over."""
+    named = {**rows.categories, "overall": rows.overall, "adversarial": rows.adversarial}
+    return {name: row.resampled for name, row in named.items() if row.resampled}
 
 
 def reproduce_command(run: Run, name: str, suite: str | None) -> str:

@@ -16,9 +16,11 @@ from speech_robust_bench.core.categories import ADVERSARIAL, AVERAGED
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.names import parse
 from speech_robust_bench.core.seeding import FIRST_VERSION
-from speech_robust_bench.scoring.bootstrap import interval, rates, weights
+from speech_robust_bench.scoring.bootstrap import Units, interval
 from speech_robust_bench.scoring.degradation import degradation, positions
 from speech_robust_bench.scoring.difficulty import DifficultyTable, load
+from speech_robust_bench.scoring.estimate import Estimate, Resampled, draw_together, ratio
+from speech_robust_bench.scoring.estimate import mean as mean_estimate
 from speech_robust_bench.scoring.scenario_facts import RECORDINGS
 from speech_robust_bench.scoring.scoring import Counts
 
@@ -52,14 +54,25 @@ class ConfigScore:
     category: str
     values: Mapping[str, float]
     replicates: Mapping[str, np.ndarray]
+    estimates: Mapping[str, Estimate]
     clean_wer: float | None = None
     difficulty: float | None = None
     why: Mapping[str, str] = field(default_factory=dict)
 
+    @property
+    def resampled(self) -> Resampled | None:
+        """The units that the intervals are over."""
+        return resampled(self.estimates)
+
     def interval(self, measure: str, level: float = 0.95) -> tuple[float, float] | None:
-        """The bootstrap interval of a score, None if there is no such score or no replicate."""
-        values = self.replicates.get(measure)
-        return interval(values, level) if values is not None and len(values) else None
+        """The interval of a score; None if there is no such score, or nothing to tell how sure it is."""
+        return self.estimates[measure].interval(level) if measure in self.estimates else None
+
+
+def resampled(estimates: Mapping[str, Estimate]) -> Resampled | None:
+    """The units of some measures of one row, which are those of the most telling one."""
+    told = [estimates[measure] for measure in ("nwerd", "werd", "nwer", "wer") if measure in estimates]
+    return told[0].resampled if told and told[0].parts else None
 
 
 def score(
@@ -67,19 +80,24 @@ def score(
     *,
     table: DifficultyTable | str | None = None,
     floor: bool = False,
-    by_speaker: bool = False,
+    resample: str = "auto",
     replicates: int = 1000,
     seed: int = 0,
 ) -> list[ConfigScore]:
     """WER, NWER, WERD and NWERD of each config (in the order given), with that many bootstrap replicates (0 for none).
 
     A config that was made from clean clips is compared with just those clips, and resampled together with them.
+    `resample` is `speakers`, `clips` or, by default, `auto`: speakers where they are known.
     """
     known = {c.config: c for c in configs}
     difficulty = table if isinstance(table, DifficultyTable) else load(*([table] if table else []))
     baselines = {name: _baseline(c, known) for name, c in known.items()}
-    draws = _draws(known, baselines, by_speaker, replicates, seed)
-    return [_score(c, baselines[name], difficulty, floor, draws[name]) for name, c in known.items()]
+    units = {name: Units.of(c.ids, c.speakers, resample) for name, c in known.items()}
+    how = {"replicates": replicates, "seed": seed}
+    estimates = {name: _estimates(c, baselines[name], units, how) for name, c in known.items()}
+    drawn = iter(draw_together([one for pair in estimates.values() for one in pair.values()]))
+    draws = {name: {measure: next(drawn) for measure in pair} for name, pair in estimates.items()}
+    return [_score(c, baselines[name], estimates[name], draws[name], difficulty, floor) for name, c in known.items()]
 
 
 @dataclass(frozen=True)
@@ -107,59 +125,55 @@ def _baseline(config: ConfigCounts, known: Mapping[str, ConfigCounts]) -> _Basel
     return _Baseline(clean, clean.counts.take(place), place)
 
 
-def _draws(
-    known: Mapping[str, ConfigCounts],
-    baselines: Mapping[str, _Baseline | None],
-    by_speaker: bool,
-    replicates: int,
-    seed: int,
-) -> dict[str, list[np.ndarray]]:
-    """For each config its error rate, and that of what it is compared with, in every replicate.
+def _spread(values: np.ndarray, place: np.ndarray, size: int) -> np.ndarray:
+    """What some clips of a set have, zero for its other clips."""
+    full = np.zeros(size)
+    full[place] = values
+    return full
 
-    Configs made from the same clips share one set of weights, which makes their differences paired, and one product.
+
+def _estimates(
+    config: ConfigCounts, baseline: _Baseline | None, units: Mapping[str, Units], how: Mapping[str, int]
+) -> dict[str, Estimate]:
+    """WER, and WERD where there is clean speech to compare with.
+
+    A config made from clean clips is resampled with the units of all clean clips, as its siblings are.
     """
-    sets: dict[str, list[tuple[str, int, Counts]]] = {}  # set of clips -> config, 0 (its own) or 1 (clean), counts
-    for name, config in known.items():
-        against = baselines[name]
-        if against is None or against.place is None:
-            sets.setdefault(name, []).append((name, 0, config.counts))
-        if against is not None and against.place is None:
-            sets.setdefault(against.clean.config, []).append((name, 1, against.counts))
-        elif against is not None and against.place is not None:
-            both = enumerate((config.counts, against.counts))
-            everywhere = ((name, which, _spread(c, against.place, len(against.clean.ids))) for which, c in both)
-            sets.setdefault(against.clean.config, []).extend(everywhere)
-    drawn: dict[tuple[str, int], np.ndarray] = {}
-    for base, members in sets.items():
-        table = np.zeros((0, len(members)))
-        if replicates:
-            speakers = known[base].speakers if by_speaker else None
-            draws = weights(known[base].ids, speakers, replicates=replicates, seed=seed)
-            table = rates(draws, [counts for _, _, counts in members])
-        for (name, which, _), column in zip(members, table.T, strict=True):
-            drawn[name, which] = column
-    return {name: [drawn[name, which] for which in (0, 1) if (name, which) in drawn] for name in known}
-
-
-def _spread(counts: Counts, place: np.ndarray, size: int) -> Counts:
-    """Counts of some clips as counts of all clips of a set, zero where there are none."""
-    full = np.zeros((4, size), dtype=np.int64)
-    full[:, place] = counts.hits, counts.substitutions, counts.deletions, counts.insertions
-    return Counts(*full)
+    counts = config.counts
+    if baseline is None or baseline.place is None:
+        wer = ratio(units[config.config], counts.errors, counts.lengths, **how)
+        if baseline is None:
+            return {"wer": wer}
+        clean = baseline.clean
+        return {"wer": wer, "werd": wer - ratio(units[clean.config], clean.counts.errors, clean.counts.lengths, **how)}
+    place, size = baseline.place, len(baseline.clean.ids)
+    own, clean_errors, lengths = (
+        _spread(a, place, size) for a in (counts.errors, baseline.counts.errors, counts.lengths)
+    )
+    of = units[baseline.clean.config]
+    wer = ratio(of, own, lengths, **how)
+    clean_lengths = _spread(baseline.counts.lengths, place, size)
+    return {"wer": wer, "werd": wer - ratio(of, clean_errors, clean_lengths, **how)}
 
 
 def _score(
-    config: ConfigCounts, baseline: _Baseline | None, table: DifficultyTable, floor: bool, draws: Sequence[np.ndarray]
+    config: ConfigCounts,
+    baseline: _Baseline | None,
+    known: Mapping[str, Estimate],
+    draws: Mapping[str, np.ndarray],
+    table: DifficultyTable,
+    floor: bool,
 ) -> ConfigScore:
     values: dict[str, float] = {"wer": config.counts.rate}
-    replicates, why = {"wer": draws[0]}, {}
+    estimates, replicates, why = {"wer": known["wer"]}, {"wer": draws["wer"]}, {}
     if config.source is None:
-        return ConfigScore(config.config, config.category, values, replicates)
+        return ConfigScore(config.config, config.category, values, replicates, estimates)
     if baseline is None:
         why = dict.fromkeys(("werd", "nwerd"), f"{config.source} was not scored")
     else:
         values["werd"] = float(degradation(values["wer"], baseline.counts.rate, floor))
-        replicates["werd"] = degradation(draws[0], draws[1], floor)
+        replicates["werd"] = np.maximum(draws["werd"], 0.0) if floor else draws["werd"]
+        estimates["werd"] = known["werd"] * 0.0 if floor and known["werd"].value < 0 else known["werd"]
     level, unknown = _difficulty(config.config, table)
     for measure, normalised in (("wer", "nwer"), ("werd", "nwerd")):
         if level is None or not level > 0:
@@ -167,8 +181,9 @@ def _score(
         elif measure in values:
             values[normalised] = 100 * values[measure] / level
             replicates[normalised] = 100 * replicates[measure] / level
+            estimates[normalised] = estimates[measure] * (100 / level)
     clean_wer = baseline.counts.rate if baseline else None
-    return ConfigScore(config.config, config.category, values, replicates, clean_wer, level, why)
+    return ConfigScore(config.config, config.category, values, replicates, estimates, clean_wer, level, why)
 
 
 def _difficulty(config: str, table: DifficultyTable) -> tuple[float | None, str]:
@@ -192,11 +207,28 @@ class Mean:
     values: Mapping[str, float]
     replicates: Mapping[str, np.ndarray]
     missing: Mapping[str, str]
+    estimates: Mapping[str, Estimate] = field(default_factory=dict)
+
+    @property
+    def resampled(self) -> Resampled | None:
+        """The units that the intervals are over."""
+        return resampled(self.estimates)
 
     def interval(self, measure: str, level: float = 0.95) -> tuple[float, float] | None:
-        """The bootstrap interval of a score, None if there is no such score or no replicate."""
-        values = self.replicates.get(measure)
-        return interval(values, level) if values is not None and len(values) else None
+        """The interval of a score; None if there is no such score, or nothing to tell how sure it is."""
+        return self.estimates[measure].interval(level) if measure in self.estimates else None
+
+
+@dataclass(frozen=True)
+class Median(Mean):
+    """A median is no sum over units, so its interval is the percentile one, made wide enough for few units."""
+
+    def interval(self, measure: str, level: float = 0.95) -> tuple[float, float] | None:
+        """None where the mean would have none either."""
+        drawn, told = self.replicates.get(measure), self.estimates.get(measure)
+        if drawn is None or told is None or told.interval(level) is None:
+            return None
+        return interval(drawn, level, told.resampled.units)
 
 
 @dataclass(frozen=True)
@@ -283,18 +315,20 @@ def _summarise(language: str, scores: Sequence[ConfigScore], absent: Mapping[str
 
 def mean(name: str, scores: Sequence[ConfigScore | Mean], missing: Mapping[str, str], measures=MEASURES) -> Mean:
     """The unweighted mean of some rows; a row without a score is missing from the mean of that score, and named."""
-    values, replicates, absent = {}, {}, dict(missing)
+    values, replicates, estimates, absent = {}, {}, {}, dict(missing)
     for measure in measures:
         present = [s for s in scores if measure in s.values]
         if not present:
             continue
         values[measure] = float(np.mean([s.values[measure] for s in present]))
         replicates[measure] = np.mean([s.replicates[measure] for s in present], axis=0)
+        if all(measure in s.estimates for s in present):
+            estimates[measure] = mean_estimate([s.estimates[measure] for s in present])
         for s in scores:
             if measure not in s.values and isinstance(s, ConfigScore):
                 absent[s.config] = s.why.get(measure, f"has no {measure}")
     members = tuple(s.config if isinstance(s, ConfigScore) else s.name for s in scores)
-    return Mean(name, members, values, replicates, absent)
+    return Mean(name, members, values, replicates, absent, estimates)
 
 
 def overall(
@@ -320,10 +354,11 @@ def median(scores: Sequence[ConfigScore], measure: str = "nwerd") -> Mean:
     present = [s for s in scores if measure in s.values]
     members = tuple(s.config for s in present)
     if not present:
-        return Mean("median", members, {}, {}, {})
+        return Median("median", members, {}, {}, {})
     value = float(np.median([s.values[measure] for s in present]))
     replicates = np.median([s.replicates[measure] for s in present], axis=0)
-    return Mean("median", members, {measure: value}, {measure: replicates}, {})
+    alike = mean_estimate([s.estimates[measure] for s in present])
+    return Median("median", members, {measure: value}, {measure: replicates}, {}, {measure: alike})
 
 
 def of_categories(values: Mapping[str, float], measure: str = "nwerd") -> dict[str, Mean]:

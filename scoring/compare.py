@@ -1,8 +1,9 @@
-"""Is one recogniser more robust than another? A paired bootstrap test per category and overall.
+"""Is one recogniser more robust than another? A paired test per category and overall.
 
-Both were run on the same clips, so both are resampled alike and the difference is taken in every replicate. Attacks are
-made for one model, so their audio differs; they are paired by the clips they were made from. Clips without speech have
-no error rate and are left out. The p-values are corrected for the number of comparisons by Holm's method.
+Both were run on the same clips, so the difference is a sum over speakers, or over clips where speakers are not known;
+`scoring.estimate` has its interval and its sign-flip test. Attacks are made for one model, so their audio differs; they
+are paired by the clips they were made from. Clips without speech have no error rate and are left out. The p-values are
+corrected for the number of comparisons by Holm's method.
 """
 
 from __future__ import annotations
@@ -15,8 +16,9 @@ from speech_robust_bench.core.categories import ADVERSARIAL, REJECT
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.names import parse
 from speech_robust_bench.scoring.aggregate import ConfigCounts, Mean, Summary, measure_of, score, summarise
-from speech_robust_bench.scoring.bootstrap import holm, interval, p_value
+from speech_robust_bench.scoring.bootstrap import holm
 from speech_robust_bench.scoring.difficulty import DifficultyTable
+from speech_robust_bench.scoring.estimate import Resampled
 from speech_robust_bench.scoring.runs import Run
 from speech_robust_bench.scoring.verdict_guard import refusal_of_counts
 
@@ -31,11 +33,14 @@ class Comparison:
     a: float
     b: float
     difference: float
-    interval: tuple[float, float]
+    interval: tuple[float, float] | None  # None where there are too few units
     p: float
     p_corrected: float
     configs: int
     missing: tuple[str, ...]
+    unit: str  # what was resampled: speakers, or clips
+    units: int
+    clips: int
     no_verdict: str = ""  # why nobody is called more robust
 
     def better(self, alpha: float = 0.05) -> str | None:
@@ -51,7 +56,7 @@ def compare(
     *,
     table: DifficultyTable | str | None = None,
     floor: bool = False,
-    by_speaker: bool = False,
+    resample: str = "auto",
     replicates: int = 1000,
     level: float = 0.95,
     seed: int = 0,
@@ -60,7 +65,8 @@ def compare(
     """Compare two recognisers on the configs that both have; configs that only one has are named in `missing`.
 
     `by` is `category`, with the overall rows, or `scenario` or `config`: then the rows are the clean configs in WER and
-    every scenario, or config, in WERD.
+    every scenario, or config, in WERD. With `floor` the scores are those of the authors' code, and the test is still
+    of the difference itself.
     """
     first, second = ({_shared_name(c.config): c for c in run if c.category != REJECT} for run in (a, b))
     both = [n for n in first if n in second and first[n].scenario_version == second[n].scenario_version]
@@ -74,7 +80,7 @@ def compare(
     for name in both:
         _same_clips(first[name], second[name])
     absent = {n: run[n].category for run in (first, second) for n in run if n not in both and "_clean" not in n}
-    how = {"table": table, "floor": floor, "by_speaker": by_speaker, "replicates": replicates, "seed": seed}
+    how = {"table": table, "floor": floor, "resample": resample, "replicates": replicates, "seed": seed}
     summaries = [
         summarise(score([_renamed(run[name], name) for name in both], **how), absent)  # type: ignore[arg-type]
         for run in (first, second)
@@ -88,8 +94,8 @@ def compare(
         raise _nothing_to_compare(first, second, both)
     judged = {side: refusal_of_counts(run[name] for name in both) for side, run in (("A", first), ("B", second))}
     reasons = "; ".join(f"{side}: {why}" for side, why in judged.items() if why)
-    draws = [row_a.replicates[measure] - row_b.replicates[measure] for _, measure, row_a, row_b in pairs]
-    p_values = [p_value(d) for d in draws]
+    differences = [row_a.estimates[measure] - row_b.estimates[measure] for _, measure, row_a, row_b in pairs]
+    p_values = [difference.p for difference in differences]
     return [
         Comparison(
             language=language,
@@ -98,17 +104,29 @@ def compare(
             a=row_a.values[measure],
             b=row_b.values[measure],
             difference=row_a.values[measure] - row_b.values[measure],
-            interval=interval(draw, level),
+            interval=difference.interval(level),
             p=p,
             p_corrected=corrected,
             configs=len(row_a.members),
             missing=tuple(row_a.missing),
+            unit=difference.resampled.unit,
+            units=difference.resampled.units,
+            clips=difference.resampled.clips,
             no_verdict=reasons,
         )
-        for (language, measure, row_a, row_b), draw, p, corrected in zip(
-            pairs, draws, p_values, holm(p_values), strict=True
+        for (language, measure, row_a, row_b), difference, p, corrected in zip(
+            pairs, differences, p_values, holm(p_values), strict=True
         )
     ]
+
+
+def resampled(rows: Sequence[Comparison]) -> str:
+    """What the rows rest on, for people: the units of the row that has most.
+
+    A language's rows may have fewer: only the configs of a category are in it.
+    """
+    row = max(rows, key=lambda row: row.units)
+    return str(Resampled(row.unit, row.units, row.clips))
 
 
 def compare_groups(a: Run, b: Run, column: str, normaliser: str = "srb-paper-1", **how: Any) -> list[Comparison]:

@@ -16,6 +16,7 @@ from speech_robust_bench.core.result_records import (
     ConfigResults,
     InventedWords,
     RejectResults,
+    ResampledUnits,
     ScoreValue,
     UntranscribedResults,
 )
@@ -24,10 +25,11 @@ from speech_robust_bench.scoring.aggregate import MEASURES, ConfigCounts, Config
 from speech_robust_bench.scoring.json_values import json_number, json_ratio, score_value
 from speech_robust_bench.scoring.measures import ConfigClips, compute_measures
 from speech_robust_bench.scoring.runs import Predictions
-from speech_robust_bench.scoring.score_options import ScoreOptions, draws_of
-from speech_robust_bench.scoring.scoring import Counts, normalise, versions
+from speech_robust_bench.scoring.score_options import ScoreOptions, units_of
+from speech_robust_bench.scoring.scoring import normalise, versions
 from speech_robust_bench.scoring.speaker_slices import clip_slices
 from speech_robust_bench.scoring.transcript_difference import difference
+from speech_robust_bench.scoring.verdict_guard import empty_clips
 
 
 def config_entry(
@@ -40,10 +42,11 @@ def config_entry(
         clean_wer=json_number(score.clean_wer),
         difficulty=json_number(score.difficulty),
         unit=versions(options.normaliser, options.unit, parse(score.config).language)["unit"],
+        resampled=resampled_entry(score, options),
         utterances=len(counts.counts),
         insertions_per_word=json_ratio(totals["insertions"], int(counts.counts.lengths.sum())),
-        empty=_empty(counts.counts),
-        slices=clip_slices(counts.counts, predictions, draws_of(counts, options), options.level),
+        empty=empty_clips(counts.counts),
+        slices=clip_slices(counts.counts, predictions, units_of(counts, options), options),
         attack=_attack(predictions, options),
     )
 
@@ -86,16 +89,17 @@ def scores_entry(row: ConfigScore | Mean, options: ScoreOptions) -> dict[str, Sc
     }
 
 
+def resampled_entry(row: ConfigScore | Mean, options: ScoreOptions) -> ResampledUnits | None:
+    """What the intervals of a row are over; None where none were asked for."""
+    found = row.resampled if options.replicates else None
+    return None if found is None else ResampledUnits(unit=found.unit, units=found.units, clips=found.clips)
+
+
 def _attack(predictions: Predictions, options: ScoreOptions) -> dict[str, float] | None:
     """How well an attack worked, of an adversarial config."""
     if not attack_success.is_adversarial(predictions.config):
         return None
     return attack_success.of_lines(predictions.lines, options.normaliser)
-
-
-def _empty(counts: Counts) -> int:
-    """Clips of which no word was recognised, failed ones too, though words were said: all deletions, nothing else."""
-    return int(((counts.lengths > 0) & (counts.deletions == counts.lengths) & (counts.insertions == 0)).sum())
 
 
 def untranscribed_entries(
@@ -116,7 +120,7 @@ def _difference(clean: Predictions | None, predictions: Predictions, options: Sc
     if clean is None:
         return None
     apart = difference(clean, predictions, options.normaliser, options.unit)
-    return score_value(apart.value, apart.interval(options.replicates, options.level, options.seed))
+    return score_value(apart.value, apart.interval(options.replicates, options.level, options.seed, options.resample))
 
 
 def reject_entry(predictions: Predictions, hashes: Mapping[str, str], options: ScoreOptions) -> RejectResults:

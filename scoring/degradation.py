@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from speech_robust_bench.core.errors import UserError
-from speech_robust_bench.scoring.bootstrap import interval, rates, weights
+from speech_robust_bench.scoring.bootstrap import Units
+from speech_robust_bench.scoring.estimate import ratio
 from speech_robust_bench.scoring.scoring import align, versions
 
 
@@ -98,14 +99,12 @@ def score(
     }
     if options.replicates:
         names = list(ids) if ids is not None else [str(i) for i in range(len(counts))]
-        draws = weights(names, speakers, replicates=options.replicates, seed=options.seed)
-        if paired:
-            wer, clean_wer = rates(draws, [counts, clean]).T
-        else:
-            others = weights(
-                [f"clean {i}" for i in range(len(clean))], replicates=options.replicates, seed=options.seed
-            )
-            wer, clean_wer = rates(draws, [counts])[:, 0], rates(others, [clean])[:, 0]
-        result["werd_interval"] = list(interval(degradation(wer, clean_wer, options.floor), options.level))
+        units = Units.of(names, speakers)
+        others = units if paired else Units.of([f"clean {i}" for i in range(len(clean))])
+        sampling = {"replicates": options.replicates, "seed": options.seed}
+        noisy = ratio(units, counts.errors, counts.lengths, **sampling)
+        lost = noisy - ratio(others, clean.errors, clean.lengths, **sampling)
+        span = lost.interval(options.level)
+        result["werd_interval"] = span and [max(bound, 0.0) if options.floor else bound for bound in span]
         result["level"], result["replicates"], result["seed"] = options.level, options.replicates, options.seed
     return result

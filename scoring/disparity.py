@@ -18,8 +18,9 @@ import numpy as np
 
 from speech_robust_bench.core.names import parse
 from speech_robust_bench.core.result_records import RunResults
-from speech_robust_bench.scoring.bootstrap import interval, weights
+from speech_robust_bench.scoring.bootstrap import Units, interval
 from speech_robust_bench.scoring.clip_sets import ErrorMatrix
+from speech_robust_bench.scoring.estimate import FEWEST_UNITS
 from speech_robust_bench.scoring.groups import disparity, log2_ratio
 from speech_robust_bench.scoring.runs import Predictions
 from speech_robust_bench.scoring.scoring import Counts
@@ -70,7 +71,9 @@ def lwerr_table(
     rows = []
     for (corpus, category, severity), members in cells.items():
         rates = [float(np.mean([_rate(c, h, group) for h, c in members])) for group in (one, other)]
-        draws = _lwerr_draws(members, (one, other), replicates, seed) if replicates else None
+        fewest = min(_units(members, group) for group in (one, other))
+        known = replicates and fewest >= FEWEST_UNITS
+        draws = _lwerr_draws(members, (one, other), replicates, seed) if known else None
         finite = None if draws is None else draws[np.isfinite(draws)]
         rows.append(
             {
@@ -81,7 +84,7 @@ def lwerr_table(
                 one: rates[0],
                 other: rates[1],
                 "lwerr": _finite(log2_ratio(*rates)),
-                "interval": None if finite is None or len(finite) < 2 else list(interval(finite)),
+                "interval": None if finite is None or len(finite) < 2 else list(interval(finite, units=fewest)),
             }
         )
     return rows
@@ -100,7 +103,8 @@ def _lwerr_draws(
         rates = []
         for predictions, counts in members:
             mine = np.array([label == group for label in predictions.column("gender")])
-            drawn = _weights(tuple(compress(predictions.column("id"), mine)), replicates, seed)
+            columns = (tuple(compress(predictions.column(name), mine)) for name in ("id", "speaker"))
+            drawn = _weights(*columns, replicates, seed)
             part = counts.take(mine)
             rates.append((drawn @ part.errors) / np.maximum(drawn @ part.lengths, 1))
         totals.append(np.mean(rates, axis=0))
@@ -109,8 +113,15 @@ def _lwerr_draws(
 
 
 @lru_cache(maxsize=16)  # the same clips come back with every config of a data set
-def _weights(ids: tuple[str, ...], replicates: int, seed: int) -> np.ndarray:
-    return weights(ids, replicates=replicates, seed=seed)
+def _weights(ids: tuple[str, ...], speakers: tuple[str | None, ...], replicates: int, seed: int) -> np.ndarray:
+    units = Units.of(ids, speakers)
+    return units.weights(replicates, seed)[:, units.place]
+
+
+def _units(members: Sequence[tuple[Predictions, Counts]], group: str) -> int:
+    """The speakers, or the clips where those are not known, of a group in the config that has fewest."""
+    chosen = (predictions.only("gender", group) for predictions, _ in members)
+    return min(len(Units.of([line.id for line in own.lines], own.column("speaker"))) for own in chosen)
 
 
 def languages(results: RunResults) -> Json:

@@ -13,8 +13,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from speech_robust_bench.core.errors import UserError, did_you_mean
 from speech_robust_bench.core.extensions import registered_objects
 from speech_robust_bench.core.names import parse
@@ -29,7 +27,7 @@ from speech_robust_bench.core.result_records import (
 )
 from speech_robust_bench.scoring.aggregate import ConfigCounts
 from speech_robust_bench.scoring.runs import Predictions
-from speech_robust_bench.scoring.score_options import ScoreOptions, draws_of
+from speech_robust_bench.scoring.score_options import ScoreOptions
 
 Entry = ScoredConfig | VerifiedConfig
 
@@ -46,11 +44,6 @@ class ConfigClips:
     def language(self) -> str:
         """The language, by the config's name."""
         return parse(self.predictions.config).language
-
-    @property
-    def draws(self) -> np.ndarray | None:
-        """The bootstrap weights of the clips; None where no intervals are asked for, or nothing was counted."""
-        return draws_of(self.counts, self.options) if self.counts else None
 
 
 @dataclass(frozen=True)

@@ -11,10 +11,10 @@ one for the same reason, and Taori et al. ("Measuring Robustness to Natural Dist
 little a drop in accuracy says without the accuracy. Among all scores NWERD + k x clean WER, NWER is the one with the
 smallest k that cannot be won by being worse, hence the closest to the paper's.
 
-Ranked is a system that recognises clean speech (WER at most `CLEAN_CEILING`, at most `EMPTY_CEILING` of the clean clips
-without a word) and that has every config that another such system has: who leaves a config out loses the place. A clip
-that failed counts as one without a word. All others stand last, with the reason. Configs that the systems have in
-different versions of their scenario count for nobody. Results of a private edition are ranked among themselves alone.
+Ranked is a system that the guard of all verdicts lets pass (`scoring.verdict_guard`) and that has every config that
+another such system has: who leaves a config out loses the place. A clip that failed counts as one without a word. All
+others stand last, with the reason. Configs that the systems have in different versions of their scenario count
+for nobody. Results of a private edition are ranked among themselves alone.
 """
 
 from __future__ import annotations
@@ -31,14 +31,13 @@ from speech_robust_bench.core.categories import AVERAGED, CLEAN
 from speech_robust_bench.core.names import parse
 from speech_robust_bench.core.result_records import RunResults
 from speech_robust_bench.core.seeding import FIRST_VERSION, edition_name
+from speech_robust_bench.scoring.verdict_guard import refusal
 
 RULE = "srb-rank-2"
 SENTENCE = (
     "Ranked by NWER: the WER of every config divided by its difficulty, averaged within each of the paper's categories "
     "and then over the categories; lower is better."
 )
-CLEAN_CEILING = 50.0  # points of WER on clean speech; the worst recogniser of the paper's Table 1 has 25.7
-EMPTY_CEILING = 0.05  # of the clean clips
 MOST_NAMED = 3  # configs that a reason lists by name
 
 
@@ -79,6 +78,7 @@ class Candidate:
     configs: Sequence[ConfigRow]
     clean_wer: float | None
     clean_empty: float = 0.0
+    failed: float = 0.0  # share of all clips
 
     @cached_property
     def counted(self) -> dict[str, ConfigRow]:
@@ -172,11 +172,7 @@ def _refusal(candidate: Candidate) -> str:
     """Why a system cannot be ranked beside any others; empty if it can."""
     if candidate.clean_wer is None:
         return "clean speech was not scored"
-    if candidate.clean_wer > CLEAN_CEILING:
-        return f"WER on clean speech is {candidate.clean_wer:.1f}, above {CLEAN_CEILING:g}"
-    if candidate.clean_empty > EMPTY_CEILING:
-        return f"{candidate.clean_empty:.0%} of the clean clips have no word, more than {EMPTY_CEILING:.0%}"
-    return ""
+    return refusal(candidate.clean_wer, candidate.clean_empty, candidate.failed)
 
 
 def _lack(candidate: Candidate, required: set[str]) -> str:
@@ -244,10 +240,14 @@ def belongs(entry: RankedConfig, language: str) -> bool:
 def candidate_of(result: RunResults, language: str) -> Candidate:
     """A recogniser's entry in the ranking, from its `results.json`."""
     entries = {c: e for c, e in result.configs.items() if belongs(e, language)}
-    return make_candidate(result.model, entries, lambda entry: entry.wer.value if entry.wer else None)
+    rows = sum(entry.rows for entry in entries.values())
+    failed = sum(entry.failed for entry in entries.values()) / rows if rows else 0.0
+    return make_candidate(result.model, entries, lambda entry: entry.wer.value if entry.wer else None, failed)
 
 
-def make_candidate(name: str, entries: Mapping[str, E], wer: Callable[[E], float | None]) -> Candidate:
+def make_candidate(
+    name: str, entries: Mapping[str, E], wer: Callable[[E], float | None], failed: float = 0.0
+) -> Candidate:
     """A recogniser's entry in the ranking, from the entries of its configs; `wer` reads the WER of one.
 
     A scenario at a value of the user's own is in no average, so it does not count.
@@ -262,7 +262,7 @@ def make_candidate(name: str, entries: Mapping[str, E], wer: Callable[[E], float
     ]
     empty = sum(entries[config].empty for config in clean)
     clean_wer = _mean(rates[config] for config in clean if config in rates)
-    return Candidate(name, rows, clean_wer, empty / clips if clips else 0.0)
+    return Candidate(name, rows, clean_wer, empty / clips if clips else 0.0, failed)
 
 
 def order(results: Sequence[RunResults], language: str) -> list[tuple[int, Standing]]:

@@ -36,9 +36,11 @@ from speech_robust_bench.scoring.config_results import (
     config_entry,
     invented_words,
     reject_entry,
+    resampled_entry,
     scores_entry,
     untranscribed_entries,
 )
+from speech_robust_bench.scoring.estimate import INTERVALS
 from speech_robust_bench.scoring.json_values import json_ratio
 from speech_robust_bench.scoring.measures import measure_versions
 from speech_robust_bench.scoring.runs import Predictions, Run, open_run
@@ -46,7 +48,7 @@ from speech_robust_bench.scoring.score_options import DEFAULTS, ScoreOptions
 from speech_robust_bench.scoring.scoring import versions
 from speech_robust_bench.scoring.speaker_slices import language_slices
 
-SCHEMA = 1
+SCHEMA = 2  # 2: intervals over speakers, which hold for few units; 1: percentiles over clips
 NAME = "results.json"
 LIBRARIES = ("speech-robust-bench", "numpy", "rapidfuzz")
 
@@ -107,7 +109,7 @@ def results(run: Run, options: ScoreOptions = DEFAULTS) -> RunResults:
         counts.values(),
         table=table,
         floor=options.floor,
-        by_speaker=options.by_speaker,
+        resample=options.resample,
         replicates=options.replicates,
         seed=options.seed,
     )
@@ -123,6 +125,7 @@ def results(run: Run, options: ScoreOptions = DEFAULTS) -> RunResults:
             normaliser=versions(options.normaliser)["normaliser"],
             difficulty=DifficultyUsed(name=table.name, sha256=hashlib.sha256(table.to_csv().encode()).hexdigest()),
             measures=measure_versions(options),
+            intervals=INTERVALS,
         ),
         suite=_suite(read.values()),
         failed=sum(predictions.failed for predictions in read.values()),
@@ -183,7 +186,12 @@ def _summary(summary: aggregate.Summary, options: ScoreOptions) -> dict[str, Any
 
 
 def _row(row: Mean, options: ScoreOptions) -> MeanRow:
-    return MeanRow(**scores_entry(row, options), members=list(row.members), missing=dict(row.missing))
+    return MeanRow(
+        **scores_entry(row, options),
+        members=list(row.members),
+        missing=dict(row.missing),
+        resampled=resampled_entry(row, options),
+    )
 
 
 def _missing(language: str, scored: Mapping[str, ConfigCounts]) -> dict[str, list[str]]:

@@ -8,10 +8,12 @@ from dataclasses import asdict, dataclass
 import numpy as np
 from msgspec import structs
 
-from speech_robust_bench.core.options import Options, above, at_least, normaliser_option, option
+from speech_robust_bench.core.options import Options, above, at_least, normaliser_option, option, resample_option
 from speech_robust_bench.core.result_records import ScoringOptions
-from speech_robust_bench.scoring import bootstrap, difficulty
+from speech_robust_bench.scoring import difficulty
 from speech_robust_bench.scoring.aggregate import ConfigCounts
+from speech_robust_bench.scoring.bootstrap import Units
+from speech_robust_bench.scoring.estimate import Estimate, ratio
 
 
 @dataclass(frozen=True)
@@ -24,7 +26,7 @@ class ScoreOptions(Options):
     )
     difficulty: str = option(difficulty.DEFAULT, "difficulty table: a name, or the path of a CSV file", metavar="TABLE")
     floor: bool = option(False, "count a negative WERD as 0, as the authors' code does")
-    by_speaker: bool = option(False, "resample speakers instead of clips")
+    resample: str = resample_option()
     replicates: int = option(1000, "bootstrap replicates", metavar="N", check=at_least(0))
     level: float = option(0.95, "confidence level of the intervals", check=above(0, 1))
     seed: int = option(0, "seed of the bootstrap")
@@ -44,9 +46,14 @@ class ScoreOptions(Options):
 DEFAULTS = ScoreOptions()
 
 
-def draws_of(counts: ConfigCounts, options: ScoreOptions) -> np.ndarray | None:
-    """The bootstrap weights of a config's clips, None where no intervals are asked for."""
-    if not options.replicates:
-        return None
-    speakers = counts.speakers if options.by_speaker else None
-    return bootstrap.weights(counts.ids, speakers, replicates=options.replicates, seed=options.seed)
+def units_of(counts: ConfigCounts, options: ScoreOptions) -> Units:
+    """What the intervals of a config are over."""
+    return Units.of(counts.ids, counts.speakers, options.resample)
+
+
+def ratio_of(
+    counts: ConfigCounts, above: np.ndarray, below: np.ndarray, options: ScoreOptions, scale: float = 100.0
+) -> Estimate:
+    """One sum over another, over the clips of a config."""
+    how = {"replicates": options.replicates, "seed": options.seed}
+    return ratio(units_of(counts, options), above, below, scale=scale, **how)

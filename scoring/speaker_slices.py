@@ -12,6 +12,8 @@ from speech_robust_bench.core.records import Prediction, RunConfig
 from speech_robust_bench.core.result_records import GroupRate, Ratio, Slices
 from speech_robust_bench.scoring import bootstrap
 from speech_robust_bench.scoring.aggregate import ConfigCounts
+from speech_robust_bench.scoring.bootstrap import Units
+from speech_robust_bench.scoring.estimate import FEWEST_UNITS
 from speech_robust_bench.scoring.groups import log2_ratio, split
 from speech_robust_bench.scoring.json_values import json_number
 from speech_robust_bench.scoring.runs import GROUPS, Predictions
@@ -47,13 +49,12 @@ def _pooled(members: Sequence[tuple[ConfigCounts, Predictions]], options: ScoreO
             sums[line.id] = sums.get(line.id, 0) + clip_counts
     together = Counts(*np.array(list(sums.values()), dtype=np.int64).reshape(-1, 4).T)
     lines = Predictions("", RunConfig(), list(first.values()))
-    speakers = lines.column("speaker") if options.by_speaker else None
-    draws = bootstrap.weights(list(first), speakers, replicates=max(options.replicates, 1), seed=options.seed)
-    slices = clip_slices(together, lines, draws if options.replicates else None, options.level)
+    units = Units.of(list(first), lines.column("speaker"), options.resample)
+    slices = clip_slices(together, lines, units, options)
     return slices.replace(configs=len(members))
 
 
-def clip_slices(counts: Counts, predictions: Predictions, draws: np.ndarray | None, level: float) -> Slices:
+def clip_slices(counts: Counts, predictions: Predictions, units: Units, options: ScoreOptions) -> Slices:
     """WER of each group of speakers that the corpus tells of, and the log WER ratio of female to male speakers."""
     by_column = {column: _groups(counts, predictions, column) for column in predictions.group_columns}
     return Slices(
@@ -62,18 +63,18 @@ def clip_slices(counts: Counts, predictions: Predictions, draws: np.ndarray | No
         accent=by_column["accent"] or None,
         age=by_column["age"] or None,
         columns={column: groups for column, groups in by_column.items() if groups and column not in GROUPS} or None,
-        lwerr=_lwerr(counts, predictions, by_column["gender"], draws, level),
+        lwerr=_lwerr(counts, predictions, by_column["gender"], units, options),
     )
 
 
 def _lwerr(
-    counts: Counts, predictions: Predictions, gender: dict[str, GroupRate], draws: np.ndarray | None, level: float
+    counts: Counts, predictions: Predictions, gender: dict[str, GroupRate], units: Units, options: ScoreOptions
 ) -> Ratio | None:
     female, male = gender.get("female"), gender.get("male")
     if not female or not male:
         return None
     rates = [math.nan if group.wer is None else group.wer for group in (female, male)]
-    interval = _lwerr_interval(counts, predictions.column("gender"), draws, level)
+    interval = _lwerr_interval(counts, predictions.column("gender"), units, options)
     return Ratio(value=json_number(log2_ratio(*rates)), interval=interval)
 
 
@@ -94,16 +95,22 @@ def _speakers(predictions: Predictions, column: str, group: str) -> set[str]:
 
 
 def _lwerr_interval(
-    counts: Counts, genders: Sequence[str | None], draws: np.ndarray | None, level: float
+    counts: Counts, genders: Sequence[str | None], units: Units, options: ScoreOptions
 ) -> list[float] | None:
-    """Over the replicates that drew words of both; None where a bound is infinite, one of the two making no errors."""
-    if draws is None:
-        return None
+    """Over the replicates that drew words of both; None where a bound is infinite, one of the two making no errors.
+
+    It is made wide enough for the smaller of the two groups, and is None where one has too few speakers or clips.
+    """
     chosen = [np.array([label == gender for label in genders]) for gender in ("female", "male")]
+    fewest = min(len(set(units.place[group].tolist())) for group in chosen)
+    if not options.replicates or fewest < FEWEST_UNITS:
+        return None
+    draws = units.weights(options.replicates, options.seed)[:, units.place]
     both = np.all([draws[:, group] @ counts.lengths[group] > 0 for group in chosen], axis=0)
     female, male = (bootstrap.rates(draws[both][:, group], [counts.take(group)])[:, 0] for group in chosen)
     ratios = [log2_ratio(float(a), float(b)) for a, b in zip(female, male, strict=True)]
     if not ratios:
         return None
+    level = bootstrap.expanded(options.level, fewest)
     bounds = np.quantile(ratios, [(1 - level) / 2, (1 + level) / 2], method="nearest")  # the others average infinities
     return [round(float(bound), 4) for bound in bounds] if np.isfinite(bounds).all() else None

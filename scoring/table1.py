@@ -158,7 +158,8 @@ def _mean_row(categories: Mapping[str, MeanRow], wanted: Iterable[str], measure:
     members = [category for category in wanted if category in categories and categories[category].score(measure)]
     values = [score.value for category in members if (score := categories[category].score(measure))]
     mean = ScoreValue(value=sum(values) / len(values)) if values else None
-    return MeanRow(**{**dict.fromkeys(MEASURES), measure: mean}, members=members, missing={})
+    scores: dict[str, Any] = {**dict.fromkeys(MEASURES), measure: mean}
+    return MeanRow(**scores, members=members, missing={})
 
 
 def beyond_table(results: Sequence[RunResults]) -> Table:

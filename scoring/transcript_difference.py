@@ -15,7 +15,8 @@ import numpy as np
 
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.names import parse
-from speech_robust_bench.scoring import bootstrap
+from speech_robust_bench.scoring.bootstrap import Units
+from speech_robust_bench.scoring.estimate import ratio
 from speech_robust_bench.scoring.runs import Predictions, Run
 from speech_robust_bench.scoring.scoring import align
 
@@ -25,6 +26,7 @@ class Difference:
     """Of each clip that both have: its id, the words that differ, and the words of the longer transcript."""
 
     ids: Sequence[str]
+    speakers: Sequence[str | None]
     edits: np.ndarray
     lengths: np.ndarray
 
@@ -34,12 +36,12 @@ class Difference:
         total = self.lengths.sum()
         return 100 * float(self.edits.sum()) / float(total) if total else float("nan")
 
-    def interval(self, replicates: int, level: float = 0.95, seed: int = 0) -> tuple[float, float] | None:
-        """A bootstrap interval over the clips; None without replicates or clips."""
-        if not replicates or not len(self.ids):
-            return None
-        drawn = bootstrap.weights(list(self.ids), replicates=replicates, seed=seed)
-        return bootstrap.interval(100 * (drawn @ self.edits) / np.maximum(drawn @ self.lengths, 1), level)
+    def interval(
+        self, replicates: int, level: float = 0.95, seed: int = 0, resample: str = "auto"
+    ) -> tuple[float, float] | None:
+        """An interval over the speakers, or the clips where those are not known; None where it cannot be told."""
+        units = Units.of(list(self.ids), list(self.speakers), resample)
+        return ratio(units, self.edits, self.lengths, replicates=replicates, seed=seed).interval(level)
 
 
 def difference(
@@ -56,18 +58,23 @@ def difference(
         language=parse(one.config).language,
     )
     written = counts.hits + counts.substitutions + counts.insertions
-    return Difference([line.id for line in shared], counts.errors, np.maximum(counts.lengths, written))
+    return Difference(
+        [line.id for line in shared],
+        [line.speaker for line in shared],
+        counts.errors,
+        np.maximum(counts.lengths, written),
+    )
 
 
 def between(
-    a: Run, b: Run, normaliser: str = "srb-paper-1", replicates: int = 1000, seed: int = 0
+    a: Run, b: Run, normaliser: str = "srb-paper-1", replicates: int = 1000, seed: int = 0, resample: str = "auto"
 ) -> list[dict[str, Any]]:
     """How far two recognisers are apart on each config that both were run on; references are not looked at."""
     rows = []
     for config in (config for config in a.configs if config in b.configs):
         apart = difference(a.read(config), b.read(config), normaliser)
         if np.isfinite(apart.value):
-            span = apart.interval(replicates, seed=seed)
+            span = apart.interval(replicates, seed=seed, resample=resample)
             rows.append({"config": config, "clips": len(apart.ids), "difference": apart.value, "interval": span})
     if not rows:
         raise UserError("the two runs have no config with words in common; run both on the same configs")

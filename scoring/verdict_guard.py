@@ -13,6 +13,7 @@ import numpy as np
 
 from speech_robust_bench.core.names import parse
 from speech_robust_bench.scoring.aggregate import ConfigCounts
+from speech_robust_bench.scoring.runs import Run
 from speech_robust_bench.scoring.scoring import Counts
 
 CLEAN_CEILING = 50.0  # points of WER on clean speech; the worst recogniser of the paper's Table 1 has 25.7
@@ -51,6 +52,15 @@ def refusal_of_counts(configs: Iterable[ConfigCounts]) -> str:
         sum(map(empty_clips, clean)) / clips if clips else 0.0,
         sum(config.failed for config in configs) / everything if everything else 0.0,
     )
+
+
+def refusal_of_run(run: Run, normaliser: str = "srb-paper-1") -> str:
+    """Why there is no verdict on a run, from its clean speech and from all of its clips that failed."""
+    read = [run.read(config) for config in run.configs]
+    clean = [own.count(normaliser) for predictions in read if (own := predictions.transcribed).lines and own.clean]
+    clips = sum(len(predictions.lines) for predictions in read)
+    failed = sum(predictions.failed for predictions in read)
+    return refusal_of_counts(clean) or refusal(None, 0.0, failed / clips if clips else 0.0)
 
 
 def empty_clips(counts: Counts) -> int:

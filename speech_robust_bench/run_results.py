@@ -17,8 +17,9 @@ from speech_robust_bench.core.errors import UserError, did_you_mean
 from speech_robust_bench.core.result_records import MEASURES, ConfigResults, MeanRow, RunResults
 from speech_robust_bench.report.page import page, write
 from speech_robust_bench.report.report_data import gather
-from speech_robust_bench.scoring import bootstrap
+from speech_robust_bench.scoring.bootstrap import Units
 from speech_robust_bench.scoring.compare import Comparison, compare, compare_groups
+from speech_robust_bench.scoring.estimate import ratio
 from speech_robust_bench.scoring.measures import Setting, measures, settings
 from speech_robust_bench.scoring.results import check_comparable, load, load_groups
 from speech_robust_bench.scoring.results import score_run as score_predictions
@@ -107,11 +108,11 @@ class Comparisons(Sequence["Comparison"]):
     def __repr__(self) -> str:
         lines = [f"A = {self.a}, B = {self.b}; lower is more robust"]
         for row in self._rows:
-            low, high = row.interval
+            span = f" [{row.interval[0]:+.1f}, {row.interval[1]:+.1f}]" if row.interval else ""
             better = {"a": "A", "b": "B", None: "-"}[row.better()]
             lines.append(
                 f"  {row.language} {row.name:<14}{row.measure.upper():<6} A {row.a:7.1f}  B {row.b:7.1f}  "
-                f"A - B {row.difference:+7.1f} [{low:+.1f}, {high:+.1f}]  p {row.p_corrected:.3f}  better: {better}"
+                f"A - B {row.difference:+7.1f}{span}  p {row.p_corrected:.3f}  {row.units} {row.unit}  better: {better}"
             )
         reasons = dict.fromkeys(row.no_verdict for row in self._rows if row.no_verdict)
         return "\n".join([*lines, *(f"no verdict: {reason}" for reason in reasons)])
@@ -360,11 +361,12 @@ def score(
     unit: str | None = None,
     language: str | None = None,
     ids: Sequence[str] | None = None,
+    speakers: Sequence[str | None] | None = None,
     replicates: int = 1000,
     level: float = 0.95,
     seed: int = 0,
 ) -> Score:
-    """The error rate of some transcripts, with its bootstrap interval.
+    """The error rate of some transcripts, with its interval.
 
     Args:
         references, predictions: texts that pair one to one.
@@ -372,6 +374,7 @@ def score(
         unit: "word", "char" or "char-nospace"; by default according to the language.
         language: the language of the texts; decides the unit.
         ids: of the utterances; two scores over the same ids and seed are resampled alike.
+        speakers: of the utterances; where they are known, the interval is over speakers.
         replicates, level, seed: settings of the bootstrap.
     """
 
@@ -381,6 +384,6 @@ def score(
     names = [str(i) for i in range(len(counts))] if ids is None else list(ids)
     low = high = None
     if replicates:
-        draws = bootstrap.weights(names, None, replicates=replicates, seed=seed)
-        low, high = bootstrap.interval(bootstrap.rates(draws, [counts])[:, 0], level)
+        rate = ratio(Units.of(names, speakers), counts.errors, counts.lengths, replicates=replicates, seed=seed)
+        low, high = rate.interval(level) or (None, None)
     return Score("all", "wer", counts.rate, low, high, counts.totals())

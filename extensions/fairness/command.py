@@ -93,11 +93,14 @@ def _show_sets(result: Json, console) -> None:
         ):
             if count:
                 console.print(f"  {count} {what}")
-        speakers = [counts["speakers"] for counts in clip_set["groups"].values() if counts["speakers"] is not None]
-        if min(speakers, default=5) < 5 and not result["options"]["by_speaker"]:
-            console.print("  few speakers: the intervals say what other clips of the same people would give")
+        sizes = clip_set["groups"].values()
+        repeated = any((counts["speakers"] or counts["clips"]) < counts["clips"] for counts in sizes)
+        if repeated and result["options"]["resample"] == "clips":
+            console.print("  over clips: the intervals say what other clips of the same people would give")
     for clip_set in result["skipped"]:
         console.print(f"{clip_set['clean']}  left out: {clip_set['why']}", soft_wrap=True, markup=False)
+    for model, why in result["no_verdict"].items():
+        console.print(f"{model}: no verdict: {why}", soft_wrap=True, markup=False)
     if result["proxy"]:
         console.print("  groups are a PROXY: how high a voice is, not what anyone said about themselves")
 
@@ -149,6 +152,8 @@ def _short(config: str, result: Json) -> str:
 def _verdict(comparison: Json) -> str:
     if not comparison["violates"]:
         return ""
+    if comparison["within_noise"] is None:
+        return "too few to tell"
     return "within noise" if comparison["within_noise"] else f"tau {max(comparison['violates']):g}"
 
 

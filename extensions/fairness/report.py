@@ -22,13 +22,14 @@ import numpy as np
 
 from speech_robust_bench.core.audio import RATE, Samples
 from speech_robust_bench.core.errors import UserError
-from speech_robust_bench.core.options import normaliser_option, option, shares
+from speech_robust_bench.core.options import normaliser_option, option, resample_option, shares
 from speech_robust_bench.extensions.fairness import violations
 from speech_robust_bench.extensions.fairness.fault_localisation import OMEGA, Faults, localise, table9
 from speech_robust_bench.extensions.fairness.violations import Degradation, GroupComparison
 from speech_robust_bench.scoring.clip_sets import JOIN, TranscribedSet, clip_sets, with_transcripts, without_transcripts
 from speech_robust_bench.scoring.disparity import group_disparity
 from speech_robust_bench.scoring.runs import Run
+from speech_robust_bench.scoring.verdict_guard import refusal_of_run
 
 NAME = "pitch"
 LINE_HZ = 165.0
@@ -124,7 +125,7 @@ class FairnessOptions:
         None, "shares of groups in the population, for weighted WER", metavar="GROUP=SHARE", parse=shares
     )
     data: str | None = option(None, "built configs with the audio, for --groups pitch")
-    by_speaker: bool = option(False, "resample speakers instead of clips")
+    resample: str = resample_option()
     replicates: int = option(1000, "bootstrap replicates", metavar="N")
     seed: int = option(0, "seed of the bootstrap")
     level: float = 0.95
@@ -183,7 +184,7 @@ def assess(runs: Sequence[Run], options: FairnessOptions, advance: Callable[[], 
                 measured,
                 referenced if measured.form == "transcripts" else groups,
                 base=options.base,
-                by_speaker=options.by_speaker,
+                resample=options.resample,
                 replicates=options.replicates,
                 level=options.level,
                 seed=options.seed,
@@ -194,6 +195,7 @@ def assess(runs: Sequence[Run], options: FairnessOptions, advance: Callable[[], 
                 disparities += group_disparity(measured, labels, referenced, options.population)
         faults += localise(tested, groups, transcripts=False)
         faults += localise(tested, referenced, transcripts=True) if scored else []
+    refused = {run.model: why for run in runs if (why := refusal_of_run(run, options.normaliser))}
     if not sets:
         raise UserError(skipped[0]["why"])
     if not comparisons:
@@ -204,15 +206,25 @@ def assess(runs: Sequence[Run], options: FairnessOptions, advance: Callable[[], 
         "models": [run.model for run in runs],
         "options": asdict(options) | {"tau": list(options.tau)},
         "proxy": NAME in options.groups.split(JOIN),
+        "no_verdict": refused,
         "sets": sets,
         "skipped": skipped,
         "degradations": [_degradation(d) for d in degradations],
-        "comparisons": [_comparison(c, options.tau) for c in comparisons],
-        "table4": {form: _table4([c for c in comparisons if c.form == form], options.tau) for form in forms},
+        "comparisons": [_comparison(c, options.tau if _judged(c, refused) else ()) for c in comparisons],
+        "table4": {
+            form: _table4([c for c in comparisons if c.form == form and _judged(c, refused)], options.tau)
+            for form in forms
+        },
         "table9": {form: table9(f for f in faults if f.form == form) for form in ("alone", "transcripts")},
         "faults": [_faults(f, options.omega) for f in faults],
         "disparity": disparities,
     }
+
+
+def _judged(comparison: GroupComparison, refused: Mapping[str, str]) -> bool:
+    """Whether nothing is wrong with the recogniser, or with both of a pair."""
+    names = [comparison.recogniser] if comparison.form == "transcripts" else comparison.recogniser.split(" ")
+    return not any(name in refused for name in names)
 
 
 def _check(options: FairnessOptions) -> None:
@@ -281,6 +293,7 @@ def _comparison(comparison: GroupComparison, taus: Sequence[float]) -> Json:
         "other": comparison.other,
         "difference": number(comparison.difference),
         "interval": comparison.interval and [number(v) for v in comparison.interval],
+        "resampled": comparison.resampled,
         "within_noise": comparison.within_noise,
         "violates": [tau for tau in taus if comparison.violates(tau)],
     }

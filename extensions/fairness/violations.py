@@ -2,8 +2,8 @@
 
 The degradation of a group is its error at a level less its error on clean speech, as a share (0.05 is five points of
 WER). A level violates fairness for a base group B against a group k where D_B - D_k > tau. Counts are laid out as in
-the paper's Table 4. Beyond the paper, every difference has a bootstrap interval, and one that reaches down to zero is
-within noise: clips drawn anew may well not show it.
+the paper's Table 4. Beyond the paper, every difference has an interval over speakers, or over clips where
+speakers are not known, and one that reaches down to zero is within noise: other speakers may well not show it.
 """
 
 from __future__ import annotations
@@ -21,8 +21,9 @@ import numpy as np
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.names import parse
 from speech_robust_bench.core.table_files import csv_rows, read_text
-from speech_robust_bench.scoring.bootstrap import interval, weights
+from speech_robust_bench.scoring.bootstrap import CLIPS, Units
 from speech_robust_bench.scoring.clip_sets import ErrorMatrix
+from speech_robust_bench.scoring.estimate import Estimate, ratio
 
 TAUS = (0.01, 0.05, 0.1, 0.15)  # the paper's
 LEFT_OUT = frozenset({("aeq_scale", 4), ("aeq_scale", 5)})  # of Table 4: "the two most destructive Scale" levels (RQ1)
@@ -41,7 +42,8 @@ class GroupComparison:
     other: str
     base_degradation: float
     other_degradation: float
-    interval: tuple[float, float] | None  # of the difference; None without replicates
+    interval: tuple[float, float] | None  # of the difference; None without replicates or with too few units
+    resampled: str = ""  # what the interval is over
 
     @property
     def difference(self) -> float:
@@ -165,19 +167,19 @@ def compare_groups(
     groups: Mapping[str, np.ndarray],
     *,
     base: str | None = None,
-    by_speaker: bool = False,
+    resample: str = "auto",
     replicates: int = 1000,
     level: float = 0.95,
     seed: int = 0,
 ) -> tuple[list[Degradation], list[GroupComparison]]:
     """Algorithm 1 for every level, with each group as the base group unless one is named."""
-    values, draws = {}, {}
-    smallest = min(len(set(_blocks(measured, clips, by_speaker, seed))) for clips in groups.values())
+    values, lost = {}, {}
+    levels = range(len(measured.clips.levels))
     for group, clips in groups.items():
         errors, lengths = measured.errors[:, clips], measured.lengths[:, clips]
         values[group] = _rates(errors.sum(axis=1), lengths.sum(axis=1))
-        if replicates:
-            draws[group] = _degraded(_replicates(measured, clips, by_speaker, replicates, seed))
+        units = _units(measured, clips, resample, seed)
+        lost[group] = [_degradation(measured, clips, units, place, replicates, seed) for place in levels]
     how = measured.name, measured.form
     degradations = [
         Degradation(*how, config, group, rates[0], rates[place + 1], len(groups[group]))
@@ -192,12 +194,14 @@ def compare_groups(
             other,
             float(values[one][place + 1] - values[one][0]),
             float(values[other][place + 1] - values[other][0]),
-            interval(draws[one][:, place] - draws[other][:, place], expanded(level, smallest)) if replicates else None,
+            difference.interval(level),
+            str(difference.resampled),
         )
         for place, config in enumerate(measured.clips.levels)
         for one in ([base] if base else groups)
         for other in groups
         if other != one
+        for difference in [lost[one][place] - lost[other][place]]
     ]
     return degradations, comparisons
 
@@ -206,55 +210,28 @@ def _rates(errors: np.ndarray, lengths: np.ndarray) -> np.ndarray:
     return errors / np.maximum(lengths, 1)
 
 
-def _degraded(rates: np.ndarray) -> np.ndarray:
-    return rates[:, 1:] - rates[:, :1]
+def _units(measured: ErrorMatrix, clips: np.ndarray, resample: str, seed: int) -> Units:
+    """What a replicate draws as one, for each clip of a group: its speaker, the clip, or one of `BLOCKS` blocks.
 
-
-def expanded(level: float, blocks: int) -> float:
-    """The level to ask of a percentile interval so that it covers as it says when it rests on few blocks.
-
-    Percentile intervals of small samples are too narrow; this is the "expanded percentile interval" of Hesterberg,
-    "What Teachers Should Know About the Bootstrap", The American Statistician 69 (2015).
-
-    >>> round(expanded(0.95, 10), 4), round(expanded(0.95, 10_000), 4)
-    (0.9829, 0.95)
+    Of very many clips, random ones are put together to blocks: the interval stays the same up to its own sampling
+    error, and the work no longer grows with the clips.
     """
-    from scipy import stats
-
-    if blocks < 2:
-        return level
-    tail = stats.norm.cdf(math.sqrt(blocks / (blocks - 1)) * stats.t.ppf((1 - level) / 2, blocks - 1))
-    return float(1 - 2 * tail)
-
-
-def _blocks(measured: ErrorMatrix, clips: np.ndarray, by_speaker: bool, seed: int) -> list[str]:
-    """What a replicate draws as one, for each clip of a group: the clip, its speaker, or one of `BLOCKS` blocks."""
     set_ = measured.clips
-    if by_speaker:
-        return [set_.speakers[i] or f"clip {set_.ids[i]}" for i in clips]
-    if len(clips) <= BLOCKS:
-        return [set_.ids[i] for i in clips]
-    order = np.random.default_rng([seed, len(clips)]).permutation(len(clips))
-    return [f"block {place % BLOCKS}" for place in order]
+    units = Units.of([set_.ids[i] for i in clips], [set_.speakers[i] for i in clips], resample)
+    if units.kind == CLIPS and len(clips) > BLOCKS:
+        order = np.random.default_rng([seed, len(clips)]).permutation(len(clips))
+        return Units.of([f"block {place % BLOCKS}" for place in order], None, CLIPS)
+    return units
 
 
-def _replicates(measured: ErrorMatrix, clips: np.ndarray, by_speaker: bool, replicates: int, seed: int) -> np.ndarray:
-    """The error of a group in each replicate and config. Sums over blocks are all that a ratio of sums needs.
-
-    A block is a clip or a speaker. Of very many clips, random ones are put together to `BLOCKS` blocks: the interval
-    stays the same up to its own sampling error, and the work no longer grows with the clips.
-    """
-    names = _blocks(measured, clips, by_speaker, seed)
-    blocks, block = np.unique(np.array(names, dtype=object), return_inverse=True)
-    drawn = weights([str(name) for name in blocks], replicates=replicates, seed=seed)
-    rows = len(measured.errors)
-    flat = block + np.arange(rows)[:, None] * len(blocks)
-
-    def sums(values: np.ndarray) -> np.ndarray:
-        total = np.bincount(flat.ravel(), values[:, clips].ravel(), minlength=rows * len(blocks))
-        return drawn @ total.reshape(rows, len(blocks)).T
-
-    return _rates(sums(measured.errors), sums(measured.lengths))
+def _degradation(
+    measured: ErrorMatrix, clips: np.ndarray, units: Units, place: int, replicates: int, seed: int
+) -> Estimate:
+    """The degradation of a group at a level, as a share."""
+    errors, lengths = measured.errors[:, clips], measured.lengths[:, clips]
+    how = {"scale": 1.0, "replicates": replicates, "seed": seed}
+    rates = [ratio(units, errors[row], lengths[row], **how) for row in (place + 1, 0)]  # type: ignore[arg-type]
+    return rates[0] - rates[1]
 
 
 # --- Table 4 ---------------------------------------------------------------------------------------------------------
@@ -285,10 +262,13 @@ class Table4:
 def table4(
     comparisons: Iterable[GroupComparison], taus: Sequence[float] = TAUS, *, beyond_noise: bool = False
 ) -> Table4:
-    """Count violations, each once per tau; with `beyond_noise` only those whose interval stays above zero."""
+    """Count violations, each once per tau; with `beyond_noise` only those whose interval stays above zero.
+
+    Where there are too few speakers for an interval, none is beyond noise.
+    """
     comparisons = list(comparisons)
     groups = tuple(dict.fromkeys(c.base for c in comparisons))
-    counted = [c for c in comparisons if not (beyond_noise and c.within_noise)]
+    counted = [c for c in comparisons if not beyond_noise or c.within_noise is False]
     violations = [(tau, c) for c in counted for tau in taus if c.violates(tau)]
 
     def rows(keys, of) -> dict:

@@ -25,7 +25,8 @@ from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.names import parse
 from speech_robust_bench.core.records import Prediction, Record, Whole
 from speech_robust_bench.core.result_records import RunResults, ScoreValue
-from speech_robust_bench.scoring.bootstrap import interval, weights
+from speech_robust_bench.scoring.bootstrap import Units
+from speech_robust_bench.scoring.estimate import ratio
 from speech_robust_bench.scoring.measures import ConfigClips, Measure, PageTable, TableForm
 from speech_robust_bench.scoring.runs import Run, open_run
 from speech_robust_bench.scoring.scoring import normalise
@@ -45,7 +46,7 @@ class MaskedRate(Record, frozen=True, kw_only=True):
 
 
 def of_lines(
-    lines: Sequence[Prediction], normaliser: str, replicates: int, level: float, seed: int
+    lines: Sequence[Prediction], normaliser: str, replicates: int, level: float, seed: int, resample: str = "auto"
 ) -> MaskedRate | None:
     """Masked words, how many of them are written, and the share in per cent; None where no line has any."""
     counted = [(line, written(line, normaliser)) for line in lines if places(line)]
@@ -55,9 +56,11 @@ def of_lines(
     masked = np.array([len(hits) for _, hits in counted])
     hits = np.array([sum(hits) for _, hits in counted])
     bounds = None
+    units = Units.of([line.id for line, _ in counted], [line.speaker for line, _ in counted], resample)
     if replicates:
-        draws = weights([line.id for line, _ in counted], None, replicates=replicates, seed=seed)
-        low, high = interval(100 * (draws @ hits) / np.maximum(draws @ masked, 1), level)
+        value = 100 * float(hits.sum() / masked.sum())
+        low, high = ratio(units, hits, masked, replicates=replicates, seed=seed).interval(level) or (value, value)
+        low, high = max(low, 0.0), min(high, 100.0)
         if min(hits.sum(), (masked - hits).sum()) < FEW:
             wilson = _wilson(hits.sum() / masked.sum(), len(hits), level)
             low, high = min(low, wilson[0]), max(high, wilson[1])
@@ -249,7 +252,8 @@ def _of_config(clips: ConfigClips) -> MaskedRate | None:
     options = clips.options
     if not clips.counts:
         return None
-    return of_lines(clips.predictions.lines, options.normaliser, options.replicates, options.level, options.seed)
+    how = (options.replicates, options.level, options.seed, options.resample)
+    return of_lines(clips.predictions.lines, options.normaliser, *how)
 
 
 def _rows(result: RunResults, folder: Path) -> list[list[str]]:

@@ -15,6 +15,7 @@ import numpy as np
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.scoring.aggregate import ConfigCounts, score
 from speech_robust_bench.scoring.runs import Run
+from speech_robust_bench.scoring.verdict_guard import refusal_of_run
 
 
 @dataclass(frozen=True)
@@ -163,6 +164,8 @@ def _counts_of_all(runs: Sequence[Run]) -> list[list[ConfigCounts]]:
     """For each run its counts on the configs with speech that all have."""
     for run in runs:
         run.refuse_anchors()
+        if why := refusal_of_run(run):
+            raise UserError(f"{run.folder} cannot be ranked: {why}; leave it out")
     common = [c for c in runs[0].configs if all(c in run.configs for run in runs)]
     spoken = [c for c in common if runs[0].about.config(c).category != "reject"]
     spoken = [c for c in spoken if all(run.read(c).transcribed.lines for run in runs)]

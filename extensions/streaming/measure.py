@@ -20,7 +20,8 @@ from speech_robust_bench.core.records import Prediction, Record, Whole
 from speech_robust_bench.core.result_records import RunResults, ScoreValue
 from speech_robust_bench.extensions.streaming.clip_measures import measure_clip, updates_of
 from speech_robust_bench.extensions.streaming.record import calls_of, check_stream, check_words
-from speech_robust_bench.scoring import bootstrap
+from speech_robust_bench.scoring.bootstrap import Units, interval
+from speech_robust_bench.scoring.estimate import FEWEST_UNITS, Estimate, ratio
 from speech_robust_bench.scoring.measures import ConfigClips, Entry, Measure, TableForm
 
 QUANTITIES = ("appear_s", "settle_s")  # one value a word; all others are one value a clip
@@ -77,11 +78,13 @@ class Streaming(Record, frozen=True, kw_only=True):
 
 
 def measure_lines(
-    lines: Sequence[Prediction], replicates: int = 1000, level: float = 0.95, seed: int = 0
+    lines: Sequence[Prediction], replicates: int = 1000, level: float = 0.95, seed: int = 0, resample: str = "auto"
 ) -> Streaming | None:
-    """The measures of a config from its predictions, each with an interval over clips; None if it was not streamed.
+    """The measures of a config from its predictions, each with an interval over speakers, or over clips where those
+    are not known; None if it was not streamed.
 
-    Delays are given as median and 95th percentile, pooled over words or clips. The bootstrap draws whole clips.
+    Delays are given as median and 95th percentile, pooled over words or clips. The bootstrap draws whole speakers or
+    clips; a quantile is no ratio of sums, so its interval is the percentile one, made wide enough for few units.
     """
     streamed = [(line, line.stream) for line in lines if line.stream]
     if not streamed:
@@ -96,7 +99,7 @@ def measure_lines(
     calls = [calls_of(stream, line.seconds) for line, stream in streamed]
     durations = [line.seconds for line, _ in streamed]
     silent = [line.text is not None and not line.text.strip() for line, _ in streamed]  # null: not transcribed
-    ratios = {
+    ratios: dict[str, tuple[Sequence[float], Sequence[float]]] = {
         "churn": ([c.erased for c in clips], [c.final_words for c in clips]),
         "flicker": ([c.revisions for c in clips], [c.updates for c in clips]),
         "late_chunks": ([c.late_chunks for c in calls], [c.chunks for c in calls]),
@@ -108,26 +111,29 @@ def measure_lines(
         ),
     }
     ids = [line.id for line, _ in streamed]
-    draws = bootstrap.weights(ids, replicates=replicates, seed=seed) if replicates else np.zeros((0, len(ids)))
+    units = Units.of(ids, [line.speaker for line, _ in streamed], resample)
     rates: dict[str, Any] = {
-        name: _rate(np.asarray(parts, dtype=float), draws, level) for name, parts in ratios.items()
+        name: _rate(ratio(units, *map(np.asarray, parts), scale=1.0, replicates=replicates, seed=seed), parts, level)
+        for name, parts in ratios.items()
     }
-    rates |= {name: _delay([getattr(clip, name) for clip in clips], draws, level) for name in (*QUANTITIES, *DELAYS)}
+    draws = units.weights(replicates, seed) if replicates else np.zeros((0, len(units)))
+    rates |= {
+        name: _delay([getattr(clip, name) for clip in clips], units, draws, level) for name in (*QUANTITIES, *DELAYS)
+    }
     with_word_times = sum(bool(line.word_times) for line, _ in streamed)
     return Streaming(clips=len(clips), with_word_times=with_word_times, **rates)
 
 
-def _rate(parts: np.ndarray, draws: np.ndarray, level: float) -> ScoreValue | None:
+def _rate(rate: Estimate, parts: tuple[Sequence[float], Sequence[float]], level: float) -> ScoreValue | None:
     """One sum over another, over all clips."""
-    above, below = parts
-    if not below.sum():
+    above, below = map(sum, parts)
+    if not below:
         return None
-    sums = draws @ below
-    values = (draws @ above)[sums > 0] / sums[sums > 0]
-    return ScoreValue(value=float(above.sum() / below.sum()), interval=_interval(values, level))
+    span = rate.interval(level)
+    return ScoreValue(value=above / below, interval=list(span) if span else None)
 
 
-def _delay(per_clip: Sequence[Any], draws: np.ndarray, level: float) -> Delay | None:
+def _delay(per_clip: Sequence[Any], units: Units, draws: np.ndarray, level: float) -> Delay | None:
     """Median and 95th percentile of what a clip has one of, or one per word."""
     values = [np.atleast_1d(np.asarray([] if value is None else value, dtype=float)) for value in per_clip]
     pooled = np.concatenate(values) if values else np.empty(0)
@@ -135,9 +141,10 @@ def _delay(per_clip: Sequence[Any], draws: np.ndarray, level: float) -> Delay | 
         return None
     order = np.argsort(pooled, kind="stable")
     clip_of = np.repeat(np.arange(len(values)), [len(value) for value in values])[order]
-    drawn = _drawn_quantiles(pooled[order], clip_of, draws)
+    drawn = _drawn_quantiles(pooled[order], units.place[clip_of], draws)
+    active = len(set(units.place[clip_of].tolist()))
     quantiles = {
-        name: ScoreValue(value=float(np.quantile(pooled, share)), interval=_interval(drawn[:, place], level))
+        name: ScoreValue(value=float(np.quantile(pooled, share)), interval=_interval(drawn[:, place], level, active))
         for place, (name, share) in enumerate(QUANTILES.items())
     }
     return Delay(n=len(pooled), **quantiles)
@@ -156,8 +163,8 @@ def _drawn_quantiles(ranked: np.ndarray, clip_of: np.ndarray, draws: np.ndarray)
     return ranked[np.array(places, dtype=int).reshape(-1, len(QUANTILES))]
 
 
-def _interval(values: np.ndarray, level: float) -> list[float] | None:
-    return list(bootstrap.interval(values, level)) if len(values) else None
+def _interval(values: np.ndarray, level: float, units: int) -> list[float] | None:
+    return list(interval(values, level, units)) if len(values) and units >= FEWEST_UNITS else None
 
 
 # --- by condition ----------------------------------------------------------------------------------------------------
@@ -273,7 +280,7 @@ def _cell(record: Streaming, name: str, quantile: str | None, factor: float, dig
 def _of_config(clips: ConfigClips) -> Streaming | None:
     options = clips.options
     try:
-        return measure_lines(clips.predictions.lines, options.replicates, options.level, options.seed)
+        return measure_lines(clips.predictions.lines, options.replicates, options.level, options.seed, options.resample)
     except UserError as problem:
         raise UserError(f"{clips.predictions.config}.jsonl, {problem}") from None
 

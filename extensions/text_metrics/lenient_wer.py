@@ -24,10 +24,9 @@ from speech_robust_bench.core.result_records import RunResults, ScoreValue
 from speech_robust_bench.core.rows import TALKER_CHANGE, talkers
 from speech_robust_bench.core.table_files import csv_cells, read_text
 from speech_robust_bench.extensions.text_metrics.semantic import SEMANTIC_ERROR
-from speech_robust_bench.scoring import bootstrap
 from speech_robust_bench.scoring.json_values import score_value
 from speech_robust_bench.scoring.measures import ConfigClips, Measure, Setting, TableForm
-from speech_robust_bench.scoring.score_options import ScoreOptions
+from speech_robust_bench.scoring.score_options import ScoreOptions, ratio_of
 from speech_robust_bench.scoring.scoring import Counts, align, error_rate, normalise, versions
 from speech_robust_bench.scoring.table1 import cell_text
 
@@ -177,12 +176,10 @@ def _of_config(clips: ConfigClips) -> ScoreValue | None:
     options, predictions = clips.options, clips.predictions
     if not clips.counts or versions(options.normaliser, options.unit, clips.language)["unit"] != "word":
         return None
-    counts, draws = clips.counts.counts, clips.draws
+    counts = clips.counts.counts
     errors = lenient_errors(counts, predictions.references, predictions.transcripts, clips.language, _own(options))
-    span = None
-    if draws is not None:
-        span = bootstrap.interval(error_rate(draws @ errors, draws @ counts.lengths), options.level)
-    return score_value(float(error_rate(errors.sum(), counts.lengths.sum())), span)
+    rate = ratio_of(clips.counts, errors, counts.lengths, options)
+    return score_value(rate.value, rate.interval(options.level))
 
 
 def _own(options: ScoreOptions) -> str | None:

@@ -23,10 +23,9 @@ from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.records import Settings
 from speech_robust_bench.core.result_records import ScoreValue
 from speech_robust_bench.core.secrets import closed_stdin
-from speech_robust_bench.scoring import bootstrap
 from speech_robust_bench.scoring.json_values import score_value
 from speech_robust_bench.scoring.measures import ConfigClips, Measure, Setting
-from speech_robust_bench.scoring.score_options import ScoreOptions
+from speech_robust_bench.scoring.score_options import ScoreOptions, ratio_of
 from speech_robust_bench.scoring.scoring import check_texts, normalise
 
 Embed = Callable[[list[str]], np.ndarray]  # texts to one vector each
@@ -127,10 +126,8 @@ def _of_config(clips: ConfigClips) -> ScoreValue | None:
     if embedder is None or not clips.counts:
         return None
     errors = semantic_errors(clips.predictions.references, clips.predictions.transcripts, embedder)
-    draws, span = clips.draws, None
-    if draws is not None:
-        span = bootstrap.interval(draws @ errors / draws.sum(axis=1), clips.options.level)
-    return score_value(float(errors.mean()), span)
+    mean = ratio_of(clips.counts, errors, np.ones(len(errors)), clips.options, scale=1.0)
+    return score_value(mean.value, mean.interval(clips.options.level))
 
 
 def _versions(options: ScoreOptions) -> Settings | None:

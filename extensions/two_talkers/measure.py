@@ -14,9 +14,10 @@ import numpy as np
 from speech_robust_bench.core.records import Prediction, Record, Whole
 from speech_robust_bench.core.result_records import RunResults, ScoreValue
 from speech_robust_bench.core.rows import TALKER_CHANGE, talkers
-from speech_robust_bench.scoring.bootstrap import interval, weights
+from speech_robust_bench.scoring.bootstrap import Units
+from speech_robust_bench.scoring.estimate import ratio
 from speech_robust_bench.scoring.measures import ConfigClips, Measure, PageTable, TableForm
-from speech_robust_bench.scoring.scoring import align, error_rate
+from speech_robust_bench.scoring.scoring import align
 from speech_robust_bench.scoring.table1 import cell_text
 
 
@@ -36,6 +37,7 @@ def of_lines(
     replicates: int,
     level: float,
     seed: int,
+    resample: str = "auto",
 ) -> TwoTalkers | None:
     """Clips of two talkers, predictions of two texts, and the WER of the better talker; None where there is no such
     clip."""
@@ -53,11 +55,10 @@ def of_lines(
     clips = np.arange(len(both))
     errors = np.array([pair.errors for pair in pairs])[best, clips]
     lengths = np.array([pair.lengths for pair in pairs])[best, clips]
-    bounds = None
-    if replicates:
-        draws = weights([line.id for line in both], None, replicates=replicates, seed=seed)
-        bounds = [round(float(v), 4) for v in interval(error_rate(draws @ errors, draws @ lengths), level)]
-    best_wer = ScoreValue(value=round(float(error_rate(errors.sum(), lengths.sum())), 4), interval=bounds)
+    units = Units.of([line.id for line in both], [line.speaker for line in both], resample)
+    rate = ratio(units, errors, lengths, replicates=replicates, seed=seed)
+    span = rate.interval(level)
+    best_wer = ScoreValue(value=round(rate.value, 4), interval=span and [round(bound, 4) for bound in span])
     return TwoTalkers(clips=len(both), two_texts=sum(bool(second) for _, second in written), best_wer=best_wer)
 
 
@@ -71,8 +72,9 @@ def _rows(result: RunResults, folder: Path) -> list[tuple[str, ...]]:
 
 def _of_config(clips: ConfigClips) -> TwoTalkers | None:
     options = clips.options
-    how = (options.normaliser, options.unit, clips.language, options.replicates, options.level, options.seed)
-    return of_lines(clips.predictions.lines, *how) if clips.counts else None
+    how = (options.normaliser, options.unit, clips.language)
+    intervals = (options.replicates, options.level, options.seed, options.resample)
+    return of_lines(clips.predictions.lines, *how, *intervals) if clips.counts else None
 
 
 OVERLAP = Measure(

@@ -24,7 +24,7 @@ Args:
     table (str): difficulty table: 'paper-table3' (default), 'srb-1', or the path of a CSV file of `srb difficulty`.
     clean_references (list of str): what was said there. Leave out if they are the same clips in the same order.
     ids, clean_ids (lists of str): ids of the clips, if they are the same clips in another order, or only some of them.
-    speakers (list of str): speakers of the clips; the bootstrap then draws whole speakers.
+    speakers (list of str): speakers of the clips; the interval is then over speakers.
     floor (bool): replace a negative WERD by 0, as the authors' code does.
     normaliser (str): 'srb-paper-1' (default: lower case, no punctuation), 'srb-numbers-1' (numbers however
         written), 'whisper-en', 'whisper-basic' or 'none'.
@@ -90,5 +90,6 @@ class Nwerd(TextColumns, evaluate.Metric):
         )
         scale = 100 / value
         if "werd_interval" in result:
-            result["nwerd_interval"] = [scale * end for end in result["werd_interval"]]
+            span = result["werd_interval"]
+            result["nwerd_interval"] = span and [scale * end for end in span]
         return {"nwerd": scale * result["werd"], "difficulty": value, "difficulty_table": source, **result}

@@ -5,12 +5,13 @@ from __future__ import annotations
 import evaluate
 import numpy as np
 
-from speech_robust_bench.scoring.bootstrap import interval, rates, weights  # From: speech-robust-bench
+from speech_robust_bench.scoring.bootstrap import Units  # From: speech-robust-bench
+from speech_robust_bench.scoring.estimate import ratio  # From: speech-robust-bench
 from speech_robust_bench.scoring.evaluate_base import TextColumns, metric_info  # From: speech-robust-bench
 from speech_robust_bench.scoring.scoring import align, versions  # From: speech-robust-bench
 
 _DESCRIPTION = """\
-Word error rate, in points (per cent), with a bootstrap interval, and how it is spread over utterances: standard
+Word error rate, in points (per cent), with an interval, and how it is spread over utterances: standard
 deviation and percentiles of the utterances' own rates.
 """
 
@@ -18,7 +19,7 @@ _KWARGS_DESCRIPTION = """
 Args:
     predictions (list of str): the recogniser's transcripts.
     references (list of str): what was said.
-    speakers (list of str): speakers of the clips; the bootstrap then draws whole speakers.
+    speakers (list of str): speakers of the clips; the interval is then over speakers.
     percentiles (list of float): which percentiles of the utterances' rates; 50, 90, 95 and 99 by default.
     normaliser (str): 'srb-paper-1' (default: lower case, no punctuation), 'srb-numbers-1' (numbers however
         written), 'whisper-en', 'whisper-basic' or 'none'.
@@ -28,8 +29,8 @@ Args:
     level (float): level of the interval, 0.95 by default.
     seed (int): seed of the bootstrap.
 Returns:
-    wer, interval, level, replicates, seed, std, percentiles, hits, substitutions, deletions, insertions, utterances,
-    normaliser, unit.
+    wer, interval (None for fewer than 5 speakers or clips), resampled, level, replicates, seed, std, percentiles, hits,
+    substitutions, deletions, insertions, utterances, normaliser, unit.
 
 Examples:
     Two of eight words are wrong: 25 %. The utterances' own rates are 0, 0, 50 and 50 %.
@@ -67,11 +68,14 @@ class WerCi(TextColumns, evaluate.Metric):
     ):
         counts = align(references, predictions, normaliser=normaliser, unit=unit, language=language)
         ids = [str(i) for i in range(len(counts))]
-        draws = weights(ids, speakers, replicates=replicates, seed=seed)
+        units = Units.of(ids, speakers)
+        rate = ratio(units, counts.errors, counts.lengths, replicates=replicates, seed=seed)
+        span = rate.interval(level)
         own = counts.rates
         return {
             "wer": counts.rate,
-            "interval": list(interval(rates(draws, [counts])[:, 0], level)),
+            "interval": list(span) if span else None,
+            "resampled": str(rate.resampled),
             "level": level,
             "replicates": replicates,
             "seed": seed,

@@ -19,7 +19,7 @@ Args:
     clean_predictions (list of str): the recogniser's transcripts of clean speech.
     clean_references (list of str): what was said there. Leave out if they are the same clips in the same order.
     ids, clean_ids (lists of str): ids of the clips, if they are the same clips in another order, or only some of them.
-    speakers (list of str): speakers of the clips; the bootstrap then draws whole speakers.
+    speakers (list of str): speakers of the clips; the interval is then over speakers.
     floor (bool): replace a negative WERD by 0, as the authors' code does.
     normaliser (str): 'srb-paper-1' (default: lower case, no punctuation), 'srb-numbers-1' (numbers however
         written), 'whisper-en', 'whisper-basic' or 'none'.

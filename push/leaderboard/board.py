@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import csv
 import itertools
+import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -23,9 +24,10 @@ from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.result_records import MEASURES, Measures, VerifiedConfig, VerifiedResults
 from speech_robust_bench.push.leaderboard import verified_files
 from speech_robust_bench.scoring.attack_success import AttackRow, attack_rows
-from speech_robust_bench.scoring.bootstrap import holm, interval, p_value
+from speech_robust_bench.scoring.bootstrap import holm
 from speech_robust_bench.scoring.measures import measures
 from speech_robust_bench.scoring.ranking import Candidate, Standing, make_candidate, rank
+from speech_robust_bench.scoring.verdict_guard import refusal
 
 Score = list[float]
 HUNDREDTH = 0.011  # what rounding in a verified file may do to an average
@@ -124,7 +126,9 @@ class Entry:
     def candidate(self, language: str) -> Candidate:
         """Its entry in the ranking."""
         configs = {c: e for c, e in self.content.configs.items() if e.language == language}
-        return make_candidate(self.name, configs, lambda entry: entry.wer[0] if entry.wer else None)
+        clips = sum(entry.utterances for entry in self.content.configs.values())
+        failed = self.content.failed / clips if clips else 0.0
+        return make_candidate(self.name, configs, lambda entry: entry.wer[0] if entry.wer else None, failed)
 
 
 @dataclass(frozen=True)
@@ -302,7 +306,8 @@ def _entry(path: Path) -> Entry:
 
 
 def _scoring(entry: Entry) -> str:
-    return f"{entry.content.scoring!r} {entry.content.benchmark_version}"
+    scoring = entry.content.scoring.replace(intervals=None)  # the scores are alike whatever the intervals
+    return f"{scoring!r} {entry.content.benchmark_version}"
 
 
 # --- one model -------------------------------------------------------------------------------------------------------
@@ -351,10 +356,12 @@ class PairDifference:
     difference: float
     interval: tuple[float, float]
     p: float  # corrected for the number of comparisons
+    units: int
+    why: str = ""  # there is no verdict
 
     def better(self, alpha: float = 0.05) -> str | None:
         """The name of the model that is more robust, None if they cannot be told apart."""
-        if self.p > alpha or self.difference == 0:
+        if self.why or self.p > alpha or self.difference == 0:
             return None
         return self.a if self.difference < 0 else self.b
 
@@ -367,15 +374,65 @@ def compare(entries: Sequence[Entry], language: str) -> list[PairDifference]:
             continue
         for key in sorted(set(a.draws) & set(b.draws)):
             of, name, measure = key.split("/")
-            if of == language and a.draws[key].shape == b.draws[key].shape:
+            units = [paired_units(entry, of, name) for entry in (a, b)]
+            if of == language and a.draws[key].shape == b.draws[key].shape and units[0] == units[1]:
                 values = [row_value(entry, language, name, measure) for entry in (a, b)]
                 if None not in values:
-                    pairs.append((a, b, name, measure, values, a.draws[key].astype(float) - b.draws[key]))
-    corrected = holm([p_value(draws) for *_, draws in pairs])
+                    draws = a.draws[key].astype(float) - b.draws[key]
+                    pairs.append((a, b, name, measure, values, units[0][1], draws))
+    tests = [student_test(values[0] - values[1], draws, n) for *_, values, n, draws in pairs]
+    corrected = holm([p for _, p in tests])
     return [
-        PairDifference(a.name, b.name, name, measure, value_a, value_b, value_a - value_b, interval(draws), p)
-        for (a, b, name, measure, (value_a, value_b), draws), p in zip(pairs, corrected, strict=True)
+        PairDifference(
+            a=a.name,
+            b=b.name,
+            name=name,
+            measure=measure,
+            value_a=x,
+            value_b=y,
+            difference=x - y,
+            interval=span,
+            p=p,
+            units=n,
+            why=no_verdict(a, language, n) or no_verdict(b, language, n),
+        )
+        for (a, b, name, measure, (x, y), n, _), (span, _), p in zip(pairs, tests, corrected, strict=True)
     ]
+
+
+FEWEST_COMPARED = 12  # speakers or clips: below, only the signs of each one's difference would make an exact test
+
+
+def student_test(difference: float, draws: np.ndarray, units: int) -> tuple[tuple[float, float], float]:
+    """The interval of a difference, and its p-value, by Student's t with the standard error of its replicates.
+
+    A bootstrap has the variance with 1/n, hence the factor; of n units no p-value is below 2 / 2^n.
+    """
+    from scipy.special import stdtr, stdtrit
+
+    freedom = max(units - 1, 1)
+    error = float(draws.std()) * math.sqrt(units / freedom)
+    half = float(stdtrit(freedom, 0.975)) * error
+    p = 2 * float(stdtr(freedom, -abs(difference) / error)) if error else 1.0
+    return (difference - half, difference + half), max(p, min(1.0, 2.0 ** (1 - min(units, 1000))))
+
+
+def paired_units(entry: Entry, language: str, name: str) -> tuple[str, int]:
+    """What the replicates of a row drew, and how many; files from before speakers were drawn have clips."""
+    rows = entry.content.languages.get(language)
+    told = (rows.resampled or {}).get(name) if rows else None
+    if told:
+        return told.unit, told.units
+    clean = [c.utterances for c in entry.content.configs.values() if c.language == language and c.scenario == "clean"]
+    return "clips of version 1", min(clean, default=1)
+
+
+def no_verdict(entry: Entry, language: str, units: int) -> str:
+    """Why a model is called neither more nor less robust than another; empty if it may be."""
+    candidate = entry.candidate(language)
+    if why := refusal(candidate.clean_wer, candidate.clean_empty, candidate.failed):
+        return f"{entry.name}: {why}"
+    return f"{units} speakers or clips, fewer than {FEWEST_COMPARED}" if units < FEWEST_COMPARED else ""
 
 
 def row_value(entry: Entry, language: str, name: str, measure: str) -> Any:

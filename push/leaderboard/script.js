@@ -94,13 +94,26 @@
   }
 
   // --- comparisons ---
-  const quantile = (sorted, share) => {
-    const at = share * (sorted.length - 1), low = Math.floor(at), high = Math.ceil(at);
-    return sorted[low] + (sorted[high] - sorted[low]) * (at - low);
+  // Student's t: with u = atan(t / sqrt(f)), the probability of |T| < t is the share of cos(u)^(f - 1) up to u.
+  const area = (freedom, end) => {
+    let sum = 0;
+    for (let k = 0; k < 2000; k++) sum += Math.cos((end * (k + 0.5)) / 2000) ** (freedom - 1);
+    return (sum * end) / 2000;
   };
-  const pValue = (draws) => {
-    const tail = Math.min(draws.filter((d) => d <= 0).length, draws.filter((d) => d >= 0).length);
-    return Math.min(1, (2 * (tail + 1)) / (draws.length + 1));
+  const outside = (t, freedom) => {
+    const far = Math.min(Math.PI / 2, 12 / Math.sqrt(freedom)); // beyond is nothing
+    return Math.max(0, 1 - area(freedom, Math.min(far, Math.atan(t / Math.sqrt(freedom)))) / area(freedom, far));
+  };
+  const student = (freedom) => { // what |T| exceeds in 5 of 100 cases
+    let [low, high] = [0, 13];
+    for (let k = 0; k < 40; k++) { const t = (low + high) / 2; if (outside(t, freedom) > 0.05) low = t; else high = t; }
+    return low;
+  };
+  const studentTest = (difference, draws, units) => {
+    const freedom = Math.max(units - 1, 1), mean = draws.reduce((sum, d) => sum + d, 0) / draws.length;
+    const error = Math.sqrt((draws.reduce((sum, d) => sum + (d - mean) ** 2, 0) / draws.length) * (units / freedom));
+    const half = student(freedom) * error, p = error ? outside(Math.abs(difference) / error, freedom) : 1;
+    return { low: difference - half, high: difference + half, p: Math.max(p, Math.min(1, 2 ** (1 - Math.min(units, 1000)))) };
   };
   const holm = (values) => {
     const places = values.map((_, i) => i).sort((a, b) => values[a] - values[b]);
@@ -115,10 +128,11 @@
       for (const name of Object.keys(a.rows).filter((row) => row.startsWith(`${language}/`) && row in b.rows).sort()) {
         const [one, two] = [a.rows[name], b.rows[name]];
         const draws = one.draws.map((value, k) => (value - two.draws[k]) / 100);
-        const sorted = [...draws].sort((x, y) => x - y);
+        if (one.of !== two.of || one.units !== two.units) continue;
         const [, row, measure] = name.split("/");
         rows.push({ a: a.name, b: b.name, row, label: one.label, measure, valueA: one.value, valueB: two.value,
-          difference: one.value - two.value, low: quantile(sorted, 0.025), high: quantile(sorted, 0.975), p: pValue(draws) });
+          difference: one.value - two.value, units: one.units, of: one.of, why: one.why || two.why,
+          ...studentTest(one.value - two.value, draws, one.units) });
       }
     }));
     holm(rows.map((row) => row.p)).forEach((p, i) => { rows[i].p = p; });
@@ -132,15 +146,15 @@
   };
   const table = (rows) => {
     const head = element("tr", null), body = element("tbody", null);
-    for (const text of ["Row", "A", "B", "Measure", "score A", "score B", "A − B", "95 % interval", "p (Holm)", "More robust"]) head.append(element("th", text, { scope: "col", tabindex: 0 }));
+    for (const text of ["Row", "A", "B", "Measure", "score A", "score B", "A − B", "95 % interval", "n", "p (Holm)", "More robust"]) head.append(element("th", text, { scope: "col", tabindex: 0 }));
     const averageFirst = [...rows].sort((x, y) => (x.row !== "overall") - (y.row !== "overall"));
     for (const r of averageFirst) {
       const line = element("tr", null);
-      const better = r.p > 0.05 || r.difference === 0 ? "cannot be told apart" : r.difference < 0 ? r.a : r.b;
+      const better = r.why ? `no verdict: ${r.why}` : r.p > 0.05 || r.difference === 0 ? "cannot be told apart" : r.difference < 0 ? r.a : r.b;
       line.append(element("th", r.label, { scope: "row" }), element("td", r.a), element("td", r.b), element("td", r.measure.toUpperCase()));
       for (const value of [r.valueA, r.valueB, r.difference]) line.append(element("td", value.toFixed(1), { "data-sort": value }));
       const signed = (value) => (value < 0 ? "" : "+") + value.toFixed(1);
-      line.append(element("td", `${signed(r.low)} to ${signed(r.high)}`, { "data-sort": r.low }), element("td", r.p.toFixed(3), { "data-sort": r.p }), element("td", better));
+      line.append(element("td", `${signed(r.low)} to ${signed(r.high)}`, { "data-sort": r.low }), element("td", `${r.units} ${r.of}`, { "data-sort": r.units }), element("td", r.p.toFixed(3), { "data-sort": r.p }), element("td", better));
       body.append(line);
     }
     const whole = element("table", null, { class: "sortable pairs" }), top = element("thead", null);
@@ -159,7 +173,7 @@
       try {
         const models = await Promise.all(chosen.map(async (name) => (await fetch(`data/${encodeURIComponent(name)}.json`)).json()));
         const rows = differences(models, form.elements.language.value);
-        const note = `Paired bootstrap over the same clips; p-values corrected for ${rows.length} comparisons. Lower is more robust.`;
+        const note = `Paired on the same speakers or clips, by Student's t; p-values corrected for ${rows.length} comparisons. Lower is more robust.`;
         place.replaceChildren(...(rows.length ? [table(rows), element("p", note, { class: "lead" })] : [element("p", "These models have no row in common in this language.", { class: "empty" })]));
       } catch { place.replaceChildren(element("p", "The models' data could not be loaded.", { class: "empty" })); }
     };

@@ -21,7 +21,8 @@ from speech_robust_bench.push.leaderboard import board as boards
 from speech_robust_bench.push.leaderboard import pages
 from speech_robust_bench.push.leaderboard.board import Board, Entry, Row
 from speech_robust_bench.report.html import Html, join, tag
-from speech_robust_bench.scoring.ranking import CLEAN_CEILING, EMPTY_CEILING, RULE, SENTENCE
+from speech_robust_bench.scoring.ranking import RULE, SENTENCE
+from speech_robust_bench.scoring.verdict_guard import CLEAN_CEILING, EMPTY_CEILING
 
 FOLDER = Path(__file__).parent
 MODELS_PER_CHART = 50
@@ -57,7 +58,8 @@ differ.</li>
 <p><b>WER</b> is the word error rate in per cent. <b>WERD</b> is what a scenario adds to it, in points. <b>NWERD</b>
 divides that by the scenario's difficulty, which comes from two models of how people judge speech quality; <b>NWER</b>
 divides the WER itself. The average is over the paper's nine categories, the median over their configs. Intervals are
-95 % bootstrap intervals over clips. Attacks are shown as WERD and are in no average.</p>
+95 % intervals over speakers, or over clips where speakers are not known. Attacks are shown as WERD and are in no
+average.</p>
 <h2>Who is ranked</h2>
 <p>{SENTENCE} A tie goes to the lower WER on clean speech ({RULE}). So no error anywhere improves a place. NWERD is the
 paper's metric; errors on clean speech lower it, so it is shown and ranks nobody. Not ranked, and listed last with the
@@ -234,11 +236,15 @@ def _data(entry: Entry) -> str:
     for key, draws in entry.draws.items():
         language, name, measure = key.split("/")
         value = boards.row_value(entry, language, name, measure)
+        units = boards.paired_units(entry, language, name)
         if value is not None:
             rows[f"{_compared_as(language, entry.edition)}/{name}/{measure}"] = {
                 "label": "Average" if name == "overall" else label(name),
                 "value": value,
                 "draws": _hundredths(draws),
+                "units": units[1],
+                "of": units[0],
+                "why": boards.no_verdict(entry, language, units[1]),
             }
     return msgspec.json.encode({"name": entry.name, "rows": rows}).decode()
 

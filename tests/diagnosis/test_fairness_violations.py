@@ -15,10 +15,10 @@ from speech_robust_bench.extensions.fairness.violations import (
     comprehensibility,
     comprehensible,
     excess_percent,
-    expanded,
     group_clips,
     table4,
 )
+from speech_robust_bench.scoring.bootstrap import expanded
 from speech_robust_bench.scoring.clip_sets import ClipSet, ErrorMatrix, with_transcripts, without_transcripts
 
 # AequeVox, Table 4: the totals of the Accents data set.
@@ -206,12 +206,14 @@ def test_whole_speakers_can_be_drawn():
         "m", "transcripts", clip_set(labels, ["en_aeq_noise_sev1"], speakers), errors, np.full((2, 40), 10)
     )
     clips, whole = (
-        compare_groups(measured, group_clips(labels, "group"), base="a", by_speaker=flag)[1][0]
-        for flag in (False, True)
+        compare_groups(measured, group_clips(labels, "group"), base="a", resample=how)[1][0]
+        for how in ("clips", "auto")
     )
     assert clips.difference == whole.difference == pytest.approx(0.45)
     assert not clips.within_noise
-    assert whole.within_noise
+    assert whole.interval is None  # of two speakers nobody knows
+    assert whole.resampled == "22 speakers, 40 clips"
+    assert [table4([c], beyond_noise=True).total["a"] for c in (clips, whole)] == [4, 0]
 
 
 @pytest.mark.parametrize("count", [5, 10, 40])

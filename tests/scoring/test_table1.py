@@ -44,7 +44,8 @@ def test_csv_reads_back_with_intervals(runs, capsys):
     main(["table", *runs, "--csv"])
     rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
     assert [row["model"] for row in rows] == ["good_model", "poor|model"]
-    assert float(rows[0]["AVG NWERD low"]) <= float(rows[0]["AVG NWERD"]) <= float(rows[0]["AVG NWERD high"])
+    assert rows[0]["AVG NWERD"]
+    assert rows[0]["AVG NWERD low"] == ""  # too few speakers for an interval
     assert rows[0]["accent NWERD"] == ""
 
 
