@@ -19,7 +19,7 @@ from speech_robust_bench.core.seeding import FIRST_VERSION
 from speech_robust_bench.scoring.bootstrap import Units, interval
 from speech_robust_bench.scoring.degradation import degradation, positions
 from speech_robust_bench.scoring.difficulty import DifficultyTable, load
-from speech_robust_bench.scoring.estimate import Estimate, Resampled, draw_together, ratio
+from speech_robust_bench.scoring.estimate import Estimate, Resampled, draw_together, ratio, studentise_together
 from speech_robust_bench.scoring.estimate import mean as mean_estimate
 from speech_robust_bench.scoring.scenario_facts import RECORDINGS
 from speech_robust_bench.scoring.scoring import Counts
@@ -95,6 +95,7 @@ def score(
     units = {name: Units.of(c.ids, c.speakers, resample) for name, c in known.items()}
     how = {"replicates": replicates, "seed": seed}
     estimates = {name: _estimates(c, baselines[name], units, how) for name, c in known.items()}
+    studentise_together([one for pair in estimates.values() for one in pair.values()])
     drawn = iter(draw_together([one for pair in estimates.values() for one in pair.values()]))
     draws = {name: {measure: next(drawn) for measure in pair} for name, pair in estimates.items()}
     return [_score(c, baselines[name], estimates[name], draws[name], difficulty, floor) for name, c in known.items()]

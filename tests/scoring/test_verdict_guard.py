@@ -6,6 +6,7 @@ import pytest
 
 import speech_robust_bench as srb
 from speech_robust_bench.cli.main import main
+from speech_robust_bench.scoring.ranking import candidate_of, rank
 from speech_robust_bench.scoring.verdict_guard import refusal
 
 SAID = [f"word{i} is spoken by nobody but me today" for i in range(40)]
@@ -96,3 +97,33 @@ def test_compare_names_the_clean_config_that_is_missing(tmp_path, capsys):
     (runs[1] / "en_clean.jsonl").unlink()
     assert main(["compare", *map(str, runs)]) == 2
     assert "en_clean is missing from B; run it too" in capsys.readouterr().err
+
+
+def test_fairness_counts_no_violation_of_a_degenerate_recogniser(pair):
+    spoilt, good, reason = pair
+    found = srb.fairness([spoilt])
+    assert reason in found["no_verdict"][spoilt.name]
+    assert not any(row["violates"] for row in found["comparisons"])
+    assert srb.fairness([good])["no_verdict"] == {}
+
+
+def test_stability_names_the_recogniser_that_cannot_be_ranked(pair):
+    spoilt, good, reason = pair
+    with pytest.raises(srb.UserError, match="cannot be ranked") as refused:
+        srb.stability([good, spoilt])
+    assert reason in str(refused.value)
+
+
+def test_the_ranking_has_the_same_rule(pair):
+    spoilt, good, reason = pair
+    standings = {s.name: s for s in rank([candidate_of(srb.read_run(run).record, "en") for run in (spoilt, good)])}
+    assert reason in standings[spoilt.name].why
+    assert standings[spoilt.name].place is None
+    assert standings["honest"].place == 1
+
+
+def test_each_row_says_its_n(tmp_path, capsys):
+    runs = [write_run(tmp_path / name, honest) for name in ("a", "b")]
+    rows = srb.read_run(runs[0]).compare(srb.read_run(runs[1]))
+    assert {(row.unit, row.units, row.clips) for row in rows} == {("speakers", 40, 40)}
+    assert "40 speakers" in repr(rows)
