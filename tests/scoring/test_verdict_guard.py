@@ -6,6 +6,7 @@ import pytest
 
 import speech_robust_bench as srb
 from speech_robust_bench.cli.main import main
+from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.scoring.ranking import candidate_of, rank
 from speech_robust_bench.scoring.verdict_guard import refusal
 
@@ -109,7 +110,7 @@ def test_fairness_counts_no_violation_of_a_degenerate_recogniser(pair):
 
 def test_stability_names_the_recogniser_that_cannot_be_ranked(pair):
     spoilt, good, reason = pair
-    with pytest.raises(srb.UserError, match="cannot be ranked") as refused:
+    with pytest.raises(UserError, match="cannot be ranked") as refused:
         srb.stability([good, spoilt])
     assert reason in str(refused.value)
 
