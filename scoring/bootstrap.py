@@ -35,6 +35,7 @@ class Units:
 
     kind: str
     blocks: tuple[str, ...]  # the unit of each clip
+    ids: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, ids: Sequence[str], speakers: Sequence[str | None] | None = None, resample: str = "auto") -> Units:
@@ -53,9 +54,11 @@ class Units:
         share = sum(s is not None for s in named) / max(len(named), 1)
         by_speaker = share >= KNOWN if resample == "auto" else resample == SPEAKERS and share > 0
         if not by_speaker or not ids:
-            return cls(CLIPS, tuple(f"clip {i}" for i in ids))
+            return cls(CLIPS, tuple(f"clip {i}" for i in ids), tuple(map(str, ids)))
         return cls(
-            SPEAKERS, tuple(f"clip {i}" if s is None else f"speaker {s}" for i, s in zip(ids, named, strict=True))
+            SPEAKERS,
+            tuple(f"clip {i}" if s is None else f"speaker {s}" for i, s in zip(ids, named, strict=True)),
+            tuple(map(str, ids)),
         )
 
     @cached_property
@@ -78,6 +81,11 @@ class Units:
     def key(self) -> str:
         """The same for the same clips and speakers."""
         return hashlib.sha256("\n".join(self.blocks).encode()).hexdigest()
+
+    @cached_property
+    def set_key(self) -> str:
+        """The same for the same clips alone: the speakers of two corpora may bear the same names."""
+        return hashlib.sha256("\n".join((*self.blocks, *self.ids)).encode()).hexdigest()
 
     def sums(self, per_clip: np.ndarray) -> np.ndarray:
         """The sum over the clips of each unit."""

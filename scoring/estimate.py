@@ -180,7 +180,7 @@ def ratio(
     value = scale * float(e.sum()) / total
     clips = (np.asarray(errors) != 0) | (np.asarray(lengths) != 0)
     part = Part(units, scale * e / total, (scale * e - value * n) / total, n / total, clips)
-    return Estimate(value, {units.key: part}, replicates, seed)
+    return Estimate(value, {units.set_key: part}, replicates, seed)
 
 
 def draw_together(estimates: Sequence[Estimate]) -> list[np.ndarray]:

@@ -111,7 +111,7 @@ def test_fairness_counts_no_violation_of_a_degenerate_recogniser(pair):
 def test_stability_names_the_recogniser_that_cannot_be_ranked(pair):
     spoilt, good, reason = pair
     with pytest.raises(UserError, match="cannot be ranked") as refused:
-        srb.stability([good, spoilt])
+        srb.stability([good, spoilt, write_run(spoilt.parent / "third", honest)])
     assert reason in str(refused.value)
 
 
