@@ -144,7 +144,7 @@ class TableArguments(Options):
     groups: str | None = groups_option(
         "one row for each `dataset` (as in the paper's Table 7), or for each group of clips"
     )
-    intervals: bool = option(False, "show the bootstrap interval of each score")
+    intervals: bool = option(False, "show the interval of each score")
     allow_changed: bool = allow_changed_option()
 
 

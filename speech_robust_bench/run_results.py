@@ -46,7 +46,7 @@ DEFAULT_MEASURES = ("nwerd", "werd", "wer")  # of a row, the first that it has
 
 @dataclass(frozen=True)
 class Score:
-    """A number in points (per cent) and its bootstrap interval; `float()` gives the number."""
+    """A number in points (per cent) and its interval; `float()` gives the number."""
 
     name: str
     measure: str
