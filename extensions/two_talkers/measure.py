@@ -71,10 +71,11 @@ def _rows(result: RunResults, folder: Path) -> list[tuple[str, ...]]:
 
 
 def _of_config(clips: ConfigClips) -> TwoTalkers | None:
-    options = clips.options
-    how = (options.normaliser, options.unit, clips.language)
+    if not clips.counts:
+        return None
+    options, lines = clips.options, clips.predictions.lines
     intervals = (options.replicates, options.level, options.seed, options.resample)
-    return of_lines(clips.predictions.lines, *how, *intervals) if clips.counts else None
+    return of_lines(lines, options.normaliser, options.unit, clips.language, *intervals)
 
 
 OVERLAP = Measure(
