@@ -6,8 +6,8 @@
 PGD runs with every step size that is named and counts with the best of them (at each SNR another one may win).
 Success is min(WER, 1), the mean over clips; intervals are of 2,000 bootstrap resamplings of the clips, that of the
 difference paired. Printed as JSON lines. With `--out`, every clip's result is kept there as soon as it is known, and a
-run that was interrupted goes on. The small models are those of tests/attacks; whisper needs what benchmarks/attacks.py
-needs.
+run that was interrupted goes on. The small models are those of tests/support/tones.py; whisper needs what
+benchmarks/attacks.py needs.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import numpy as np
 import torch
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(ROOT / "benchmarks"), str(ROOT / "tests"), str(ROOT / "tests" / "attacks")]
+sys.path[:0] = [str(ROOT / "benchmarks"), str(ROOT / "tests")]
 
 from speech_robust_bench.attacks.clips import AttackClip, Bound, batches  # noqa: E402
 from speech_robust_bench.attacks.gradient_loop import Attack  # noqa: E402
@@ -36,15 +36,15 @@ from speech_robust_bench.models.interface import open_model  # noqa: E402
 def opened(kind: str, count: int) -> tuple[View, list[AttackClip]]:
     """A model and clips for it."""
     if kind == "whisper":
-        from whisper_weights import default_folder
+        from support.whisper_weights import default_folder
 
         from attacks import prompts
 
         return open_view(open_model(f"hf:{default_folder()}?device=cpu")), prompts(count)
-    import small
+    from support import tones
 
-    model = {"ctc": small.ctc, "seq2seq": small.seq2seq, "transducer": small.transducer}[kind]()
-    return open_view(Function(kind, "1", {}, 16, model.transcribe, model)), [small.clip_of(i, 2) for i in range(count)]
+    model = {"ctc": tones.ctc, "seq2seq": tones.seq2seq, "transducer": tones.transducer}[kind]()
+    return open_view(Function(kind, "1", {}, 16, model.transcribe, model)), [tones.clip_of(i, 2) for i in range(count)]
 
 
 class Results:

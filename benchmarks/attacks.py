@@ -8,7 +8,7 @@
 
 The last three are `srb attack` itself on configs of the same recordings, in `--out`. `speed` asks for 2.5
 times on a small CTC model; its other models are base (wav2vec 2.0 of that size) and whisper. Whatever runs Whisper
-needs `python -m tests.whisper_weights`, ffmpeg and Debian's asterisk-core-sounds-en-g722. What is measured is
+needs `python -m tests.support.whisper_weights`, ffmpeg and Debian's asterisk-core-sounds-en-g722. What is measured is
 printed as JSON lines.
 """
 
@@ -31,7 +31,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import soundfile
 import torch
-from whisper_weights import default_folder
+from support.whisper_weights import default_folder
 
 from speech_robust_bench.attacks.clips import AttackClip, Bound, batches, snr_db, to_float, word_errors
 from speech_robust_bench.attacks.gradient_loop import Attacked

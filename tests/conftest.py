@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
-from metrics_by_name import metrics_by_name
-from speech import RATE, human_recordings, speech_like
+from support.metrics_by_name import metrics_by_name
+from support.speech import RATE, human_recordings, speech_like
 
 # The same examples in every run and no limit on their time: a busy machine is no failure.
 settings.register_profile("srb", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])

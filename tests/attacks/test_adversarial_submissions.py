@@ -13,8 +13,8 @@ import pytest
 
 pytest.importorskip("torch")
 
-from small import clip_of
-from tone_config import one_thread, write_clean  # noqa: F401
+from support.tone_configs import one_thread, write_clean  # noqa: F401
+from support.tones import clip_of
 
 from speech_robust_bench.cli.main import main
 from speech_robust_bench.core.audio import encode_flac, read, to_pcm16
@@ -27,7 +27,7 @@ from speech_robust_bench.push.verify import verify
 from speech_robust_bench.scoring.scoring import align
 from speech_robust_bench.scoring.success_rates import success_rates
 
-MODELS = {"alice": "python:small:Ctc", "bob": "python:small:OtherCtc"}
+MODELS = {"alice": "python:support.tones:Ctc", "bob": "python:support.tones:OtherCtc"}
 CLEAN = "en-tones_clean"
 
 
@@ -120,7 +120,7 @@ def test_the_attack_of_another_model_cannot_stand_in(copy) -> None:
     )
     found = reasons(copy, made)
     assert found
-    assert all("attacks python:small:Ctc, the submission is of python:small:OtherCtc" in line for line in found)
+    assert all(f"attacks {MODELS['alice']}, the submission is of {MODELS['bob']}" in line for line in found)
 
 
 def test_every_severity_or_none(copy) -> None:

@@ -16,15 +16,16 @@ import pytest
 
 pytest.importorskip("torch")
 
-from small import clip_of, tones
-from tone_config import one_thread, tone_data, write_clean  # noqa: F401
+from support.tone_configs import one_thread, tone_data, write_clean  # noqa: F401
+from support.tones import clip_of, tones
 
 from speech_robust_bench.builders.perturb.environment import snr_db
 from speech_robust_bench.cli.main import main
 from speech_robust_bench.core.audio import read
 
-HERE = Path(__file__).parent
-PARTS = "en-tones_pgd_sev3-small-Slow-*/part-*.parquet.sha256"  # of those that are whole
+TESTS = Path(__file__).parents[1]
+CTC, SEQ2SEQ, DEAF = (f"python:support.tones:{name}" for name in ("Ctc", "Seq2Seq", "deaf"))
+PARTS = "en-tones_pgd_sev3-support.tones-Slow-*/part-*.parquet.sha256"  # of those that are whole
 TWO = ["--target", "ba", "--target", "ba dc"]
 FAST = ["--steps", "4", "--transcribe-every", "2", "--quiet"]
 
@@ -40,7 +41,7 @@ def attack(data: Path, *words: str) -> int:
 def test_pgd_configs_load_run_and_score(tone_data, tmp_path, monkeypatch, capsys) -> None:  # noqa: F811
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HF_HOME", str(tmp_path / "hf"))
-    assert attack(tone_data, "pgd", "--model", "python:small:Ctc", "--severity", "2", "4", "--name", "toy", *FAST) == 0
+    assert attack(tone_data, "pgd", "--model", CTC, "--severity", "2", "4", "--name", "toy", *FAST) == 0
     said = capsys.readouterr().out
     assert "en-tones_pgd_sev2-toy: 10 clips, success" in said
     clean = {row["id"]: row for row in rows_of(tone_data, "en-tones_clean")}
@@ -57,7 +58,7 @@ def test_pgd_configs_load_run_and_score(tone_data, tmp_path, monkeypatch, capsys
             facts = json.loads(row["parameters"])
             assert facts["attack"] == "pgd"
             assert facts["snr_db"] == bound
-            assert facts["model"] == "python:small:Ctc"
+            assert facts["model"] == CTC
             assert facts["revision"] == "1"
             assert facts["steps"] == 4
             assert facts["loss_after"] > facts["loss_before"]
@@ -74,7 +75,7 @@ def test_pgd_configs_load_run_and_score(tone_data, tmp_path, monkeypatch, capsys
 
     loaded = datasets.load_dataset("srb", "en-tones_pgd_sev4-toy", split="test")
     assert loaded.num_rows == 10
-    assert main(["run", "--model", "python:small:Ctc", "--name", "toy", "--quiet"]) == 0
+    assert main(["run", "--model", CTC, "--name", "toy", "--quiet"]) == 0
     heard = [json.loads(line) for line in (tmp_path / "runs/toy/en-tones_pgd_sev4-toy.jsonl").read_text().splitlines()]
     said = {row["id"]: json.loads(row["parameters"])["prediction_after"] for row in rows}
     assert {line["id"]: line["pred_text"] for line in heard} == said
@@ -84,7 +85,7 @@ def test_pgd_configs_load_run_and_score(tone_data, tmp_path, monkeypatch, capsys
 
 
 def test_a_second_time_nothing_is_done_and_other_settings_are_refused(tone_data, capsys) -> None:  # noqa: F811
-    words = ["pgd", "--model", "python:small:Ctc", "--severity", "3", "--limit", "4", *FAST]
+    words = ["pgd", "--model", CTC, "--severity", "3", "--limit", "4", *FAST]
     assert attack(tone_data, *words) == 0
     assert attack(tone_data, *words) == 0
     assert "already there" in capsys.readouterr().out
@@ -94,9 +95,9 @@ def test_a_second_time_nothing_is_done_and_other_settings_are_refused(tone_data,
 
 
 def test_a_killed_attack_goes_on_where_it_was(tone_data, capsys) -> None:  # noqa: F811
-    words = ["pgd", "--model", "python:small:Slow", "--severity", "3", "--batch-size", "2", *FAST]
+    words = ["pgd", "--model", "python:support.tones:Slow", "--severity", "3", "--batch-size", "2", *FAST]
     command = [words[0], "en-tones_clean", *words[1:], "--data", str(tone_data), "--out", str(tone_data)]
-    path = os.pathsep.join([str(HERE), os.environ.get("PYTHONPATH", "")])
+    path = os.pathsep.join([str(TESTS), os.environ.get("PYTHONPATH", "")])
     program = [sys.executable, "-m", "speech_robust_bench", "attack", *command]
     child = subprocess.Popen(program, env={**os.environ, "PYTHONPATH": path, "SLOW_CLIPS": "6"})  # of ten
     partial = tone_data / ".attacks"
@@ -109,12 +110,12 @@ def test_a_killed_attack_goes_on_where_it_was(tone_data, capsys) -> None:  # noq
     child.wait()
     kept = {path.name: path.stat().st_mtime_ns for path in partial.glob(PARTS)}
     assert 2 <= len(kept) <= 3
-    import small
+    from support import tones
 
-    small.Slow.attacked = 0
+    tones.Slow.attacked = 0
     assert attack(tone_data, *words) == 0
-    assert len(rows_of(tone_data, "en-tones_pgd_sev3-small-Slow")) == 10
-    assert small.Slow.attacked <= 2 * (5 - len(kept))  # clips that were done were not attacked again
+    assert len(rows_of(tone_data, "en-tones_pgd_sev3-support.tones-Slow")) == 10
+    assert tones.Slow.attacked <= 2 * (5 - len(kept))  # clips that were done were not attacked again
 
 
 BAD = {
@@ -131,7 +132,7 @@ def test_bad_clips_get_one_line_before_anything_is_done(tmp_path, case, capsys) 
     good = clip_of(1)
     data = tmp_path / "srb"
     write_clean(data, "en-tones_clean", [(good.id, good.text, good.samples), clip])
-    words = ["pgd", "--model", "python:small:Ctc", "--severity", "3", *FAST]
+    words = ["pgd", "--model", CTC, "--severity", "3", *FAST]
     assert attack(data, *words) == 2
     said = capsys.readouterr().err.strip()
     assert len(said.splitlines()) == 1
@@ -140,21 +141,27 @@ def test_bad_clips_get_one_line_before_anything_is_done(tmp_path, case, capsys) 
     assert re.search(line, said)
     assert "--on-error skip" in said
     assert attack(data, *words, "--on-error", "skip") == 0
-    assert [row["id"] for row in rows_of(data, "en-tones_pgd_sev3-small-Ctc")] == [good.id]
+    assert [row["id"] for row in rows_of(data, "en-tones_pgd_sev3-support.tones-Ctc")] == [good.id]
 
 
 @pytest.mark.parametrize(
     ("words", "line"),
     [
-        (["pgd", "--model", "python:small:deaf"], "no gradients; the adapters that have are hf:.*python:.*smooth:"),
-        (["pgd", "--model", "python:small:Ctc", "--severity", "7"], "no severity 7; it has 1 to 4"),
-        (["pgd", "--model", "python:small:Ctc", "--target", "xyz"], "target 'xyz': its transcript has characters"),
+        (
+            ["pgd", "--model", DEAF],
+            "no gradients; the adapters that have are hf:.*python:.*smooth:",
+        ),
+        (["pgd", "--model", CTC, "--severity", "7"], "no severity 7; it has 1 to 4"),
+        (
+            ["pgd", "--model", CTC, "--target", "xyz"],
+            "target 'xyz': its transcript has characters",
+        ),
         (["pgd"], "attacks one model"),
-        (["universal", "--model", "python:small:Ctc"], "--dev CONFIG, or --perturbation FILE"),
-        (["universal", "--model", "python:small:Ctc", "--dev", "en-tones_clean"], "is in the test config too"),
-        (["language", "--model", "python:small:Ctc"], "multilingual Whisper"),
-        (["pgd", "--model", "python:small:Ctc", "--eps", "0.1"], "--norm linf"),
-        (["transfer", "--model", "python:small:Ctc"], "--proxy"),
+        (["universal", "--model", CTC], "--dev CONFIG, or --perturbation FILE"),
+        (["universal", "--model", CTC, "--dev", "en-tones_clean"], "is in the test config too"),
+        (["language", "--model", CTC], "multilingual Whisper"),
+        (["pgd", "--model", CTC, "--eps", "0.1"], "--norm linf"),
+        (["transfer", "--model", CTC], "--proxy"),
     ],
 )
 def test_other_mistakes_get_one_line(tone_data, words, line, capsys) -> None:  # noqa: F811
@@ -168,7 +175,7 @@ def test_other_mistakes_get_one_line(tone_data, words, line, capsys) -> None:  #
 
 def test_an_option_of_another_attack_is_refused(tone_data, capsys) -> None:  # noqa: F811
     with pytest.raises(SystemExit) as ended:
-        attack(tone_data, "cw", "--model", "python:small:Ctc", "--severity", "1")
+        attack(tone_data, "cw", "--model", CTC, "--severity", "1")
     assert ended.value.code == 2
     assert "unrecognized arguments: --severity" in capsys.readouterr().err
 
@@ -180,7 +187,7 @@ def test_pocketsphinx_has_no_gradients(tone_data, capsys) -> None:  # noqa: F811
 
 
 def test_universal_is_fitted_saved_and_used_again(tone_data, capsys) -> None:  # noqa: F811
-    words = ["universal", "--model", "python:small:Ctc", "--severity", "4", "--name", "toy", "--quiet"]
+    words = ["universal", "--model", CTC, "--severity", "4", "--name", "toy", "--quiet"]
     fitting = [*words, "--dev", "en-toned_clean", "--epochs", "2", "--steps", "5"]
     assert attack(tone_data, *fitting) == 0
     saved = tone_data / "perturbations" / "universal_sev4-toy.npz"
@@ -197,15 +204,15 @@ def test_universal_is_fitted_saved_and_used_again(tone_data, capsys) -> None:  #
 
 
 def test_cw_genetic_and_kenansville_make_configs(tone_data) -> None:  # noqa: F811
-    assert attack(tone_data, "cw", "--model", "python:small:Ctc", *TWO, "--limit", "3", *FAST) == 0
-    targets = [json.loads(row["parameters"])["target"] for row in rows_of(tone_data, "en-tones_cw-small-Ctc")]
+    assert attack(tone_data, "cw", "--model", CTC, *TWO, "--limit", "3", *FAST) == 0
+    targets = [json.loads(row["parameters"])["target"] for row in rows_of(tone_data, "en-tones_cw-support.tones-Ctc")]
     assert targets == ["ba", "ba dc", "ba dc"]
     assert (
         attack(
             tone_data,
             "genetic",
             "--model",
-            "python:small:deaf",
+            DEAF,
             "--severity",
             "4",
             "--limit",
@@ -216,37 +223,53 @@ def test_cw_genetic_and_kenansville_make_configs(tone_data) -> None:  # noqa: F8
         )
         == 0
     )
-    assert all(row["snr_db"] >= 10 for row in rows_of(tone_data, "en-tones_genetic_sev4-small-deaf"))
+    assert all(row["snr_db"] >= 10 for row in rows_of(tone_data, "en-tones_genetic_sev4-support.tones-deaf"))
     assert attack(tone_data, "kenansville", "--quiet") == 0
     for severity, bound in enumerate((40, 30, 20, 10), 1):
         assert all(row["snr_db"] >= bound for row in rows_of(tone_data, f"en-tones_kenansville_sev{severity}"))
 
 
 def test_transfer_prints_a_matrix_with_related_pairs_marked(tone_data, capsys) -> None:  # noqa: F811
-    proxies = ["--proxy", "python:small:Ctc", "--proxy", "python:small:Ctc + python:small:OtherCtc"]
-    models = ["--model", "python:small:Ctc", "--model", "python:small:Seq2Seq"]
+    proxies = [
+        "--proxy",
+        CTC,
+        "--proxy",
+        f"{CTC} + python:support.tones:OtherCtc",
+    ]
+    models = ["--model", CTC, "--model", SEQ2SEQ]
     assert attack(tone_data, "transfer", *proxies, *models, "--severity", "4", "--limit", "4", *FAST) == 0
     said = capsys.readouterr().out
     cells = json.loads((tone_data / "transfer_sev4.json").read_text())
     assert {(cell["model"], cell["proxy"]): cell["related"] for cell in cells} == {
-        ("small-Ctc", "clean"): None,
-        ("small-Seq2Seq", "clean"): None,
-        ("small-Ctc", "small-Ctc"): "same",
-        ("small-Seq2Seq", "small-Ctc"): None,
-        ("small-Ctc", "small-Ctc + small-OtherCtc"): "same",
-        ("small-Seq2Seq", "small-Ctc + small-OtherCtc"): None,
+        ("support.tones-Ctc", "clean"): None,
+        ("support.tones-Seq2Seq", "clean"): None,
+        ("support.tones-Ctc", "support.tones-Ctc"): "same",
+        ("support.tones-Seq2Seq", "support.tones-Ctc"): None,
+        ("support.tones-Ctc", "support.tones-Ctc + support.tones-OtherCtc"): "same",
+        ("support.tones-Seq2Seq", "support.tones-Ctc + support.tones-OtherCtc"): None,
     }
-    assert "small-Seq2Seq" in said
+    assert "support.tones-Seq2Seq" in said
     assert "=" in said
     success = {(cell["model"], cell["proxy"]): cell["success"] for cell in cells}
-    assert success["small-Ctc", "clean"] < success["small-Ctc", "small-Ctc"]
+    assert success["support.tones-Ctc", "clean"] < success["support.tones-Ctc", "support.tones-Ctc"]
 
 
 @pytest.mark.slow
 def test_ray_gives_what_the_local_engine_gives(tone_data, monkeypatch, capsys) -> None:  # noqa: F811
     pytest.importorskip("ray")
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(HERE), os.environ.get("PYTHONPATH", "")]))
-    words = ["pgd", "--model", "python:small:Ctc", "--severity", "3", "--limit", "4", "--batch-size", "2", *FAST]
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(TESTS), os.environ.get("PYTHONPATH", "")]))
+    words = [
+        "pgd",
+        "--model",
+        CTC,
+        "--severity",
+        "3",
+        "--limit",
+        "4",
+        "--batch-size",
+        "2",
+        *FAST,
+    ]
     assert attack(tone_data, *words, "--name", "local") == 0
     assert attack(tone_data, *words, "--name", "ray", "--engine", "ray", "--workers", "2") == 0
     local, ray = (rows_of(tone_data, f"en-tones_pgd_sev3-{name}") for name in ("local", "ray"))
@@ -258,7 +281,17 @@ def test_ray_gives_what_the_local_engine_gives(tone_data, monkeypatch, capsys) -
 
 def test_mixed_precision_keeps_the_bound_and_is_written_down(tone_data) -> None:  # noqa: F811
     clean = {row["id"]: read(row["audio"]["bytes"]) for row in rows_of(tone_data, "en-tones_clean")}
-    words = ["pgd", "--model", "python:small:Ctc", "--severity", "3", "--name", "mixed", "--precision", "bfloat16"]
+    words = [
+        "pgd",
+        "--model",
+        CTC,
+        "--severity",
+        "3",
+        "--name",
+        "mixed",
+        "--precision",
+        "bfloat16",
+    ]
     assert attack(tone_data, *words, *FAST) == 0
     rows = rows_of(tone_data, "en-tones_pgd_sev3-mixed")
     facts = [json.loads(row["parameters"]) for row in rows]
@@ -269,12 +302,12 @@ def test_mixed_precision_keeps_the_bound_and_is_written_down(tone_data) -> None:
 
 def test_psychoacoustic_configs_run_and_are_in_the_table(tone_data, tmp_path, monkeypatch, capsys) -> None:  # noqa: F811
     monkeypatch.chdir(tmp_path)
-    words = ["--model", "python:small:Ctc", "--name", "quiet", "--eps", "0.3", "--target", "ba", "--limit", "3"]
+    words = ["--model", CTC, "--name", "quiet", "--eps", "0.3", "--target", "ba", "--limit", "3"]
     assert attack(tone_data, "psychoacoustic", *words, "--steps", "30", "--transcribe-every", "5", "--quiet") == 0
     facts = [json.loads(row["parameters"]) for row in rows_of(tone_data, "en-tones_psychoacoustic-quiet")]
     assert [one["target"] for one in facts] == ["ba"] * 3
     heard = [one["above_threshold"] for one in facts]
-    run = ["run", "--model", "python:small:Ctc", "--name", "quiet", "--data", str(tone_data), "--quiet"]
+    run = ["run", "--model", CTC, "--name", "quiet", "--data", str(tone_data), "--quiet"]
     assert main([*run, "en-tones_clean", "en-tones_psychoacoustic-quiet"]) == 0
     assert main(["score", "runs/quiet"]) == 0
     capsys.readouterr()
@@ -289,13 +322,20 @@ def test_psychoacoustic_configs_run_and_are_in_the_table(tone_data, tmp_path, mo
 
 
 def test_transfer_cw_makes_a_config_and_a_matrix_of_targets(tone_data, capsys) -> None:  # noqa: F811
-    words = ["--proxy", "python:small:Ctc", "--judge", "python:small:Seq2Seq", "--model", "python:small:Ctc"]
+    words = [
+        "--proxy",
+        CTC,
+        "--judge",
+        SEQ2SEQ,
+        "--model",
+        CTC,
+    ]
     assert attack(tone_data, "transfer_cw", *words, "--limit", "2", *FAST, *TWO) == 0
-    rows = [json.loads(row["parameters"]) for row in rows_of(tone_data, "en-tones_transfer_cw-small-Ctc")]
+    rows = [json.loads(row["parameters"]) for row in rows_of(tone_data, "en-tones_transfer_cw-support.tones-Ctc")]
     assert {row["target"] for row in rows} <= {"ba", "ba dc"}
-    assert {(row["judge"], row["dropout"]) for row in rows} == {("python:small:Seq2Seq", True)}
+    assert {(row["judge"], row["dropout"]) for row in rows} == {(SEQ2SEQ, True)}
     cells = json.loads((tone_data / "transfer_cw.json").read_text())
-    assert [cell["proxy"] for cell in cells] == ["clean", "small-Ctc"]
+    assert [cell["proxy"] for cell in cells] == ["clean", "support.tones-Ctc"]
     with pytest.raises(SystemExit):
-        attack(tone_data, "pgd", "--model", "python:small:Ctc", "--judge", "python:small:Ctc")
+        attack(tone_data, "pgd", "--model", CTC, "--judge", CTC)
     assert "unrecognized arguments: --judge" in capsys.readouterr().err

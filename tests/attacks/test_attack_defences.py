@@ -7,8 +7,8 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from small import clip_of, ctc
-from tone_config import one_thread  # noqa: F401
+from support.tone_configs import one_thread  # noqa: F401
+from support.tones import clip_of, ctc
 
 from speech_robust_bench.attacks.clips import AttackBatch, Bound, padded
 from speech_robust_bench.attacks.pgd import Pgd
@@ -67,20 +67,20 @@ def test_a_smoothed_recogniser_hears_the_same_in_any_batch() -> None:
 
 
 def test_the_spec_of_a_smoothed_model() -> None:
-    recogniser = open_model("smooth:python:small:Ctc?sigma=0.02&n=3&enhance=asnr")
+    recogniser = open_model("smooth:python:support.tones:Ctc?sigma=0.02&n=3&enhance=asnr")
     assert (recogniser.sigma, recogniser.n, recogniser.enhance) == (0.02, 3, "asnr")
     assert recogniser.transcribe([clip_of(1).samples], 16_000, "en") == [clip_of(1).text]
     assert parse_spec("smooth:hf:openai/whisper-tiny.en?n=4").folder == "smooth-whisper-tiny.en"
     with pytest.raises(UserError, match="no enhancer 'asn'; did you mean asnr"):
-        open_model("smooth:python:small:Ctc?enhance=asn")
+        open_model("smooth:python:support.tones:Ctc?enhance=asn")
     with pytest.raises(UserError, match="needs a recogniser"):
         open_model("smooth")
     with pytest.raises(UserError, match="no vote 'rovr'; did you mean rover"):
-        open_model("smooth:python:small:Ctc?vote=rovr")
+        open_model("smooth:python:support.tones:Ctc?vote=rovr")
     with pytest.raises(UserError, match="vote=logits needs a CTC model"):
-        open_model("smooth:python:small:Ctc?vote=logits")
+        open_model("smooth:python:support.tones:Ctc?vote=logits")
     with pytest.raises(UserError, match="takes white noise away"):
-        open_model("smooth:python:small:Ctc?noise=mad&enhance=asnr")
+        open_model("smooth:python:support.tones:Ctc?noise=mad&enhance=asnr")
 
 
 def test_votes_differ_where_words_do() -> None:
@@ -98,9 +98,9 @@ def test_votes_differ_where_words_do() -> None:
 
 def test_the_vote_over_logits_is_the_text_of_their_mean(tmp_path) -> None:
     pytest.importorskip("transformers")
-    from test_attack_views import LAYER, ctc_folder
+    from support.small_models import LAYER, short_ctc_folder
 
-    folder = ctc_folder(tmp_path, "Wav2Vec2", **LAYER)
+    folder = short_ctc_folder(tmp_path, "Wav2Vec2", **LAYER)
     recogniser = open_model(f"smooth:hf:{folder}?device=cpu?sigma=0.05&n=3&vote=logits")
     clip = clip_of(1).samples
     with torch.inference_mode():

@@ -7,7 +7,7 @@ import itertools
 import pytest
 
 torch = pytest.importorskip("torch")
-from tone_config import one_thread  # noqa: F401
+from support.tone_configs import one_thread  # noqa: F401
 
 from speech_robust_bench.attacks.views import base
 

@@ -11,7 +11,7 @@ import pytest
 
 pytest.importorskip("torch")
 
-from tone_config import one_thread, tone_data  # noqa: F401
+from support.tone_configs import one_thread, tone_data  # noqa: F401
 
 from speech_robust_bench.attacks.clips import clips_of
 from speech_robust_bench.builders.config_sources import open_data
@@ -25,13 +25,13 @@ from speech_robust_bench.scoring.attack_success import attack_rows, attacks_of
 @pytest.fixture
 def run(tone_data, tmp_path):  # noqa: F811
     """A small model attacked by PGD at two SNRs, with and without a target, and run."""
-    words = ["en-tones_clean", "--model", "python:small:Ctc", "--data", str(tone_data), "--out"]
+    words = ["en-tones_clean", "--model", "python:support.tones:Ctc", "--data", str(tone_data), "--out"]
     common = [*words, str(tone_data), "--limit", "6", "--quiet", "--name", "toy", "--transcribe-every", "5"]
     assert main(["attack", "pgd", *common, "--severity", "3", "4", "--steps", "10"]) == 0
     assert main(["attack", "cw", *common, "--steps", "30", "--target", "ba", "--target", "ab cd"]) == 0
     place = tmp_path / "runs"
     where = ["--data", str(tone_data), "--out", str(place), "--name", "toy", "--quiet"]
-    assert main(["run", "--model", "python:small:Ctc", *where]) == 0
+    assert main(["run", "--model", "python:support.tones:Ctc", *where]) == 0
     assert main(["score", str(place / "toy")]) == 0
     return place / "toy"
 
@@ -79,7 +79,7 @@ def test_the_table_and_the_report_show_them(run, tmp_path, capsys, monkeypatch) 
 
 def test_the_report_shows_transfer_and_plays_what_was_added(run, tone_data, tmp_path) -> None:  # noqa: F811
     where = ["--data", str(tone_data), "--out", str(run.parent), "--name", "other", "--quiet"]
-    assert main(["run", "--model", "python:small:Seq2Seq", "en-tones_clean", "en-tones_pgd_sev*", *where]) == 0
+    assert main(["run", "--model", "python:support.tones:Seq2Seq", "en-tones_clean", "en-tones_pgd_sev*", *where]) == 0
     page = tmp_path / "page.html"
     words = ["report", str(run), str(run.parent / "other"), "--data", str(tone_data), "--out", str(page)]
     assert main([*words, "--embed-audio", "2"]) == 0
@@ -112,6 +112,6 @@ def test_white_noise_at_the_same_snr_stands_beside_an_attack() -> None:
 
 def test_a_run_without_attacks_is_told_so(tone_data, tmp_path, capsys) -> None:  # noqa: F811
     where = ["--data", str(tone_data), "--out", str(tmp_path), "--name", "toy", "--quiet"]
-    assert main(["run", "--model", "python:small:Ctc", *where]) == 0
+    assert main(["run", "--model", "python:support.tones:Ctc", *where]) == 0
     assert main(["table", "--adversarial", str(tmp_path / "toy")]) == 2
     assert "srb attack makes them" in capsys.readouterr().err

@@ -6,7 +6,6 @@ Small models with random weights; Whisper tiny.en with OpenAI's where it is inst
 from __future__ import annotations
 
 import functools
-import json
 from pathlib import Path
 
 import numpy as np
@@ -14,9 +13,9 @@ import pytest
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
-from small_models import CONV, letters_tokenizer, moonshine_folder, speecht5_folder
-from tone_config import one_thread  # noqa: F401
-from whisper_weights import default_folder
+from support.small_models import ATTACKED_MODELS, LAYER, short_ctc_folder, whisper_folder, whisper_view
+from support.tone_configs import one_thread  # noqa: F401
+from support.whisper_weights import default_folder
 
 from speech_robust_bench.attacks.clips import AttackBatch, AttackClip, Bound, padded
 from speech_robust_bench.attacks.pgd import Pgd
@@ -28,82 +27,11 @@ from speech_robust_bench.extensions.attacks.language import Language, LanguageFi
 from speech_robust_bench.models.interface import open_model
 
 RATE = 16_000
-LETTERS = ["<pad>", "<s>", "</s>", "<unk>", "|", *"ABCDEFGHIJKLMNOPQRSTUVWXYZ'"]
-LAYER = {"feat_extract_norm": "layer", "do_stable_layer_norm": True}
 
 
-def ctc_folder(place: Path, kind: str, **config) -> Path:
-    torch.manual_seed(1)
-    (place / "vocab.json").write_text(json.dumps({letter: index for index, letter in enumerate(LETTERS)}))
-    tokenizer = transformers.Wav2Vec2CTCTokenizer(str(place / "vocab.json"))
-    masked = config.get("feat_extract_norm") == "layer"
-    extractor = transformers.Wav2Vec2FeatureExtractor(return_attention_mask=masked, do_normalize=True)
-    transformers.Wav2Vec2Processor(extractor, tokenizer).save_pretrained(place)
-    settings = getattr(transformers, f"{kind}Config")(
-        vocab_size=len(LETTERS),
-        hidden_size=32,
-        num_hidden_layers=2,
-        num_attention_heads=2,
-        intermediate_size=64,
-        num_feat_extract_layers=2,
-        num_conv_pos_embeddings=16,
-        num_conv_pos_embedding_groups=4,
-        pad_token_id=0,
-        initializer_range=0.5,
-        **CONV,
-        **config,
-    )
-    getattr(transformers, f"{kind}ForCTC")(settings).save_pretrained(place)
-    return place
-
-
-def whisper_folder(place: Path) -> Path:
-    """A multilingual Whisper of three languages, which hears 2 s at a time."""
-    torch.manual_seed(4)
-    words = ("startoftranscript", "en", "es", "sr", "transcribe", "translate", "notimestamps")
-    special = [f"<|{word}|>" for word in words]
-    tokenizer = transformers.PreTrainedTokenizerFast(
-        tokenizer_object=letters_tokenizer(*special), unk_token="<unk>", eos_token="</s>", pad_token="</s>"
-    )
-    tokenizer.add_special_tokens({"additional_special_tokens": special})
-    number = tokenizer.convert_tokens_to_ids
-    transformers.WhisperFeatureExtractor(feature_size=20, chunk_length=2).save_pretrained(place)
-    tokenizer.save_pretrained(place)
-    config = transformers.WhisperConfig(
-        vocab_size=len(tokenizer),
-        num_mel_bins=20,
-        max_source_positions=100,
-        d_model=16,
-        encoder_layers=1,
-        decoder_layers=1,
-        encoder_attention_heads=2,
-        decoder_attention_heads=2,
-        encoder_ffn_dim=32,
-        decoder_ffn_dim=32,
-        init_std=0.5,
-        pad_token_id=number("</s>"),
-        bos_token_id=number("</s>"),
-        eos_token_id=number("</s>"),
-        decoder_start_token_id=number("<|startoftranscript|>"),
-    )
-    transformers.WhisperForConditionalGeneration(config).save_pretrained(place)
-    return place
-
-
-MAKERS = {
-    "wav2vec2 with group norm": lambda place: ctc_folder(place, "Wav2Vec2", feat_extract_norm="group"),
-    "wav2vec2": lambda place: ctc_folder(place, "Wav2Vec2", **LAYER),
-    "hubert": lambda place: ctc_folder(place, "Hubert", **LAYER),
-    "wavlm": lambda place: ctc_folder(place, "WavLM", **LAYER),
-    "data2vec": lambda place: ctc_folder(place, "Data2VecAudio"),
-    "moonshine": moonshine_folder,
-    "speecht5": speecht5_folder,
-}
-
-
-@pytest.fixture(scope="module", params=MAKERS)
+@pytest.fixture(scope="module", params=ATTACKED_MODELS)
 def spec(request, tmp_path_factory) -> str:
-    return f"hf:{MAKERS[request.param](tmp_path_factory.mktemp('model'))}"
+    return f"hf:{ATTACKED_MODELS[request.param](tmp_path_factory.mktemp('model'))}"
 
 
 @pytest.fixture(scope="module")
@@ -159,7 +87,7 @@ def test_gradients_agree_with_finite_differences_and_padding_has_none(spec, clip
 
 
 def test_ctc_reads_through_the_view_what_it_transcribes(tmp_path, clips) -> None:
-    view = open_view(open_model(f"hf:{ctc_folder(tmp_path, 'Wav2Vec2', **LAYER)}?device=cpu"))
+    view = open_view(open_model(f"hf:{short_ctc_folder(tmp_path, 'Wav2Vec2', **LAYER)}?device=cpu"))
     waves, lengths = padded([clip.samples for clip in clips])
     read = view.read(waves, AttackBatch(lengths, [""] * len(clips), "en"))
     assert [text.strip() for text in read] == view.transcribe([clip.samples for clip in clips], "en")
@@ -167,7 +95,7 @@ def test_ctc_reads_through_the_view_what_it_transcribes(tmp_path, clips) -> None
 
 
 def test_transcripts_are_written_as_the_model_writes(tmp_path) -> None:
-    view = open_view(open_model(f"hf:{ctc_folder(tmp_path, 'Wav2Vec2', **LAYER)}?device=cpu"))
+    view = open_view(open_model(f"hf:{short_ctc_folder(tmp_path, 'Wav2Vec2', **LAYER)}?device=cpu"))
     assert view.spell("Hello, the 'fox'.") == "HELLO THE FOX"
     with pytest.raises(UserError, match="cannot write: é 4"):
         view.spell("café 4")
@@ -184,7 +112,7 @@ def slopes_agree(view: View, plain: View, clips: list[AttackClip]) -> float:
 
 
 def test_mixed_precision_keeps_the_direction_and_the_bound(tmp_path, clips) -> None:
-    spec = f"hf:{ctc_folder(tmp_path, 'Wav2Vec2', **LAYER)}?device=cpu"
+    spec = f"hf:{short_ctc_folder(tmp_path, 'Wav2Vec2', **LAYER)}?device=cpu"
     mixed = open_view(open_model(spec), precision=torch.bfloat16)
     assert 0.9 < slopes_agree(mixed, open_view(open_model(spec)), clips[1:]) < 1 - 1e-6  # near, but not the same sums
     bound = Bound(snr_db=20)
@@ -196,7 +124,7 @@ def test_mixed_precision_keeps_the_direction_and_the_bound(tmp_path, clips) -> N
 def test_a_compiled_model_has_the_gradients_of_the_plain_one(tmp_path, clips, monkeypatch) -> None:
     # traced and differentiated as always, but not handed to the C++ compiler, which takes minutes
     monkeypatch.setattr(torch, "compile", functools.partial(torch.compile, backend="aot_eager"))
-    spec = f"hf:{ctc_folder(tmp_path, 'Wav2Vec2', **LAYER)}?device=cpu"
+    spec = f"hf:{short_ctc_folder(tmp_path, 'Wav2Vec2', **LAYER)}?device=cpu"
     compiled = open_view(open_model(spec))
     compiled.compile()
     assert slopes_agree(compiled, open_view(open_model(spec)), clips[1:]) > 1 - 1e-5
@@ -205,34 +133,6 @@ def test_a_compiled_model_has_the_gradients_of_the_plain_one(tmp_path, clips, mo
 @pytest.fixture(scope="module")
 def small_whisper(tmp_path_factory) -> Path:
     return whisper_folder(tmp_path_factory.mktemp("whisper"))
-
-
-class ByHand:
-    """The processor of the small Whisper: its tokenizer is no WhisperTokenizer, so AutoProcessor would not have it."""
-
-    def __init__(self, folder: Path) -> None:
-        self.feature_extractor = transformers.WhisperFeatureExtractor.from_pretrained(folder)
-        self.tokenizer = transformers.PreTrainedTokenizerFast.from_pretrained(folder)
-        self.batch_decode = self.tokenizer.batch_decode
-
-    def __call__(self, clips, **more):
-        return self.feature_extractor(clips, **more)
-
-
-def whisper_view(folder: Path, language: str | None, dtype=torch.float32) -> View:
-    from speech_robust_bench.models.adapters import hf
-
-    model = transformers.WhisperForConditionalGeneration.from_pretrained(folder, torch_dtype=dtype).eval()
-    processor = ByHand(folder)
-    number = processor.tokenizer.convert_tokens_to_ids
-    settings = model.generation_config
-    settings.is_multilingual = True
-    settings.lang_to_id = {f"<|{code}|>": number(f"<|{code}|>") for code in ("en", "es", "sr")}
-    settings.task_to_id = {"transcribe": number("<|transcribe|>"), "translate": number("<|translate|>")}
-    settings.no_timestamps_token_id = number("<|notimestamps|>")
-    settings.max_length = 12
-    recogniser = hf.Whisper("small", "1", {}, 4, model=model, processor=processor, forced_language=language)
-    return open_view(recogniser)
 
 
 def test_whisper_has_the_same_features_and_right_gradients(small_whisper, clips) -> None:
@@ -328,7 +228,7 @@ def test_one_perturbation_makes_held_out_english_serbian(polyglot, tmp_path) -> 
 @pytest.fixture(scope="module")
 def tiny_en() -> View:
     if not (default_folder() / "config.json").is_file():
-        pytest.skip("python -m tests.whisper_weights")
+        pytest.skip("python -m tests.support.whisper_weights")
     return open_view(open_model(f"hf:{default_folder()}?device=cpu"))
 
 

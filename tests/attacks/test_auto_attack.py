@@ -10,8 +10,8 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from small import clip_of, ctc, seq2seq, transducer
-from tone_config import one_thread, tone_data  # noqa: F401
+from support.tone_configs import one_thread, tone_data  # noqa: F401
+from support.tones import clip_of, ctc, seq2seq, transducer
 
 from speech_robust_bench.attacks.clips import AttackClip, Bound
 from speech_robust_bench.attacks.gradient_loop import prepare
@@ -178,10 +178,10 @@ def test_a_universal_perturbation_is_one_of_the_starts() -> None:
 
 
 def test_the_command_makes_a_config(tone_data, capsys) -> None:  # noqa: F811
-    words = ["en-tones_clean", "--model", "python:small:Ctc", "--data", str(tone_data), "--limit", "3"]
+    words = ["en-tones_clean", "--model", "python:support.tones:Ctc", "--data", str(tone_data), "--limit", "3"]
     settings = ["--severity", "4", "--steps", "8", "--quiet", "--out", str(tone_data)]
     assert main(["attack", "auto", *words, *settings]) == 0
-    assert "en-tones_auto_sev4-small-Ctc: 3 clips, success" in capsys.readouterr().out
-    manifest = json.loads((tone_data / "en-tones_auto_sev4-small-Ctc" / "_manifest.json").read_text())
+    assert "en-tones_auto_sev4-support.tones-Ctc: 3 clips, success" in capsys.readouterr().out
+    manifest = json.loads((tone_data / "en-tones_auto_sev4-support.tones-Ctc" / "_manifest.json").read_text())
     assert manifest["category"] == "adv_auto"
     assert manifest["attack"]["steps"] == 8

@@ -7,8 +7,8 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from small import clip_of
-from tone_config import one_thread  # noqa: F401
+from support.tone_configs import one_thread  # noqa: F401
+from support.tones import clip_of
 
 from speech_robust_bench.attacks.clips import AttackBatch, AttackClip, padded
 from speech_robust_bench.attacks.gradient_loop import Attacked
@@ -65,7 +65,7 @@ def test_the_plan_follows_from_the_first_peak() -> None:
 
 def test_mixed_precision_leaves_features_and_losses_in_single_precision(tmp_path) -> None:
     pytest.importorskip("transformers")
-    from test_attack_views import whisper_folder, whisper_view
+    from support.small_models import whisper_folder, whisper_view
 
     plain = whisper_view(whisper_folder(tmp_path), None)
     mixed = open_view(plain.recogniser, precision=torch.bfloat16)

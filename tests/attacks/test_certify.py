@@ -11,7 +11,7 @@ from scipy.stats import binomtest, norm
 
 torch = pytest.importorskip("torch")
 
-from tone_config import one_thread, tone_data  # noqa: F401
+from support.tone_configs import one_thread, tone_data  # noqa: F401
 
 from speech_robust_bench.cli.main import main
 from speech_robust_bench.core.errors import UserError
@@ -61,7 +61,7 @@ def test_a_clip_on_the_edge_abstains() -> None:
 
 def test_the_command_certifies_resumes_and_refuses(tone_data, tmp_path, capsys) -> None:  # noqa: F811
     out = tmp_path / "certificates.jsonl"
-    words = ["certify", "--model", "smooth:python:small:Ctc?sigma=0.02&n=3", "en-tones_clean", "--data"]
+    words = ["certify", "--model", "smooth:python:support.tones:Ctc?sigma=0.02&n=3", "en-tones_clean", "--data"]
     words += [str(tone_data), "--out", str(out), "--quiet", "--draws", "20", "--alpha", "0.05"]
     assert main([*words, "--limit", "2"]) == 0
     first = out.read_text()
@@ -78,10 +78,10 @@ def test_the_command_certifies_resumes_and_refuses(tone_data, tmp_path, capsys) 
     assert "3 clips, abstains on 0.0 %" in said
     assert main([*words, "--alpha", "0.01"]) == 2
     assert "another model, config or settings" in capsys.readouterr().err
-    words[2] = "python:small:Ctc"
+    words[2] = "python:support.tones:Ctc"
     assert main(words) == 2
     assert "needs a smoothed model" in capsys.readouterr().err
-    words[2] = "smooth:python:small:Ctc?noise=mad"
+    words[2] = "smooth:python:support.tones:Ctc?noise=mad"
     assert main(words) == 2
     assert "needs white noise" in capsys.readouterr().err
 

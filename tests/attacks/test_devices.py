@@ -6,18 +6,14 @@ do after our part (attention masks, CTC) cannot run there; on a GPU itself none 
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
-sys.path.append(str(Path(__file__).parents[1] / "models"))
-from test_attack_views import MAKERS, whisper_folder
-from tiny_recognisers import save
-from tone_config import one_thread  # noqa: F401
+from support.small_models import ATTACKED_MODELS, whisper_folder
+from support.tiny_recognisers import save
+from support.tone_configs import one_thread  # noqa: F401
 
 from speech_robust_bench.attacks.clips import AttackBatch, Bound, mask_of, padded
 from speech_robust_bench.attacks.gradient_loop import tensor_of
@@ -28,7 +24,7 @@ from speech_robust_bench.extensions.defences.views import random_noise
 from speech_robust_bench.models.interface import open_model
 
 FOLDERS = {
-    **{name: MAKERS[name] for name in ("wav2vec2", "data2vec", "moonshine")},
+    **{name: ATTACKED_MODELS[name] for name in ("wav2vec2", "data2vec", "moonshine")},
     "whisper": whisper_folder,
     "parakeet_tdt": lambda place: save("parakeet_tdt", place),
 }

@@ -10,9 +10,9 @@ import pytest
 
 pytest.importorskip("torch")
 
-from fuzzing import change_file, run_command, tries
-from small import clip_of
-from tone_config import one_thread, write_clean  # noqa: F401
+from support.fuzzing import change_file, run_command, tries
+from support.tone_configs import one_thread, write_clean  # noqa: F401
+from support.tones import clip_of
 
 from speech_robust_bench.attacks import export as exporting
 from speech_robust_bench.builders.manifests import read_manifest

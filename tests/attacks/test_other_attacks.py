@@ -9,9 +9,9 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from small import SmallCtc as Kind
-from small import clip_of, ctc, trained
-from tone_config import one_thread  # noqa: F401
+from support.tone_configs import one_thread  # noqa: F401
+from support.tones import SmallCtc as Kind
+from support.tones import clip_of, ctc, trained
 
 from speech_robust_bench.attacks.clips import AttackClip, Bound, snr_db, to_float
 from speech_robust_bench.attacks.masking_threshold import above_threshold

@@ -9,8 +9,8 @@ torch = pytest.importorskip("torch")
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from small import clip_of, ctc, seq2seq, transducer
-from tone_config import one_thread  # noqa: F401
+from support.tone_configs import one_thread  # noqa: F401
+from support.tones import clip_of, ctc, seq2seq, transducer
 
 from speech_robust_bench.attacks.clips import AttackBatch, AttackClip, Bound, batches, padded, snr_db, to_float
 from speech_robust_bench.attacks.pgd import Pgd

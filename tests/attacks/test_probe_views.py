@@ -7,9 +7,9 @@ import pytest
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
-from small import clip_of, text_of, tones
-from small_models import CONV
-from tone_config import one_thread  # noqa: F401
+from support.small_models import CONV
+from support.tone_configs import one_thread  # noqa: F401
+from support.tones import clip_of, text_of, tones
 
 from speech_robust_bench.attacks.clips import AttackBatch, padded
 from speech_robust_bench.attacks.views.open_view import open_view

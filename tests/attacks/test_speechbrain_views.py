@@ -10,8 +10,8 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-import toolkits
-from tiny_views import assert_gradients_are_right, assert_pgd_raises_the_loss, batch_of, clip_of
+from support import toolkits
+from support.tiny_views import assert_gradients_are_right, assert_pgd_raises_the_loss, batch_of, clip_of
 
 from speech_robust_bench.attacks.views.open_view import open_view
 from speech_robust_bench.core.errors import UserError

@@ -5,17 +5,13 @@ The input and the loss are the model's own, and the gradients are right.
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
-sys.path.append(str(Path(__file__).parents[1] / "models"))
-import tiny_recognisers
-from tone_config import one_thread  # noqa: F401
+from support import tiny_recognisers
+from support.tone_configs import one_thread  # noqa: F401
 
 from speech_robust_bench.attacks.clips import AttackBatch, AttackClip, Bound, padded
 from speech_robust_bench.attacks.pgd import Pgd

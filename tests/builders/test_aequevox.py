@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import signal
-from speech import RATE, error_db
+from support.speech import RATE, error_db
 
 from speech_robust_bench.builders.perturb import aequevox
 from speech_robust_bench.builders.perturb.filters import butterworth

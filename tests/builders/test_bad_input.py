@@ -6,7 +6,7 @@ import sys
 import numpy as np
 import pytest
 import soundfile
-from speech import RATE
+from support.speech import RATE
 
 from speech_robust_bench.builders.apply import apply
 from speech_robust_bench.builders.banks import Banks

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 import soundfile
-from speech import speech_like
+from support.speech import speech_like
 
 from speech_robust_bench.builders.config_sources import open_data
 from speech_robust_bench.builders.corpora import Utterance

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 import soundfile
-from speech import speech_like
+from support.speech import speech_like
 
 from speech_robust_bench.builders import build as builder
 from speech_robust_bench.builders.manifests import read_manifest

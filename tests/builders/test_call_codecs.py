@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from speech import RATE, speech_like
+from support.speech import RATE, speech_like
 
 from speech_robust_bench.builders.perturb.codecs import packet_loss
 from speech_robust_bench.builders.scenarios import SCENARIOS, missing_packages

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from speech import RATE, speech_like
+from support.speech import RATE, speech_like
 
 from speech_robust_bench.builders.perturb.capture import agc, trim_end, trim_start
 from speech_robust_bench.builders.perturb.environment import add_moving_noise, snr_db

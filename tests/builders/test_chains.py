@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from speech import speech_like
+from support.speech import speech_like
 
 from speech_robust_bench.builders.apply import apply, perturb_clip
 from speech_robust_bench.builders.banks import Banks

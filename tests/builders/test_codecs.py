@@ -5,7 +5,7 @@ import io
 import numpy as np
 import pytest
 import soundfile
-from speech import RATE, error_db
+from support.speech import RATE, error_db
 
 from speech_robust_bench.builders.perturb import codecs
 from speech_robust_bench.core.audio import from_pcm16, to_pcm16

@@ -6,7 +6,7 @@ import pickle
 import numpy as np
 import pytest
 import soundfile
-from speech import RATE
+from support.speech import RATE
 
 from speech_robust_bench.builders.corpora import Problem, open_corpus, parse_flags
 from speech_robust_bench.core.errors import UserError

@@ -5,7 +5,7 @@ import os
 import numpy as np
 import pytest
 import soundfile
-from speech import RATE
+from support.speech import RATE
 
 from speech_robust_bench.builders.corpora import open_corpus, parse_flags
 from speech_robust_bench.cli.main import main

@@ -4,7 +4,7 @@ import random
 
 import numpy as np
 import pytest
-from speech import RATE
+from support.speech import RATE
 
 from speech_robust_bench.builders.apply import apply
 from speech_robust_bench.builders.banks import Banks

@@ -10,7 +10,7 @@ import pytest
 import soundfile
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from speech import speech_like
+from support.speech import speech_like
 
 from speech_robust_bench.cli.main import main, parser_of
 from speech_robust_bench.core.audio import RATE

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 import soundfile
-from fuzzing import change_file, run_command, tries
-from speech import speech_like
+from support.fuzzing import change_file, run_command, tries
+from support.speech import speech_like
 
 from speech_robust_bench.builders import build as builder
 from speech_robust_bench.builders.shards import digest_path

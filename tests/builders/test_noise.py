@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from speech import RATE
+from support.speech import RATE
 
 from speech_robust_bench.builders.perturb.environment import gaussian, mix, snr_db, to_length
 

@@ -4,7 +4,7 @@ from itertools import groupby
 
 import numpy as np
 import pytest
-from speech import RATE
+from support.speech import RATE
 
 from speech_robust_bench.builders.perturb import codecs
 from speech_robust_bench.builders.perturb.codecs import MEAN_BURST, lost_packets, packet_loss

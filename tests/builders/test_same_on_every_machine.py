@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from speech import speech_like
+from support.speech import speech_like
 
 from speech_robust_bench.builders.apply import apply
 from speech_robust_bench.builders.banks import Banks

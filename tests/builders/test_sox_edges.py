@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from sox_program import EFFECTS, RATE, error_db, needs_sox, sox, speech_like
+from support.sox_program import EFFECTS, RATE, error_db, needs_sox, sox, speech_like
 
 NAMES = list(EFFECTS)
 LINEAR = [name for name in NAMES if not name.startswith("tempo")]

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from sox_program import EFFECTS, RATE, error_db, needs_sox, sox, speech, speech_like
+from support.sox_program import EFFECTS, RATE, error_db, needs_sox, sox, speech, speech_like
 
 from speech_robust_bench.builders.perturb.effects import Voice, chorus, echo, phaser, tremolo
 from speech_robust_bench.builders.perturb.filters import bass, treble

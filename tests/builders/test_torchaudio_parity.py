@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from speech import RATE, error_db
+from support.speech import RATE, error_db
 
 from speech_robust_bench.builders.perturb.capture import gain
 from speech_robust_bench.builders.perturb.environment import mix

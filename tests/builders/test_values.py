@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from speech import speech_like
+from support.speech import speech_like
 
 from speech_robust_bench.builders.apply import perturb_clip
 from speech_robust_bench.builders.banks import Banks

@@ -7,7 +7,7 @@ import sys
 import numpy as np
 import pytest
 import soundfile
-from speech import RATE
+from support.speech import RATE
 
 from speech_robust_bench.cli.main import main
 

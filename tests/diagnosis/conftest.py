@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import simulated_recogniser as simulate
+from support import simulated_recogniser as simulate
 
 from speech_robust_bench.scoring.clip_sets import ClipSet, TranscribedSet
 from speech_robust_bench.scoring.word_errors import Vocabulary

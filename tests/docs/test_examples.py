@@ -16,8 +16,8 @@ import datasets
 import pytest
 import soundfile
 import yaml
-from metrics_by_name import metrics_by_name
-from speech import speech_like
+from support.metrics_by_name import metrics_by_name
+from support.speech import speech_like
 
 from speech_robust_bench.cli.command import commands
 from speech_robust_bench.cli.main import main, parser_of

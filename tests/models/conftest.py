@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from small_configs import tone, write_config
+from support.small_configs import tone, write_config
 
 from speech_robust_bench.core.audio import RATE, read
 

@@ -9,8 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from small_configs import tone, write_config
-from test_running import lines, run_json, srb_run
+from support.run_folders import lines, run_json, srb_run
+from support.small_configs import tone, write_config
 
 from speech_robust_bench.builders import config_sources, stored_config
 from speech_robust_bench.builders.config_sources import open_data
@@ -52,12 +52,12 @@ def authors(tmp_path: Path) -> Path:
 def test_the_authors_data_under_our_names(authors: Path, tmp_path: Path) -> None:
     ours = ["en_clean", "en_gaussian_sev1", "en_noise_esc50_sev4", "en_social_ami_far", "en_tts", "es_pitch_up_sev2"]
     assert open_data(str(authors)).names() == ours
-    assert srb_run("python:standin:count", authors, tmp_path / "runs", "en_gauss*", "es_*") == 0
-    got = lines(tmp_path / "runs/standin-count/en_gaussian_sev1.jsonl")
+    assert srb_run("python:support.standin:count", authors, tmp_path / "runs", "en_gauss*", "es_*") == 0
+    got = lines(tmp_path / "runs/support.standin-count/en_gaussian_sev1.jsonl")
     assert [line["pred_text"] for line in got] == HEARD
     assert (got[4]["speaker"], got[4]["text"], got[4]["language"]) == ("1001", "REFERENCE 4", "en")
     assert got[4]["duration"] == pytest.approx(len(tone(4)) / 16_000)
-    about = run_json(tmp_path / "runs/standin-count")["configs"]
+    about = run_json(tmp_path / "runs/support.standin-count")["configs"]
     assert (about["en_gaussian_sev1"]["scenario"], about["en_gaussian_sev1"]["severity"]) == ("gaussian", 1)
     assert about["en_gaussian_sev1"]["source"] == "en_clean"
     assert about["es_pitch_up_sev2"]["language"] == "es"
@@ -101,8 +101,8 @@ def test_the_datasets_cache(tones: Path, tmp_path: Path, monkeypatch) -> None:
         to_cache(tones, name)
     monkeypatch.chdir(tmp_path / "srb" / "en-demo_clean")  # where there is no folder ./srb
     assert open_data("srb").names() == ["en-demo_clean", "en-demo_noise_sev3"]
-    assert srb_run("python:standin:count", Path("srb"), tmp_path / "runs") == 0
-    assert [line["pred_text"] for line in lines(tmp_path / "runs/standin-count/en-demo_clean.jsonl")] == HEARD
+    assert srb_run("python:support.standin:count", Path("srb"), tmp_path / "runs") == 0
+    assert [line["pred_text"] for line in lines(tmp_path / "runs/support.standin-count/en-demo_clean.jsonl")] == HEARD
 
 
 @pytest.mark.parametrize("repo", ["someone/srb", config_sources.AUTHORS_REPO])
@@ -124,8 +124,8 @@ def test_the_hub(tones: Path, authors: Path, tmp_path: Path, monkeypatch, repo: 
     monkeypatch.setattr(huggingface_hub, "hf_hub_download", hf_hub_download)
     config = "en_gaussian_sev1" if repo == config_sources.AUTHORS_REPO else "en-demo_clean"
     monkeypatch.chdir(tmp_path)
-    assert srb_run("python:standin:count", Path(f"{repo}@v1"), tmp_path / "runs", config) == 0
-    assert [line["pred_text"] for line in lines(tmp_path / f"runs/standin-count/{config}.jsonl")] == HEARD
+    assert srb_run("python:support.standin:count", Path(f"{repo}@v1"), tmp_path / "runs", config) == 0
+    assert [line["pred_text"] for line in lines(tmp_path / f"runs/support.standin-count/{config}.jsonl")] == HEARD
     assert len(fetched) == (1 if repo == config_sources.AUTHORS_REPO else 2)  # its shard, and our manifest
 
 
@@ -136,21 +136,21 @@ def test_a_hub_that_does_not_answer_is_one_line(tmp_path: Path, monkeypatch, cap
         raise ConnectionError("no route\nto host")
 
     monkeypatch.setattr(huggingface_hub.HfApi, "list_repo_files", fail)
-    assert srb_run("python:standin:count", Path("someone/srb"), tmp_path / "runs") == 2
+    assert srb_run("python:support.standin:count", Path("someone/srb"), tmp_path / "runs") == 2
     assert "neither a folder here nor a dataset that the Hub gives (no route)" in capsys.readouterr().err
 
 
 def test_small_windows_give_the_same_predictions(tones: Path, tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr(stored_config, "WINDOW_BYTES", 1)  # one row group of four clips at a time
-    assert srb_run("python:standin:count", tones, tmp_path / "runs", "en-demo_clean") == 0
-    assert [line["pred_text"] for line in lines(tmp_path / "runs/standin-count/en-demo_clean.jsonl")] == HEARD
+    assert srb_run("python:support.standin:count", tones, tmp_path / "runs", "en-demo_clean") == 0
+    assert [line["pred_text"] for line in lines(tmp_path / "runs/support.standin-count/en-demo_clean.jsonl")] == HEARD
 
 
 def test_an_id_that_occurs_twice_is_refused(tmp_path: Path, capsys) -> None:
     place = write_config(tmp_path / "srb", "en-demo_clean", [tone(0), tone(1)])
     table = pq.read_table(place / "test-00000-of-00001.parquet")
     pq.write_table(pa.concat_tables([table.slice(0, 1)] * 2), place / "test-00000-of-00001.parquet")
-    assert srb_run("python:standin:count", tmp_path / "srb", tmp_path / "runs") == 2
+    assert srb_run("python:support.standin:count", tmp_path / "srb", tmp_path / "runs") == 2
     assert "'clip-0000' occurs twice" in capsys.readouterr().err
 
 
@@ -178,5 +178,5 @@ def test_text_that_unpacks_to_gigabytes_in_many_row_groups_is_one_line(tmp_path,
     """Each group is small enough; all of them together are not."""
     monkeypatch.setattr(stored_config, "MOST_TEXT_BYTES", 5_000_000)
     write_config(tmp_path / "srb", "en-demo_noise_sev3", [tone(i) for i in range(20)], texts=["x" * 500_000] * 20)
-    assert srb_run("python:standin:count", tmp_path / "srb", tmp_path / "runs") == 2
+    assert srb_run("python:support.standin:count", tmp_path / "srb", tmp_path / "runs") == 2
     assert "en-demo_noise_sev3: its rows hold more than 5 MB beside the audio" in capsys.readouterr().err

@@ -16,8 +16,8 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 import soundfile
-from small_configs import tone
-from test_running import lines, run_json, srb_run
+from support.run_folders import lines, run_json, srb_run
+from support.small_configs import tone
 
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.extensions.vendors import api, http_client

@@ -18,8 +18,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from small_configs import tone
-from test_running import lines, run_json, srb_run
+from support.run_folders import lines, run_json, srb_run
+from support.small_configs import tone
 
 from speech_robust_bench.cli.main import main
 from speech_robust_bench.core import about
@@ -63,7 +63,7 @@ def requirements(tmp_path_factory):
     made = wheel(folder, "onlythere", {"onlythere.py": "VERSION = 1", "zz_parent.pth": "\n".join(here) + "\n"})
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SRB_ENVIRONMENTS", str(folder / "kept"))
-        patch.setenv("PYTHONPATH", os.path.dirname(__file__))
+        patch.setenv("PYTHONPATH", str(Path(__file__).parents[1]))
         patch.setattr(environments, "BASE", ())
         yield (made,)
 
@@ -77,7 +77,7 @@ def test_an_environment_is_made_once_and_found_by_its_requirements(requirements)
 
 
 def test_the_same_predictions_as_in_this_process(requirements) -> None:
-    spec = parse_spec("python:standin:count?batch_size=3")
+    spec = parse_spec("python:support.standin:count?batch_size=3")
     there = open_in_environment(spec, requirements)
     here = open_model(spec)
     assert there.transcribe(CLIPS, 16_000, "en") == here.transcribe(CLIPS, 16_000, "en")
@@ -116,7 +116,7 @@ def test_adapters_need_nothing_but_what_every_environment_has() -> None:
 
 
 def test_a_live_stream_through_the_pipe_gives_the_same_events(requirements) -> None:
-    spec = parse_spec("live:python:standin:count?vad=none&chunk=0.2")
+    spec = parse_spec("live:python:support.standin:count?vad=none&chunk=0.2")
     there, here = open_in_environment(spec, requirements), open_model(spec)
     clip = np.concatenate(CLIPS)
     shown = [
@@ -130,7 +130,7 @@ def test_a_live_stream_through_the_pipe_gives_the_same_events(requirements) -> N
 
 
 def test_one_that_cannot_be_used_live_says_so_from_there_too(requirements) -> None:
-    there = open_in_environment(parse_spec("python:standin:count"), requirements)
+    there = open_in_environment(parse_spec("python:support.standin:count"), requirements)
     with pytest.raises(UserError, match="put a policy in front"):
         streamed(there, StreamOptions())
     there.close()
@@ -138,9 +138,9 @@ def test_one_that_cannot_be_used_live_says_so_from_there_too(requirements) -> No
 
 def test_its_own_packages_are_there_and_only_there(requirements, tones: Path, tmp_path: Path) -> None:
     out = tmp_path / "runs"
-    assert srb_run("python:standin_elsewhere:onlythere", tones, out, "en-demo_clean", "--name", "here") == 1
+    assert srb_run("python:support.standin_elsewhere:onlythere", tones, out, "en-demo_clean", "--name", "here") == 1
     arguments = ["--name", "there", "--env", requirements[0]]
-    assert srb_run("python:standin_elsewhere:onlythere", tones, out, "en-demo_clean", *arguments) == 0
+    assert srb_run("python:support.standin_elsewhere:onlythere", tones, out, "en-demo_clean", *arguments) == 0
     assert {line["pred_text"] for line in lines(out / "there/en-demo_clean.jsonl")} == {"1"}
     assert run_json(out / "there")["options"]["environment"] == list(requirements)
 
@@ -148,7 +148,7 @@ def test_its_own_packages_are_there_and_only_there(requirements, tones: Path, tm
 def test_a_finished_run_is_not_taken_for_one_of_another_environment(
     requirements, tones: Path, tmp_path: Path, capsys
 ) -> None:
-    run = ("python:standin:count", tones, tmp_path / "runs", "en-demo_clean", "--name", "it")
+    run = ("python:support.standin:count", tones, tmp_path / "runs", "en-demo_clean", "--name", "it")
     assert srb_run(*run) == 0
     assert srb_run(*run, "--env", requirements[0]) == 2
     assert f"holds a run with --env [], now it is ['{requirements[0]}']" in capsys.readouterr().err
@@ -174,7 +174,7 @@ def address_with_a_token(requirements, tmp_path, monkeypatch):
 def test_a_token_in_a_requirement_is_neither_printed_nor_stored(
     address_with_a_token, tones: Path, tmp_path: Path, capsys
 ) -> None:
-    run = ("python:standin:count", tones, tmp_path / "runs", "en-demo_clean", "--name", "it", "--env")
+    run = ("python:support.standin:count", tones, tmp_path / "runs", "en-demo_clean", "--name", "it", "--env")
     assert srb_run(*run, address_with_a_token) == 0
     assert srb_run(*run, address_with_a_token) == 0  # the same environment, found again
     assert srb_run(*run, address_with_a_token.replace("onlythere @", "other @")) == 2
@@ -214,7 +214,7 @@ def test_another_clone_does_not_change_the_code_under_a_process_that_runs(tmp_pa
 
 
 def test_failures_come_back_as_they_are(requirements) -> None:
-    there = open_in_environment(parse_spec("python:standin_elsewhere:odd"), requirements)
+    there = open_in_environment(parse_spec("python:support.standin_elsewhere:odd"), requirements)
     with pytest.raises(RuntimeError, match="CUDA out of memory"):
         there.transcribe([tone(0)], 16_000, "en")
     with pytest.raises(SomeFailed) as failed:
@@ -223,7 +223,7 @@ def test_failures_come_back_as_they_are(requirements) -> None:
     with pytest.raises(UserError, match="ended with code 7"):
         there.transcribe([tone(2)], 16_000, "en")
     with pytest.raises(UserError, match="has no 'nothing'"):
-        open_in_environment(parse_spec("python:standin:nothing"), requirements)
+        open_in_environment(parse_spec("python:support.standin:nothing"), requirements)
 
 
 def test_what_cannot_be_installed_is_one_line(requirements, tmp_path: Path) -> None:
@@ -239,8 +239,8 @@ def test_what_cannot_be_installed_is_one_line(requirements, tmp_path: Path) -> N
 
 def test_every_model_of_a_file_is_run_under_its_name(tones: Path, tmp_path: Path) -> None:
     file = tmp_path / "models.yaml"
-    rows = [{"name": "one", "spec": "python:standin:count", "parameters": "1e6", "licence": "MIT"}]
-    rows += [{"name": "two", "spec": "python:standin:at_once"}]
+    rows = [{"name": "one", "spec": "python:support.standin:count", "parameters": "1e6", "licence": "MIT"}]
+    rows += [{"name": "two", "spec": "python:support.standin:at_once"}]
     file.write_text(json.dumps({"models": rows}))
     assert srb_run(f"@{file}", tones, tmp_path / "runs", "en-demo_clean", "--limit", "3") == 0
     assert [run_json(tmp_path / "runs" / name)["model"] for name in ("one", "two")] == ["one", "two"]

@@ -11,7 +11,7 @@ import soundfile
 pytest.importorskip("faster_whisper", reason="needs faster-whisper")
 pytest.importorskip("transformers", reason="needs transformers, for the conversion")
 
-from whisper_weights import default_folder
+from support.whisper_weights import default_folder
 
 from speech_robust_bench.builders.corpora.demo import FOLDER as DEMO
 from speech_robust_bench.core.errors import UserError
@@ -25,7 +25,7 @@ RATE = 16_000
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory) -> Path:
     if not (default_folder() / "config.json").is_file():
-        pytest.skip("python -m tests.whisper_weights")
+        pytest.skip("python -m tests.support.whisper_weights")
     from ctranslate2.converters import TransformersConverter
 
     out = tmp_path_factory.mktemp("converted") / "tiny.en"

@@ -6,7 +6,7 @@ import json
 
 import numpy as np
 import pytest
-from small_configs import write_config
+from support.small_configs import write_config
 
 from speech_robust_bench.builders.config_sources import open_data
 from speech_robust_bench.builders.perturb.environment import mix

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from small_configs import tone, write_config
-from test_running import lines, run_json, srb_run
+from support.run_folders import lines, run_json, srb_run
+from support.small_configs import tone, write_config
 
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.names import is_language_code
@@ -338,7 +338,7 @@ def test_a_spec_put_together_again_is_the_spec(text: str) -> None:
 
 
 def test_the_name_that_the_user_gives_is_the_models_name(tones: Path, tmp_path: Path) -> None:
-    srb_run("python:standin:count", tones, tmp_path / "runs", "en-demo_clean", "--name", "mine", "--limit", "2")
+    srb_run("python:support.standin:count", tones, tmp_path / "runs", "en-demo_clean", "--name", "mine", "--limit", "2")
     assert run_json(tmp_path / "runs/mine")["model"] == "mine"
 
 

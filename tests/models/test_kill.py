@@ -11,17 +11,24 @@ import sys
 import time
 from pathlib import Path
 
-from small_configs import tone, write_config
-from test_running import lines, srb_run
+from support.run_folders import srb_run, without_time
+from support.small_configs import tone, write_config
 
 CLIPS = 150
 
 
 def start(data: Path, out: Path, most_clips: int = 2 * CLIPS) -> subprocess.Popen:
     """A run that stops by itself, but does not end, after so many clips: however late the kill comes, it meets it."""
-    command = [sys.executable, "-m", "speech_robust_bench", "run", "--model", "python:standin:slow_count?batch_size=3"]
+    command = [
+        sys.executable,
+        "-m",
+        "speech_robust_bench",
+        "run",
+        "--model",
+        "python:support.standin:slow_count?batch_size=3",
+    ]
     command += ["--data", str(data), "--out", str(out), "--quiet"]
-    here = str(Path(__file__).parent)
+    here = str(Path(__file__).parents[1])
     known = {**os.environ, "PYTHONPATH": here, "STANDIN_CLIPS": str(most_clips)}
     return subprocess.Popen(command, cwd=here, stdout=subprocess.DEVNULL, env=known)
 
@@ -39,15 +46,11 @@ def predictions(out: Path) -> list[Path]:
     return [path for path in out.rglob("*.jsonl*") if not path.name.startswith(".")]
 
 
-def without_time(path: Path) -> list[dict]:
-    return [{key: value for key, value in line.items() if key != "time"} for line in lines(path)]
-
-
 def test_ten_kills_change_nothing(tmp_path: Path) -> None:
     names = ("en-demo_clean", "en-demo_noise_sev3")
     for name in names:
         write_config(tmp_path / "srb", name, [tone(i % 60) for i in range(CLIPS)], rows_per_group=40)
-    assert srb_run("python:standin:count", tmp_path / "srb", tmp_path / "whole") == 0
+    assert srb_run("python:support.standin:count", tmp_path / "srb", tmp_path / "whole") == 0
     out = tmp_path / "runs"
     draw = random.Random(20)
     moments = sorted(draw.sample(range(5, 2 * CLIPS - 15), 10))
@@ -66,8 +69,8 @@ def test_ten_kills_change_nothing(tmp_path: Path) -> None:
             kept[name] = whole
     assert start(tmp_path / "srb", out).wait() == 0
     for name in names:
-        path = out / "standin-slow_count" / f"{name}.jsonl"
-        assert without_time(path) == without_time(tmp_path / "whole/standin-count" / f"{name}.jsonl")
+        path = out / "support.standin-slow_count" / f"{name}.jsonl"
+        assert without_time(path) == without_time(tmp_path / "whole/support.standin-count" / f"{name}.jsonl")
         assert kept[name] <= set(path.read_bytes().split(b"\n"))
     assert not list(out.rglob("*.part"))
-    assert json.loads((out / "standin-slow_count/run.json").read_text())["configs"][names[1]]["rows"] == CLIPS
+    assert json.loads((out / "support.standin-slow_count/run.json").read_text())["configs"][names[1]]["rows"] == CLIPS

@@ -9,8 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from test_kill import without_time
-from test_running import run_json
+from support.run_folders import run_json, without_time
 
 from speech_robust_bench.builders.checked_clips import CheckedClip, KeptClips
 from speech_robust_bench.builders.live_config import LiveConfigs
@@ -99,7 +98,7 @@ def mortal(clips, rate, language):
 
 def test_killed_midway_it_goes_on_with_the_same_hash(on_built_data, tmp_path):
     def start() -> subprocess.CompletedProcess:
-        paths = os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])
+        paths = os.pathsep.join([*map(str, Path(__file__).parents[:2]), os.environ.get("PYTHONPATH", "")])
         known = {**os.environ, "NOTES": str(tmp_path / "notes"), "PYTHONPATH": paths}
         command = [sys.executable, "-c", PROGRAM, str(tmp_path / "runs")]
         return subprocess.run(command, env=known, capture_output=True, text=True, timeout=300, check=False)

@@ -16,9 +16,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 import soundfile
-import toolkits
-from small_configs import tone
-from test_running import lines, srb_run
+from support import toolkits
+from support.run_folders import lines, srb_run
+from support.small_configs import tone
 
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.models.interface import SomeFailed, adapters, open_model, parse_spec
@@ -81,8 +81,8 @@ def test_a_missing_package_is_one_line(monkeypatch, spec: str, package: str, ins
 
 
 def test_a_spec_has_the_last_word_over_the_flags() -> None:
-    assert open_model("python:standin:count?batch_size=3", batch_size=9, device="cuda").batch_size == 3
-    assert open_model("python:standin:count", batch_size=9, device=None).batch_size == 9
+    assert open_model("python:support.standin:count?batch_size=3", batch_size=9, device="cuda").batch_size == 3
+    assert open_model("python:support.standin:count", batch_size=9, device=None).batch_size == 9
 
 
 # --------------------------------------------------------------------------------------------------------- commands

@@ -14,7 +14,7 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")  # whose version a probe notes
 import soundfile
-from fuzzing import change_bytes, change_inside, run_command, tries
+from support.fuzzing import change_bytes, change_inside, run_command, tries
 
 from speech_robust_bench.cli.main import main
 from speech_robust_bench.extensions.probe.training import Training

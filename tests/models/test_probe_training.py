@@ -16,7 +16,7 @@ transformers = pytest.importorskip("transformers")
 import soundfile
 from rapidfuzz.distance import Levenshtein
 from safetensors.torch import load_file
-from small_models import moonshine_folder
+from support.small_models import moonshine_folder
 
 import speech_robust_bench as api
 from speech_robust_bench.cli.main import main as srb

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 
-from test_running import srb_run
+from support.run_folders import srb_run
 
 from speech_robust_bench.builders import stored_config
 
@@ -25,7 +25,7 @@ def test_each_clip_is_read_and_decoded_once(tones: Path, tmp_path: Path, monkeyp
 
     monkeypatch.setattr(stored_config, "read", count_decoded)
     monkeypatch.setattr(stored_config.Group, "_read", count_reads)
-    assert srb_run("python:standin:count?batch_size=5", tones, tmp_path / "runs", "en-demo_clean") == 0
+    assert srb_run("python:support.standin:count?batch_size=5", tones, tmp_path / "runs", "en-demo_clean") == 0
     assert len(decoded) == 23
     assert set(decoded.values()) == {1}
     assert len(reads) == 6  # groups of four rows

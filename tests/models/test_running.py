@@ -7,8 +7,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import standin
-from small_configs import tone, write_config
+from support import standin
+from support.run_folders import lines, run_json, srb_run
+from support.small_configs import tone, write_config
 
 from speech_robust_bench.builders.config_sources import open_data
 from speech_robust_bench.builders.stored_config import StoredConfig
@@ -20,27 +21,15 @@ from speech_robust_bench.models.run_file import record_of
 from speech_robust_bench.models.runner import clean_first
 
 
-def srb_run(model: str, data: Path, out: Path, *more: str) -> int:
-    return main(["run", "--model", model, "--data", str(data), "--out", str(out), "--quiet", *more])
-
-
-def lines(path: Path) -> list[dict]:
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-
-
-def run_json(folder: Path) -> dict:
-    return json.loads((folder / "run.json").read_text(encoding="utf-8"))
-
-
 @pytest.fixture
 def out(tmp_path: Path) -> Path:
     return tmp_path / "runs"
 
 
 def test_one_line_per_clip_in_the_order_of_the_data(tones: Path, out: Path) -> None:
-    assert srb_run("python:standin:count?batch_size=5", tones, out) == 0
+    assert srb_run("python:support.standin:count?batch_size=5", tones, out) == 0
     for config in ("en-demo_noise_sev3", "en-demo_clean"):
-        got = lines(out / "standin-count" / f"{config}.jsonl")
+        got = lines(out / "support.standin-count" / f"{config}.jsonl")
         assert [line["id"] for line in got] == [f"clip-{i:04d}" for i in range(23)]
         assert [line["pred_text"] for line in got] == [f"clip {i} in en" for i in range(23)]
         assert got[3]["text"] == "reference 3"
@@ -53,8 +42,8 @@ def test_one_line_per_clip_in_the_order_of_the_data(tones: Path, out: Path) -> N
 
 
 def test_run_json_says_what_was_run_on_what(tones: Path, out: Path) -> None:
-    srb_run("python:standin:SmallMemory?batch_size=3", tones, out)
-    about = run_json(out / "standin-SmallMemory")
+    srb_run("python:support.standin:SmallMemory?batch_size=3", tones, out)
+    about = run_json(out / "support.standin-SmallMemory")
     assert (about["adapter"], about["revision"], about["options"]) == ("python", "2", {"memory_s": 1})
     assert about["versions"]["speech-robust-bench"]
     assert about["versions"]["soundfile"]
@@ -88,12 +77,12 @@ def test_the_speed_in_run_json_is_that_of_the_clips_that_were_transcribed(tones:
 
 
 def test_a_failing_clip_is_recorded_and_the_others_are_transcribed(tones: Path, out: Path, capsys) -> None:
-    assert srb_run("python:standin:fails_on_seven?batch_size=8", tones, out, "en-demo_clean") == 0
-    got = lines(out / "standin-fails_on_seven/en-demo_clean.jsonl")
+    assert srb_run("python:support.standin:fails_on_seven?batch_size=8", tones, out, "en-demo_clean") == 0
+    got = lines(out / "support.standin-fails_on_seven/en-demo_clean.jsonl")
     assert got[7]["pred_text"] is None
     assert got[7]["error"] == "ValueError: seven"
     assert [line["pred_text"] for line in got[:7]] == [f"clip {i} in en" for i in range(7)]
-    assert run_json(out / "standin-fails_on_seven")["configs"]["en-demo_clean"]["failed"] == 1
+    assert run_json(out / "support.standin-fails_on_seven")["configs"]["en-demo_clean"]["failed"] == 1
     assert "1 clips failed" in capsys.readouterr().err
 
 
@@ -101,29 +90,29 @@ def test_a_failing_clip_is_recorded_and_the_others_are_transcribed(tones: Path, 
 def test_a_model_that_cannot_be_loaded_leaves_nothing_behind(tones: Path, tmp_path: Path, place: str) -> None:
     (tmp_path / "mine").mkdir()
     before = sorted(tmp_path.rglob("*"))
-    assert srb_run("python:standin:no_such_name", tones, tmp_path / place / "runs", "en-demo_clean") == 2
+    assert srb_run("python:support.standin:no_such_name", tones, tmp_path / place / "runs", "en-demo_clean") == 2
     assert sorted(tmp_path.rglob("*")) == before
-    kept = tmp_path / "runs" / "standin-no_such_name" / "notes.txt"
+    kept = tmp_path / "runs" / "support.standin-no_such_name" / "notes.txt"
     kept.parent.mkdir(parents=True)
     kept.touch()
-    assert srb_run("python:standin:no_such_name", tones, tmp_path / "runs", "en-demo_clean") == 2
+    assert srb_run("python:support.standin:no_such_name", tones, tmp_path / "runs", "en-demo_clean") == 2
     assert kept.exists()  # the folder was there before
 
 
 def test_failed_clips_can_be_tried_again(tones: Path, out: Path, monkeypatch) -> None:
-    srb_run("python:standin:fails_on_seven", tones, out, "en-demo_clean")
+    srb_run("python:support.standin:fails_on_seven", tones, out, "en-demo_clean")
     monkeypatch.setattr(standin, "fails_on_seven", standin.count)
-    srb_run("python:standin:fails_on_seven", tones, out, "en-demo_clean")
-    path = out / "standin-fails_on_seven/en-demo_clean.jsonl"
+    srb_run("python:support.standin:fails_on_seven", tones, out, "en-demo_clean")
+    path = out / "support.standin-fails_on_seven/en-demo_clean.jsonl"
     assert lines(path)[7]["pred_text"] is None
-    srb_run("python:standin:fails_on_seven", tones, out, "en-demo_clean", "--retry-failed")
+    srb_run("python:support.standin:fails_on_seven", tones, out, "en-demo_clean", "--retry-failed")
     assert [line["pred_text"] for line in lines(path)] == [f"clip {i} in en" for i in range(23)]
 
 
 def test_audio_that_cannot_be_decoded_is_a_failed_clip(tmp_path: Path, out: Path) -> None:
     write_config(tmp_path / "srb", "en-demo_clean", [tone(0), b"not audio at all", tone(2)])
-    assert srb_run("python:standin:count", tmp_path / "srb", out) == 0
-    got = lines(out / "standin-count/en-demo_clean.jsonl")
+    assert srb_run("python:support.standin:count", tmp_path / "srb", out) == 0
+    got = lines(out / "support.standin-count/en-demo_clean.jsonl")
     assert "cannot be decoded" in got[1]["error"]
     assert [line["pred_text"] for line in got] == ["clip 0 in en", None, "clip 2 in en"]
 
@@ -131,8 +120,8 @@ def test_audio_that_cannot_be_decoded_is_a_failed_clip(tmp_path: Path, out: Path
 def test_out_of_memory_halves_the_batch_and_stays_small(tones: Path, out: Path) -> None:
     standin.SmallMemory.calls.clear()
     standin.SmallMemory.too_big.clear()
-    assert srb_run("python:standin:SmallMemory?batch_size=16", tones, out, "en-demo_clean") == 0
-    got = lines(out / "standin-SmallMemory/en-demo_clean.jsonl")
+    assert srb_run("python:support.standin:SmallMemory?batch_size=16", tones, out, "en-demo_clean") == 0
+    got = lines(out / "support.standin-SmallMemory/en-demo_clean.jsonl")
     assert [line["pred_text"] for line in got] == [f"clip {i} in en" for i in range(23)]
     too_big, fine = standin.SmallMemory.too_big, standin.SmallMemory.calls
     assert too_big[0] == 16
@@ -142,44 +131,44 @@ def test_out_of_memory_halves_the_batch_and_stays_small(tones: Path, out: Path) 
 
 
 def test_a_recogniser_that_never_works_ends_the_run(tones: Path, out: Path, capsys) -> None:
-    assert srb_run("python:standin:broken", tones, out) == 2
+    assert srb_run("python:support.standin:broken", tones, out) == 2
     assert "OSError: no such device" in capsys.readouterr().err
 
 
 def test_too_few_texts_are_a_fault_of_the_recogniser_not_of_the_pairing(tones: Path, out: Path) -> None:
-    srb_run("python:standin:forgets_one?batch_size=8", tones, out, "en-demo_clean")
-    got = lines(out / "standin-forgets_one/en-demo_clean.jsonl")
+    srb_run("python:support.standin:forgets_one?batch_size=8", tones, out, "en-demo_clean")
+    got = lines(out / "support.standin-forgets_one/en-demo_clean.jsonl")
     assert [line["pred_text"] for line in got] == [f"clip {i} in en" for i in range(23)]  # transcribed one by one
 
 
 def test_limit_takes_the_first_clips_and_more_can_follow(tones: Path, out: Path) -> None:
-    path = out / "standin-count/en-demo_clean.jsonl"
-    srb_run("python:standin:count", tones, out, "en-demo_clean", "--limit", "4")
+    path = out / "support.standin-count/en-demo_clean.jsonl"
+    srb_run("python:support.standin:count", tones, out, "en-demo_clean", "--limit", "4")
     assert [line["id"] for line in lines(path)] == [f"clip-{i:04d}" for i in range(4)]
     assert run_json(path.parent)["configs"]["en-demo_clean"]["rows"] == 4
     first = path.read_bytes()
-    srb_run("python:standin:count", tones, out, "en-demo_clean")
+    srb_run("python:support.standin:count", tones, out, "en-demo_clean")
     assert path.read_bytes().startswith(first)
     assert len(lines(path)) == 23
-    srb_run("python:standin:count", tones, out, "en-demo_clean", "--limit", "2")
+    srb_run("python:support.standin:count", tones, out, "en-demo_clean", "--limit", "2")
     assert len(lines(path)) == 23
 
 
 def test_a_finished_run_is_not_run_again(tones: Path, out: Path, monkeypatch) -> None:
-    srb_run("python:standin:count", tones, out)
+    srb_run("python:support.standin:count", tones, out)
     before = {path: path.read_bytes() for path in out.rglob("*.json*")}
     monkeypatch.setattr(standin, "count", standin.broken)
-    assert srb_run("python:standin:count", tones, out) == 0
+    assert srb_run("python:support.standin:count", tones, out) == 0
     assert {path: path.read_bytes() for path in out.rglob("*.json*")} == before
 
 
 def test_a_torn_last_line_is_cut_off(tones: Path, out: Path) -> None:
-    srb_run("python:standin:count", tones, out, "en-demo_clean")
-    path = out / "standin-count/en-demo_clean.jsonl"
+    srb_run("python:support.standin:count", tones, out, "en-demo_clean")
+    path = out / "support.standin-count/en-demo_clean.jsonl"
     whole = path.read_bytes().splitlines(keepends=True)
     path.unlink()
     path.with_name("en-demo_clean.jsonl.part").write_bytes(b"".join(whole[4:9]) + whole[12][:25])
-    srb_run("python:standin:count", tones, out, "en-demo_clean")
+    srb_run("python:support.standin:count", tones, out, "en-demo_clean")
     assert lines(path)[4:9] == [json.loads(line) for line in whole[4:9]]
     assert [line["pred_text"] for line in lines(path)] == [f"clip {i} in en" for i in range(23)]
     assert not path.with_name("en-demo_clean.jsonl.part").exists()
@@ -197,24 +186,24 @@ def test_lines_after_a_torn_one_survive_the_next_kill(tmp_path: Path) -> None:
 
 
 def test_other_options_in_the_same_folder_are_refused(tones: Path, out: Path, capsys) -> None:
-    srb_run("python:standin:count", tones, out, "en-demo_clean", "--name", "mine")
-    assert srb_run("python:standin:count?batch_size=2", tones, out, "en-demo_clean", "--name", "mine") == 0
-    assert srb_run("python:standin:at_once", tones, out, "en-demo_clean", "--name", "mine") == 2
+    srb_run("python:support.standin:count", tones, out, "en-demo_clean", "--name", "mine")
+    assert srb_run("python:support.standin:count?batch_size=2", tones, out, "en-demo_clean", "--name", "mine") == 0
+    assert srb_run("python:support.standin:at_once", tones, out, "en-demo_clean", "--name", "mine") == 2
     assert "--name" in capsys.readouterr().err
 
 
 def test_another_revision_in_the_same_folder_is_refused(tones: Path, out: Path, capsys, monkeypatch) -> None:
-    srb_run("python:standin:SmallMemory", tones, out, "en-demo_clean")
+    srb_run("python:support.standin:SmallMemory", tones, out, "en-demo_clean")
     monkeypatch.setattr(standin.SmallMemory, "revision", "3")
-    assert srb_run("python:standin:SmallMemory", tones, out, "en-demo_noise_sev3") == 2
+    assert srb_run("python:support.standin:SmallMemory", tones, out, "en-demo_noise_sev3") == 2
     assert "revision 2" in capsys.readouterr().err
 
 
 def test_changed_data_under_old_predictions_is_refused(tones: Path, out: Path, capsys) -> None:
-    srb_run("python:standin:count", tones, out, "en-demo_clean")
+    srb_run("python:support.standin:count", tones, out, "en-demo_clean")
     manifest = tones / "en-demo_clean/_manifest.json"
     manifest.write_text(manifest.read_text().replace('"content_sha256": "0', '"content_sha256": "1'))
-    assert srb_run("python:standin:count", tones, out, "en-demo_clean") == 2
+    assert srb_run("python:support.standin:count", tones, out, "en-demo_clean") == 2
     assert "other data" in capsys.readouterr().err
 
 
@@ -228,12 +217,12 @@ def test_two_runs_cannot_write_one_file(tones: Path, out: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--model", "python:standin:count", "en-demo_nois_sev3"], "did you mean en-demo_noise_sev3"),
-        (["--model", "python:standin:count", "--data", "nowhere"], "nowhere: no such folder"),
+        (["--model", "python:support.standin:count", "en-demo_nois_sev3"], "did you mean en-demo_noise_sev3"),
+        (["--model", "python:support.standin:count", "--data", "nowhere"], "nowhere: no such folder"),
         (["--model", "moonshin"], "did you mean moonshine"),
-        (["--model", "python:standin:count?batchsize=3"], "did you mean batch_size"),
-        (["--model", "python:standin:count?batch_size=many"], "not a whole number"),
-        (["--model", "python:standin:nothing"], "has no 'nothing'"),
+        (["--model", "python:support.standin:count?batchsize=3"], "did you mean batch_size"),
+        (["--model", "python:support.standin:count?batch_size=many"], "not a whole number"),
+        (["--model", "python:support.standin:nothing"], "has no 'nothing'"),
         (["--model", "python:nomodule:nothing"], "No module named"),
     ],
 )
@@ -250,7 +239,7 @@ def test_mistakes_are_one_line_with_the_way_out(
 def test_an_out_that_is_a_file_is_one_line(tones: Path, tmp_path: Path, capsys) -> None:
     file = tmp_path / "file"
     file.write_text("not a folder")
-    assert srb_run("python:standin:count", tones, file, "en-demo_clean") == 2
+    assert srb_run("python:support.standin:count", tones, file, "en-demo_clean") == 2
     said = capsys.readouterr().err.strip().splitlines()[-1]
     assert said.startswith(f"srb run: {file}")
 

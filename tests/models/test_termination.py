@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from test_running import lines
+from support.run_folders import lines
 
 
 def mortal(clips, rate, language):
@@ -24,7 +24,11 @@ def mortal(clips, rate, language):
 
 def test_a_terminated_run_is_one_line_and_goes_on(tones: Path, tmp_path: Path) -> None:
     words = ["run", "--model", "python:test_termination:mortal?batch_size=5", "--data", str(tones), "--quiet"]
-    known = {**os.environ, "NOTES": str(tmp_path / "notes"), "PYTHONPATH": str(Path(__file__).parent)}
+    known = {
+        **os.environ,
+        "NOTES": str(tmp_path / "notes"),
+        "PYTHONPATH": os.pathsep.join(map(str, Path(__file__).parents[:2])),
+    }
 
     def start() -> subprocess.CompletedProcess:
         command = [

@@ -14,8 +14,8 @@ import pytest
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
-from small_models import moonshine_folder, speecht5_folder
-from whisper_weights import byte_letters, default_folder, halves
+from support.small_models import CTC_LETTERS, ctc_folder, moonshine_folder, speecht5_folder
+from support.whisper_weights import byte_letters, default_folder, halves
 
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.models.hf.base import TransformersRecogniser
@@ -36,7 +36,7 @@ def _one_thread():
 def whisper_folder() -> Path:
     folder = default_folder()
     if not (folder / "config.json").is_file():
-        pytest.skip("python -m tests.whisper_weights")
+        pytest.skip("python -m tests.support.whisper_weights")
     return folder
 
 
@@ -121,34 +121,6 @@ def test_merges_are_found_from_ranks() -> None:
 # --------------------------------------------------------- the other architectures, small and with random weights
 
 
-LETTERS = ["<pad>", "<s>", "</s>", "<unk>", "|", *"abcdefghijklmnopqrstuvwxyz'"]
-
-
-def ctc_folder(place: Path, kind: str, **config) -> Path:
-    """A CTC model of two small layers with the alphabet of wav2vec2-base-960h."""
-    torch.manual_seed(1)
-    (place / "vocab.json").write_text(json.dumps({letter: index for index, letter in enumerate(LETTERS)}))
-    tokenizer = transformers.Wav2Vec2CTCTokenizer(str(place / "vocab.json"))
-    masked = config.get("feat_extract_norm") != "group"
-    extractor = transformers.Wav2Vec2FeatureExtractor(return_attention_mask=masked, do_normalize=True)
-    transformers.Wav2Vec2Processor(extractor, tokenizer).save_pretrained(place)
-    settings = getattr(transformers, f"{kind}Config")(
-        vocab_size=len(LETTERS),
-        hidden_size=32,
-        num_hidden_layers=2,
-        num_attention_heads=2,
-        intermediate_size=64,
-        conv_dim=(16,) * 7,
-        num_conv_pos_embeddings=16,
-        num_conv_pos_embedding_groups=4,
-        pad_token_id=0,
-        initializer_range=1.0,
-        **config,
-    )
-    getattr(transformers, f"{kind}ForCTC")(settings).save_pretrained(place)
-    return place
-
-
 @pytest.fixture(scope="module")
 def utterances(human_speech) -> list[np.ndarray]:
     cuts = [(0.0, 1.0), (1.0, 3.5), (4.0, 4.2), (5.0, 6.0), (7.0, 9.0)]
@@ -229,11 +201,11 @@ def test_ctc_windows_join_to_what_the_whole_clip_gives(tmp_path, human_speech) -
 
 def test_ctc_on_spectrograms_in_any_batch_is_transformers_by_hand(tmp_path, utterances) -> None:
     torch.manual_seed(4)
-    (tmp_path / "vocab.json").write_text(json.dumps({letter: index for index, letter in enumerate(LETTERS)}))
+    (tmp_path / "vocab.json").write_text(json.dumps({letter: index for index, letter in enumerate(CTC_LETTERS)}))
     tokenizer = transformers.Wav2Vec2CTCTokenizer(str(tmp_path / "vocab.json"))
     transformers.Wav2Vec2BertProcessor(transformers.SeamlessM4TFeatureExtractor(), tokenizer).save_pretrained(tmp_path)
     config = transformers.Wav2Vec2BertConfig(
-        vocab_size=len(LETTERS), hidden_size=32, num_hidden_layers=1, num_attention_heads=2, intermediate_size=64,
+        vocab_size=len(CTC_LETTERS), hidden_size=32, num_hidden_layers=1, num_attention_heads=2, intermediate_size=64,
         pad_token_id=0, initializer_range=1.0,
     )  # fmt: skip
     transformers.Wav2Vec2BertForCTC(config).save_pretrained(tmp_path)
@@ -251,7 +223,7 @@ def test_ctc_on_spectrograms_in_any_batch_is_transformers_by_hand(tmp_path, utte
 def test_mms_speaks_the_language_of_the_data(tmp_path, utterances) -> None:
     safetensors = pytest.importorskip("safetensors.torch")
     folder = ctc_folder(tmp_path, "Wav2Vec2", feat_extract_norm="layer", do_stable_layer_norm=True, adapter_attn_dim=4)
-    alphabets = {"eng": LETTERS, "spa": [*LETTERS[:5], *"zyxwvutsrqponmlkjihgfedcba'"]}
+    alphabets = {"eng": CTC_LETTERS, "spa": [*CTC_LETTERS[:5], *"zyxwvutsrqponmlkjihgfedcba'"]}
     vocabulary = {code: {letter: i for i, letter in enumerate(letters)} for code, letters in alphabets.items()}
     (tmp_path / "vocab.json").write_text(json.dumps(vocabulary))
     tokenizer = transformers.Wav2Vec2CTCTokenizer(str(tmp_path / "vocab.json"), target_lang="eng")

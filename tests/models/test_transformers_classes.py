@@ -15,7 +15,7 @@ import pytest
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers", minversion="5.20")
 
-import tiny_recognisers
+from support import tiny_recognisers
 
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.models.adapters import hf

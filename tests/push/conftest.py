@@ -10,8 +10,8 @@ from pathlib import Path
 from time import sleep
 
 import pytest
-from loopback_hub import TOKEN, LoopbackHub
 from support.built_data import make_built
+from support.loopback_hub import TOKEN, LoopbackHub
 
 
 @pytest.fixture

@@ -12,9 +12,9 @@ import subprocess
 import sys
 
 import pytest
-from loopback_hub import TOKEN
 from support.built_data import make_built
 from support.fake_runs import make_run
+from support.loopback_hub import TOKEN
 
 OLD = os.environ.get("SRB_OLD_HUB")
 VERSIONS = ["installed", *(["old"] if OLD else [])]

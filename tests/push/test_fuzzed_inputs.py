@@ -17,10 +17,10 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from fuzzing import change_file, run_command, tries
-from many_models import write_models
 from support.built_data import make_built
 from support.fake_runs import make_run
+from support.fuzzing import change_file, run_command, tries
+from support.many_models import write_models
 
 from speech_robust_bench.builders.quality import COLUMNS
 from speech_robust_bench.cli.main import main

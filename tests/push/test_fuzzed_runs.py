@@ -13,9 +13,9 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from fuzzing import change_bytes, change_lines, change_value, run_command, tries
 from support.built_data import make_built
 from support.fake_runs import make_run
+from support.fuzzing import change_bytes, change_lines, change_value, run_command, tries
 
 from speech_robust_bench.cli.main import main
 from speech_robust_bench.core.result_records import digest

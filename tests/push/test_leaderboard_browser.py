@@ -8,8 +8,8 @@ import urllib.error
 import urllib.request
 
 import pytest
-from browser import CHROMIUM, Browser
-from many_models import write_models
+from support.browser import CHROMIUM, Browser
+from support.many_models import write_models
 
 pytestmark = pytest.mark.skipif(not CHROMIUM, reason="Chromium is not installed")
 ROWS = "document.querySelectorAll('.srb table.ranking tbody tr:not([hidden])')"

@@ -8,9 +8,9 @@ import os
 from pathlib import Path
 
 import pytest
-from many_models import write_models
 from support.built_data import make_built
 from support.fake_runs import make_run
+from support.many_models import write_models
 
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.result_records import digest

@@ -8,7 +8,7 @@ import threading
 import time
 
 import pytest
-from many_models import write_models
+from support.many_models import write_models
 
 from speech_robust_bench.push.leaderboard import board, pages, server, site
 

@@ -42,7 +42,7 @@ def test_a_dry_run_names_the_files(hub, srb):
 
 
 def test_files_that_a_metric_no_longer_has_are_taken_away(hub, srb):
-    from loopback_hub import File
+    from support.loopback_hub import File
 
     repo = hub.create("acme/werd", "space")
     repo.files["old.py"] = File(b"pass\n", False)

@@ -6,8 +6,8 @@ import json
 
 import pytest
 import yaml
-from loopback_hub import TOKEN
 from support.built_data import make_config
+from support.loopback_hub import TOKEN
 
 REPO = "acme/srb"
 CONFIGS = ["en_clean", "en_echo_sev1", "en_noise_sev3"]

@@ -6,8 +6,8 @@ import json
 
 import pytest
 import yaml
-from loopback_hub import File
-from run_folders import write_run
+from support.loopback_hub import File
+from support.run_folders import write_run
 
 HEARD = {
     "clean": ["the quick brown fox", "jumps over the lazy dog", "and runs away", "from all of it at once"],

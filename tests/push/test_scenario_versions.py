@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from support.built_data import make_built
 from support.fake_runs import make_run
-from test_verify_hostile import edit, seal
+from support.forged_submissions import edit, seal
 
 from speech_robust_bench.push import expected_rows, submission
 from speech_robust_bench.push.verify import verify

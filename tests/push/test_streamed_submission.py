@@ -6,7 +6,7 @@ import json
 import shutil
 
 import pytest
-from test_verify_hostile import edit, edit_lines, seal, set_in
+from support.forged_submissions import edit, edit_lines, seal, set_in
 
 pytest.importorskip("pocketsphinx")
 

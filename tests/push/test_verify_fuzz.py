@@ -10,10 +10,10 @@ import shutil
 from contextlib import suppress
 
 import pytest
-from fuzzing import change_bytes, change_lines, change_value, tries
 from support.built_data import make_built
 from support.fake_runs import make_run
-from test_verify_hostile import seal
+from support.forged_submissions import seal
+from support.fuzzing import change_bytes, change_lines, change_value, tries
 
 from speech_robust_bench.push import expected_rows, submission
 from speech_robust_bench.push.verify import verify

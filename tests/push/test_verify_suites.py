@@ -8,7 +8,7 @@ import json
 import pytest
 from support.built_data import make_built
 from support.fake_runs import make_run
-from test_verify_hostile import edit, seal
+from support.forged_submissions import edit, seal
 
 from speech_robust_bench.builders import suites
 from speech_robust_bench.builders.suites import Suite

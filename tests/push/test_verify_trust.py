@@ -8,7 +8,7 @@ import shutil
 import pytest
 from support.built_data import make_built, text_of
 from support.fake_runs import make_run
-from test_verify_hostile import edit, seal
+from support.forged_submissions import edit, seal
 
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.push import expected_rows, submission

@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from speech import RATE
+from support.speech import RATE
 
 import speech_robust_bench as srb
 from speech_robust_bench.builders.banks import Banks

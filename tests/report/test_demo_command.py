@@ -83,7 +83,7 @@ def mortal(clips, rate, language):
 
 def test_killed_midway_it_goes_on_where_it_was(tmp_path):
     def start() -> subprocess.CompletedProcess:
-        paths = os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])
+        paths = os.pathsep.join([*map(str, Path(__file__).parents[:2]), os.environ.get("PYTHONPATH", "")])
         known = {**os.environ, "NOTES": str(tmp_path / "notes"), "PYTHONPATH": paths}
         command = [sys.executable, "-c", PROGRAM, str(tmp_path / "demo")]
         return subprocess.run(command, env=known, capture_output=True, text=True, timeout=300, check=False)

@@ -8,7 +8,7 @@ from itertools import combinations, pairwise
 
 import numpy as np
 import pytest
-from paper_numbers import paper_report, results, score, table_1
+from support.paper_numbers import paper_report, results, score, table_1
 
 from speech_robust_bench.report import charts
 from speech_robust_bench.report.charts import (

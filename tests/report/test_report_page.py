@@ -13,8 +13,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from run_folders import TEXTS, write_run
 from scipy.stats import siegelslopes
+from support.run_folders import TEXTS, write_run
 
 from speech_robust_bench.cli.main import main
 from speech_robust_bench.core.audio import encode_flac

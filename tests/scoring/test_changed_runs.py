@@ -6,7 +6,7 @@ import hashlib
 import json
 
 import pytest
-from run_folders import TEXTS, write_run
+from support.run_folders import TEXTS, write_run
 
 from speech_robust_bench.cli.main import main
 from speech_robust_bench.core.rows import transcripts_digest

@@ -5,6 +5,7 @@ import json
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.run_folders import write_spelling_run
 
 import speech_robust_bench.extensions.text_metrics.lenient_wer as lenient_module
 from speech_robust_bench.cli.main import main
@@ -95,28 +96,10 @@ def test_every_line_of_ours_is_sound_and_leads_to_a_fixed_form():
         assert known.apply(form) == [form]
 
 
-def run_folder(tmp_path):
-    folder = tmp_path / "m"
-    folder.mkdir()
-    line = {"id": "a", "audio_filepath": "a", "duration": 1.0, "time": 0.1, "language": "en", "speaker": None}
-    line |= {"text": "eight four seven do not", "pred_text": "8, 4, 7 don't"}
-    line["word_confidences"] = [
-        ["8,", 0.9, 0.0, 0.3],
-        ["4,", 0.8, 0.3, 0.6],
-        ["7", 0.7, 0.6, 0.9],
-        ["don't", 0.6, 0.9, 1.0],
-    ]
-    for config in ("en_clean", "en_noise_sev1"):
-        (folder / f"{config}.jsonl").write_text(json.dumps(line) + "\n")
-    about = {"en_clean": {"category": "clean"}, "en_noise_sev1": {"category": "noise_env", "source": "en_clean"}}
-    (folder / "run.json").write_text(json.dumps({"model": "m", "configs": about}))
-    return folder
-
-
 def test_it_stands_in_results_score_table_and_python(tmp_path, capsys):
     import speech_robust_bench as srb
 
-    folder = run_folder(tmp_path)
+    folder = write_spelling_run(tmp_path)
     assert main(["score", str(folder), "--replicates", "10"]) == 0
     assert "clean WER 100.0 / lenient 0.0" in capsys.readouterr().out
     entry = json.loads((folder / "results.json").read_text())["configs"]["en_clean"]

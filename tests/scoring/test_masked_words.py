@@ -4,7 +4,7 @@ import json
 from contextlib import nullcontext
 
 import pytest
-from run_folders import write_run
+from support.run_folders import write_run
 
 from speech_robust_bench.cli.main import main
 from speech_robust_bench.core.records import Prediction, SubmittedPrediction, convert

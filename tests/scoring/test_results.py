@@ -9,7 +9,7 @@ from pathlib import Path
 
 import jiwer
 import pytest
-from run_folders import TEXTS, write_run
+from support.run_folders import TEXTS, write_run
 
 from speech_robust_bench.cli.main import main
 from speech_robust_bench.core.errors import UserError

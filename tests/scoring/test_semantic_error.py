@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support.run_folders import write_spelling_run
 
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.extensions.text_metrics import semantic
@@ -39,8 +40,6 @@ def test_a_folder_without_a_model_is_one_line(tmp_path):
 
 
 def test_it_stands_in_results_only_if_asked_for(tmp_path, monkeypatch, capsys):
-    from test_lenient_wer import run_folder
-
     from speech_robust_bench.cli.main import main
 
     class Stand:
@@ -50,7 +49,7 @@ def test_it_stands_in_results_only_if_asked_for(tmp_path, monkeypatch, capsys):
             return np.array([[1.0, float("don't" in text)] for text in texts])
 
     monkeypatch.setattr(semantic, "open_embedder", lambda folder: Stand())
-    folder = run_folder(tmp_path)
+    folder = write_spelling_run(tmp_path)
     assert main(["score", str(folder), "--replicates", "10", "--embeddings", "mini"]) == 0
     scored = json.loads((folder / "results.json").read_text())
     assert scored["scoring"]["measures"]["semantic_error"] == {"model": "mini", "revision": "sha256:0"}

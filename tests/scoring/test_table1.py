@@ -6,8 +6,8 @@ import csv
 import io
 
 import pytest
-from run_folders import write_run
 from support.part_records import results
+from support.run_folders import write_run
 
 from speech_robust_bench.cli.main import main
 from speech_robust_bench.core.result_records import RunResults

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from run_folders import write_run
+from support.run_folders import write_run
 
 from speech_robust_bench.cli.main import main
 from speech_robust_bench.scoring.difficulty import load

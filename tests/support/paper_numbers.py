@@ -15,9 +15,9 @@ from speech_robust_bench.core.categories import ADVERSARIAL, AVERAGED
 from speech_robust_bench.core.result_records import RunResults
 from speech_robust_bench.report.report_data import Report, ReportedModel, read
 
-HERE = Path(__file__).parent
-TABLE_1 = HERE.parent / "scoring" / "data" / "paper_table1.csv"
-TABLE_5 = HERE / "data" / "paper_table5.csv"
+TESTS = Path(__file__).parents[1]
+TABLE_1 = TESTS / "scoring" / "data" / "paper_table1.csv"
+TABLE_5 = TESTS / "report" / "data" / "paper_table5.csv"
 Json = dict[str, Any]
 
 

@@ -21,7 +21,7 @@ import numpy as np
 import soundfile
 import torch
 import transformers
-from small_models import letters_tokenizer
+from support.small_models import letters_tokenizer
 from transformers.audio_utils import mel_filter_bank
 
 SIZE = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 1, "num_attention_heads": 2}

@@ -1,4 +1,4 @@
-"""Recognisers for the tests, reached as `python:standin:<name>`."""
+"""Recognisers for the tests, reached as `python:support.standin:<name>`."""
 
 from __future__ import annotations
 

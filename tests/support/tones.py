@@ -222,7 +222,7 @@ def transducer():
     return trained(SmallTransducer, steps=150)
 
 
-# what a command line names as `python:small:<name>`
+# what a command line names as `python:support.tones:<name>`
 
 
 class Ctc:
