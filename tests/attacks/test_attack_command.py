@@ -254,7 +254,6 @@ def test_transfer_prints_a_matrix_with_related_pairs_marked(tone_data, capsys) -
     assert success["support.tones-Ctc", "clean"] < success["support.tones-Ctc", "support.tones-Ctc"]
 
 
-@pytest.mark.slow
 def test_ray_gives_what_the_local_engine_gives(tone_data, monkeypatch, capsys) -> None:  # noqa: F811
     pytest.importorskip("ray")
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(TESTS), os.environ.get("PYTHONPATH", "")]))

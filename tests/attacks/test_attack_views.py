@@ -232,7 +232,6 @@ def tiny_en() -> View:
     return open_view(open_model(f"hf:{default_folder()}?device=cpu"))
 
 
-@pytest.mark.slow
 def test_whisper_tiny_en_hears_and_reads_the_same_and_falls_to_pgd(tiny_en, speech) -> None:
     clip = AttackClip("speech", speech[: 3 * RATE], "", "en", "human")
     assert tiny_en.difference([clip]) < 1e-4

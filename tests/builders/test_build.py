@@ -103,14 +103,15 @@ def test_a_build_says_that_its_noises_are_built_in(tmp_path, capsys):
     assert "built-in" not in capsys.readouterr().err
 
 
-@pytest.mark.slow
-def test_all_simulated_configs_of_the_demo_corpus_load(tmp_path, monkeypatch):
+@pytest.mark.parametrize("severity", [3, pytest.param(None, marks=pytest.mark.long)])
+def test_simulated_configs_of_the_demo_corpus_load(tmp_path, monkeypatch, severity):
     import datasets
 
     out = tmp_path / "srb"
-    assert build(out, "en-demo_*", "--workers", 2, "--limit", 1) == 0
+    assert build(out, "en-demo_clean", f"en-demo_*_sev{severity or '*'}", "--workers", 2, "--limit", 1) == 0
     made = hashes(out)
-    assert len(made) == 1 + sum(len(scenario.levels) for scenario in perturbations())
+    levels = [level for scenario in perturbations() for level in scenario.levels if severity in (None, level)]
+    assert len(made) == 1 + len(levels)
     monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "cache")
     for config, content in made.items():
         [row] = datasets.load_dataset(str(out), config, split="test").cast_column("audio", datasets.Audio(decode=False))
@@ -456,9 +457,9 @@ def test_transcripts_are_spoken_and_pair_with_the_clean_clips(built, tmp_path):
     assert spoken[0]["duration"] > 1
 
 
-@pytest.mark.slow
-def test_killed_at_any_moment_it_goes_on_to_the_same_bytes(tmp_path):
-    """Kill -9 at 20 random moments; then one run to the end."""
+@pytest.mark.parametrize("kills", [2, pytest.param(20, marks=pytest.mark.long)])
+def test_killed_at_any_moment_it_goes_on_to_the_same_bytes(tmp_path, kills):
+    """Kill -9 at random moments; then one run to the end."""
     out, whole = tmp_path / "killed", tmp_path / "whole"
     words = ["en-demo_[a-n]*_sev1", "--limit", "5", "--workers", "2"]
     command = [sys.executable, "-m", "speech_robust_bench", "build", *words, "--out"]
@@ -466,7 +467,7 @@ def test_killed_at_any_moment_it_goes_on_to_the_same_bytes(tmp_path):
     subprocess.run([*command, str(whole)], check=True, capture_output=True)
     length = time.perf_counter() - started
     moments = random.Random(0)
-    for _ in range(20):
+    for _ in range(kills):
         process = subprocess.Popen(
             [*command, str(out)], start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )
@@ -484,7 +485,6 @@ def test_killed_at_any_moment_it_goes_on_to_the_same_bytes(tmp_path):
     assert (out / "README.md").read_text() == (whole / "README.md").read_text()
 
 
-@pytest.mark.slow
 def test_a_card_of_480_configs_loads_and_stays_small(tmp_path):
     """Each config has its files and its edition, not its features: those made a load five times as slow."""
     import yaml

@@ -10,7 +10,7 @@ CONFIGS = ["en-demo_clean", "en-demo_noise_sev3"]
 MODELS = {"moonshine": "moonshine", "pocketsphinx": "pocketsphinx?fwdflat=no&maxhmmpf=3000&maxwpf=5"}
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_both_editions_rank_the_demo_recognisers_alike(tmp_path):
     for package in ("moonshine_voice", "onnxruntime", "pocketsphinx"):
         pytest.importorskip(package)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from support.built_data import make_built
 from support.fake_runs import make_run
 from support.many_models import write_models
 
+from speech_robust_bench.cli.main import main
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.result_records import digest
 from speech_robust_bench.push.leaderboard import board, pages, site
@@ -21,15 +23,21 @@ from speech_robust_bench.scoring.runs import open_run
 CONFIGS = ["en_clean", "en_noise_sev1", "en_noise_sev3", "en_gaussian_sev2", "en_rir_sev2", "en_silence"]
 
 
-@pytest.fixture
-def verified(srb, tmp_path):
+def _submit_and_verify(folder: Path) -> None:
     """Two models submitted and verified by the commands themselves."""
-    data = make_built(tmp_path / "srb", CONFIGS, clips=40)
+    data = make_built(folder / "srb", CONFIGS, clips=40)
     for name, rate in (("good", 0.1), ("poor", 0.4)):
-        run = make_run(tmp_path / "runs" / name, data, name, rate)
-        facts = ("--params-m", 39, "--model-id", f"acme/{name}")
-        srb("submit", run, "--data", data, "--dry-run", "--out", tmp_path / "sent" / name, *facts)
-        srb("verify", tmp_path / "sent" / name, "--data", data, "--out", tmp_path / "verified")
+        run, sent = make_run(folder / "runs" / name, data, name, rate), folder / "sent" / name
+        where = ["--data", str(data), "--out"]
+        facts = ["--params-m", "39", "--model-id", f"acme/{name}"]
+        assert main(["submit", str(run), "--dry-run", *where, str(sent), *facts]) == 0
+        assert main(["verify", str(sent), *where, str(folder / "verified")]) == 0
+
+
+@pytest.fixture
+def verified(made_once, tmp_path):
+    """The verified files of two models, in a folder of this test's own."""
+    shutil.copytree(made_once("verified", _submit_and_verify), tmp_path, dirs_exist_ok=True)
     return tmp_path / "verified"
 
 
