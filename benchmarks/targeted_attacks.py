@@ -26,8 +26,8 @@ from art.attacks.evasion import ImperceptibleASRPyTorch
 from art.estimators.pytorch import PyTorchEstimator
 from art.estimators.speech_recognition.speech_recognizer import PytorchSpeechRecognizerMixin, SpeechRecognizerMixin
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "attacks"))
-from small import clip_of, ctc
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
+from support.tones import clip_of, ctc
 
 from speech_robust_bench.attacks.clips import AttackBatch, AttackClip, snr_db, to_float, word_errors
 from speech_robust_bench.attacks.views.base import View
