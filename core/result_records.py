@@ -45,24 +45,24 @@ def digest(content: Mapping[str, Any]) -> str:
 class ScoreValue(Record, frozen=True, kw_only=True):
     """A number and its interval; null without replicates, and where there are too few speakers or clips."""
 
-    value: float
-    interval: Interval | None = NULL
+    value: float  # the score, in per cent
+    interval: Interval | None = NULL  # its bounds
 
 
 class Ratio(Record, frozen=True, kw_only=True):
     """A logarithm of a ratio and its interval; null where it is infinite."""
 
-    value: float | None
-    interval: Interval | None = NULL
+    value: float | None  # null where it cannot be computed
+    interval: Interval | None = NULL  # its bounds
 
 
 class Scores(Record, frozen=True, kw_only=True):
     """The measures; null where there is none."""
 
-    wer: ScoreValue | None
-    nwer: ScoreValue | None
-    werd: ScoreValue | None
-    nwerd: ScoreValue | None
+    wer: ScoreValue | None  # word error rate
+    nwer: ScoreValue | None  # 100 x WER / difficulty
+    werd: ScoreValue | None  # WER - clean WER
+    nwerd: ScoreValue | None  # 100 x WERD / difficulty
 
     def score(self, measure: str) -> ScoreValue | None:
         """The score by a measure's name."""
@@ -72,36 +72,36 @@ class Scores(Record, frozen=True, kw_only=True):
 class ResampledUnits(Record, frozen=True, kw_only=True):
     """What the intervals are over: how many speakers, or clips where speakers are not known, and of how many clips."""
 
-    unit: str
+    unit: str  # word, char or char-nospace
     units: Whole
-    clips: Whole
+    clips: Whole  # number of clips
 
 
 class MeanRow(Scores, frozen=True, kw_only=True):
     """The mean over some configs or categories, and why others are not in it."""
 
-    members: list[str]
-    missing: dict[str, str]
+    members: list[str]  # what is averaged
+    missing: dict[str, str]  # what is not included, with the reason
     resampled: ResampledUnits | None = None
 
 
 class GroupRate(Record, frozen=True, kw_only=True):
     """The error rate of one group of clips."""
 
-    wer: float | None
-    utterances: Whole
-    words: Whole
-    speakers: Whole
+    wer: float | None  # word error rate
+    utterances: Whole  # number of clips
+    words: Whole  # number of words
+    speakers: Whole  # number of speakers
 
 
 class Slices(Record, frozen=True, kw_only=True):
     """Groups of speakers, and of clips by the columns that a corpus adds."""
 
     configs: Whole | None = None  # that were pooled
-    speakers: Whole
-    gender: dict[str, GroupRate] | None = None
-    accent: dict[str, GroupRate] | None = None
-    age: dict[str, GroupRate] | None = None
+    speakers: Whole  # number of speakers
+    gender: dict[str, GroupRate] | None = None  # by gender
+    accent: dict[str, GroupRate] | None = None  # by accent
+    age: dict[str, GroupRate] | None = None  # by age
     columns: dict[str, dict[str, GroupRate]] | None = None
     lwerr: Ratio | None = None  # log2 WER ratio of female to male speakers
 
@@ -115,34 +115,34 @@ class Slices(Record, frozen=True, kw_only=True):
 class InventedWords(Record, frozen=True, kw_only=True):
     """What was written for clips in which nobody speaks, or of which nobody knows what was said."""
 
-    clips: Whole
-    clips_with_words: Whole
-    words: Whole
-    minutes: float
-    words_per_minute: float | None
+    clips: Whole  # number of clips
+    clips_with_words: Whole  # clips for which words were written
+    words: Whole  # number of words
+    minutes: float  # minutes of audio
+    words_per_minute: float | None  # invented words per minute
 
 
 class Hallucination(Record, frozen=True, kw_only=True):
     """Words that nobody said: insertions where there is speech, every word where there is none."""
 
-    insertions_per_word: float | None
-    reject: InventedWords | None
+    insertions_per_word: float | None  # inserted words / words
+    reject: InventedWords | None  # configs without speech
 
 
 class LanguageResults(Record, frozen=True, kw_only=True):
     """The tables of one language."""
 
-    clean: dict[str, MeanRow]
-    categories: dict[str, MeanRow]
-    scenarios: dict[str, MeanRow]
-    severities: dict[str, MeanRow]
-    corpora: dict[str, MeanRow]
-    overall: MeanRow
-    median: MeanRow
-    adversarial: MeanRow
-    missing: dict[str, list[str]]
-    slices: dict[str, dict[str, Slices]]
-    hallucination: Hallucination
+    clean: dict[str, MeanRow]  # clean speech, by corpus
+    categories: dict[str, MeanRow]  # by category
+    scenarios: dict[str, MeanRow]  # by scenario
+    severities: dict[str, MeanRow]  # by scenario and severity
+    corpora: dict[str, MeanRow]  # by corpus and category
+    overall: MeanRow  # mean of the paper's categories
+    median: MeanRow  # median over configs
+    adversarial: MeanRow  # attacks
+    missing: dict[str, list[str]]  # what is not included, with the reason
+    slices: dict[str, dict[str, Slices]]  # by corpus, and clean or hard
+    hallucination: Hallucination  # invented words
 
 
 # --- the entry of a config -------------------------------------------------------------------------------------------
@@ -151,44 +151,44 @@ class LanguageResults(Record, frozen=True, kw_only=True):
 class ScoredConfig(Origin, frozen=True, kw_only=True):
     """What every entry says of its config: what it is, and the predictions that were scored."""
 
-    language: str
+    language: str  # code such as en
     corpus: str
-    scenario: str
-    severity: Whole
-    category: str
+    scenario: str  # such as noise
+    severity: Whole  # 0 for none
+    category: str  # such as noise_env
     rows: Whole
-    of: Whole | None
-    failed: Whole
-    failed_ids: list[str]
-    rtf: float | None
-    rtf_quantiles: dict[str, float] | None
-    content_sha256: str | None
-    rows_sha256: str | None
-    predictions_sha256: str
+    of: Whole | None  # clips of the whole config
+    failed: Whole  # clips without a transcript
+    failed_ids: list[str]  # their ids
+    rtf: float | None  # seconds / audio_s
+    rtf_quantiles: dict[str, float] | None  # p5 to p99 over clips
+    content_sha256: str | None  # hash of the rows
+    rows_sha256: str | None  # hash of ids and references
+    predictions_sha256: str  # hash of the predictions file
     measures: dict[str, Any] | None = None  # of extensions, by name
 
 
 class ConfigResults(ScoredConfig, frozen=True, kw_only=True):
     """A config with references: its scores, and what went into them."""
 
-    wer: ScoreValue | None
-    nwer: ScoreValue | None
-    werd: ScoreValue | None
-    nwerd: ScoreValue | None
+    wer: ScoreValue | None  # word error rate
+    nwer: ScoreValue | None  # 100 x WER / difficulty
+    werd: ScoreValue | None  # WER - clean WER
+    nwerd: ScoreValue | None  # 100 x WERD / difficulty
     why: dict[str, str]  # why a measure is null
-    clean_wer: float | None
-    difficulty: float | None
-    unit: str
+    clean_wer: float | None  # WER of the clean clips
+    difficulty: float | None  # difficulty of the config
+    unit: str  # word, char or char-nospace
     resampled: ResampledUnits | None = None
-    utterances: Whole
-    hits: Whole
-    substitutions: Whole
-    deletions: Whole
-    insertions: Whole
-    insertions_per_word: float | None
+    utterances: Whole  # number of clips
+    hits: Whole  # right words
+    substitutions: Whole  # replaced words
+    deletions: Whole  # missing words
+    insertions: Whole  # additional words
+    insertions_per_word: float | None  # inserted words / words
     empty: Whole  # clips of which no word was recognised
-    slices: Slices
-    attack: dict[str, float] | None = None
+    slices: Slices  # by group of speakers
+    attack: dict[str, float] | None = None  # success of an attack
 
     def score(self, measure: str) -> ScoreValue | None:
         """The score by a measure's name."""
@@ -198,17 +198,17 @@ class ConfigResults(ScoredConfig, frozen=True, kw_only=True):
 class RejectResults(ScoredConfig, frozen=True, kw_only=True):
     """A config without speech."""
 
-    clips: Whole
-    clips_with_words: Whole
-    words: Whole
-    minutes: float
-    words_per_minute: float | None
+    clips: Whole  # number of clips
+    clips_with_words: Whole  # clips for which words were written
+    words: Whole  # number of words
+    minutes: float  # minutes of audio
+    words_per_minute: float | None  # invented words per minute
 
 
 class UntranscribedResults(RejectResults, frozen=True, kw_only=True):
     """A config without references: how far its transcripts are from those of the clean clips."""
 
-    difference: ScoreValue | None
+    difference: ScoreValue | None  # distance from the clean clips' transcripts
 
 
 # --- results.json ----------------------------------------------------------------------------------------------------
@@ -218,43 +218,43 @@ class ScoringOptions(Record, frozen=True, kw_only=True):
     """How to score. Results are comparable if these options are the same."""
 
     normaliser: str = always("srb-paper-1")
-    unit: str | None = NULL
+    unit: str | None = NULL  # word, char or char-nospace
     difficulty: str = always("paper-table3")
-    floor: bool = always(False)
+    floor: bool = always(False)  # negative WERD counted as 0
     resample: str = always("auto")
-    replicates: Whole = always(1000)
-    level: float = always(0.95)
-    seed: Whole = always(0)
+    replicates: Whole = always(1000)  # of the bootstrap
+    level: float = always(0.95)  # of the intervals
+    seed: Whole = always(0)  # of the random numbers
     settings: dict[str, str] | None = None  # of measures, by the names that they give them
 
 
 class ScoredRun(Record, frozen=True, kw_only=True):
     """What results.json keeps of run.json."""
 
-    spec: str | None
-    adapter: str | None
-    target: str | None
+    spec: str | None  # as typed, keys as ***
+    adapter: str | None  # such as hf
+    target: str | None  # such as openai/whisper-tiny.en
     asked: Settings | None
-    revision: str | None
-    options: Settings | None
+    revision: str | None  # commit, hash or version of the weights
+    options: Settings | None  # the options in force
     data: str | None
-    versions: Settings | None
-    machine: Settings | None
-    updated: str | None
+    versions: Settings | None  # of packages
+    machine: Settings | None  # processor, cores, GPU
+    updated: str | None  # time of the last change
 
 
 class DifficultyUsed(Record, frozen=True, kw_only=True):
     """The table of difficulties that NWERD was divided by."""
 
     name: str
-    sha256: str
+    sha256: str  # hash of the content
 
 
 class ScoringVersions(Record, frozen=True, kw_only=True):
     """The versions of everything that decides a score."""
 
-    normaliser: str
-    difficulty: DifficultyUsed
+    normaliser: str  # text normaliser
+    difficulty: DifficultyUsed  # the table
     measures: dict[str, Settings] | None = None  # by measure
     intervals: str | None = None  # none: percentiles over clips, before there were versions
 
@@ -262,29 +262,29 @@ class ScoringVersions(Record, frozen=True, kw_only=True):
 class Speed(Record, frozen=True, kw_only=True):
     """Seconds of audio, seconds of recognition, and their ratio."""
 
-    audio_s: float
-    seconds: float
-    rtf: float | None
+    audio_s: float  # seconds of audio
+    seconds: float  # seconds of recognition
+    rtf: float | None  # seconds / audio_s
 
 
 class RunResults(Record, frozen=True, kw_only=True):
     """`results.json`."""
 
-    schema: Whole
-    model: str
-    run: ScoredRun
-    software: dict[str, str]
-    options: ScoringOptions
-    scoring: ScoringVersions
-    suite: str | None
-    failed: Whole
-    unfinished: list[str]
-    speed: Speed
-    languages: dict[str, LanguageResults]
-    configs: dict[str, ConfigResults]
-    reject: dict[str, RejectResults]
-    untranscribed: dict[str, UntranscribedResults] | None = None
-    sha256: str | None = None
+    schema: Whole  # version of this format
+    model: str  # name of the model
+    run: ScoredRun  # from run.json
+    software: dict[str, str]  # versions of packages
+    options: ScoringOptions  # the options in force
+    scoring: ScoringVersions  # versions of everything that decides a score
+    suite: str | None  # name and version of the suite, if any
+    failed: Whole  # clips without a transcript
+    unfinished: list[str]  # configs without a whole file
+    speed: Speed  # over all clips
+    languages: dict[str, LanguageResults]  # by language
+    configs: dict[str, ConfigResults]  # by name
+    reject: dict[str, RejectResults]  # configs without speech
+    untranscribed: dict[str, UntranscribedResults] | None = None  # configs without references
+    sha256: str | None = None  # hash of the content
 
     def entries(self) -> Iterator[tuple[str, ScoredConfig]]:
         """Every config: with references, without speech, and without references where it has no others."""
@@ -303,11 +303,11 @@ Measures = dict[str, Triple]  # by the name of the measure
 class VerifiedLanguage(Record, frozen=True, kw_only=True):
     """The rows of one language that the leaderboard shows."""
 
-    clean: dict[str, Measures]
-    categories: dict[str, Measures]
-    overall: Measures
-    median: Measures | None = None
-    adversarial: Measures | None = None
+    clean: dict[str, Measures]  # clean speech, by corpus
+    categories: dict[str, Measures]  # by category
+    overall: Measures  # mean of the paper's categories
+    median: Measures | None = None  # median over configs
+    adversarial: Measures | None = None  # attacks
     categories_missing: Whole | None = None
     resampled: dict[str, ResampledUnits] | None = None  # what the intervals are over, by row
 
@@ -315,23 +315,23 @@ class VerifiedLanguage(Record, frozen=True, kw_only=True):
 class VerifiedConfig(Record, frozen=True, kw_only=True):
     """The scores of one config."""
 
-    language: str
+    language: str  # code such as en
     corpus: str
-    scenario: str
-    severity: Whole
-    category: str
+    scenario: str  # such as noise
+    severity: Whole  # 0 for none
+    category: str  # such as noise_env
     scenario_version: str | None = None
-    wer: Triple | None = None
-    nwer: Triple | None = None
-    werd: Triple | None = None
-    nwerd: Triple | None = None
-    clean_wer: float | None = NULL
-    difficulty: float | None = NULL
-    bank: str | None = NULL
-    empty: Whole
-    utterances: Whole
+    wer: Triple | None = None  # word error rate
+    nwer: Triple | None = None  # 100 x WER / difficulty
+    werd: Triple | None = None  # WER - clean WER
+    nwerd: Triple | None = None  # 100 x WERD / difficulty
+    clean_wer: float | None = NULL  # WER of the clean clips
+    difficulty: float | None = NULL  # difficulty of the config
+    bank: str | None = NULL  # noises, rooms or voices
+    empty: Whole  # clips without a word
+    utterances: Whole  # number of clips
     measures: dict[str, Any] | None = None  # of extensions, by name
-    attack: dict[str, float] | None = None
+    attack: dict[str, float] | None = None  # success of an attack
 
     @property
     def version(self) -> str:
@@ -342,55 +342,55 @@ class VerifiedConfig(Record, frozen=True, kw_only=True):
 class PastVersion(Record, frozen=True, kw_only=True):
     """An earlier version of a model's results."""
 
-    version: Whole
-    revision: str | None
-    verified_with: str | None = NULL
-    benchmark_version: str | None = NULL
+    version: Whole  # counts from 1
+    revision: str | None  # commit, hash or version of the weights
+    verified_with: str | None = NULL  # version of SRB
+    benchmark_version: str | None = NULL  # version of the benchmark
     nwerd: dict[str, Triple | None]  # by language
-    sha256: str | None = None
+    sha256: str | None = None  # hash of the content
 
 
 class RerunGain(Record, frozen=True, kw_only=True):
     """How many more errors the predictions sent have on some clips, in a direction that pays."""
 
-    kind: str
-    clips: Whole
-    errors: Whole
-    p: float
+    kind: str  # on which clips, and more or fewer errors
+    clips: Whole  # number of clips
+    errors: Whole  # additional errors
+    p: float  # p-value
 
 
 class RerunRecord(Record, frozen=True, kw_only=True):
     """How a sample of the clips came out when the model transcribed it again."""
 
-    spec: str | None = NULL
-    revision: str | None = NULL
-    seed: int
-    clips: Whole
-    same: Whole
-    difference: float | None = NULL
-    gains: list[RerunGain] | None = NULL
+    spec: str | None = NULL  # as typed, keys as ***
+    revision: str | None = NULL  # commit, hash or version of the weights
+    seed: int  # of the random numbers
+    clips: Whole  # number of clips
+    same: Whole  # clips with equal transcripts
+    difference: float | None = NULL  # of the WERs
+    gains: list[RerunGain] | None = NULL  # differences in a direction that pays
     shown: Whole | None = NULL
     slower: float | None = NULL
-    agrees: bool
+    agrees: bool  # whether the rerun agrees
 
 
 class NormalisedRates(Record, frozen=True, kw_only=True):
     """Clean WER and average NWERD by another normaliser."""
 
-    clean: float | None
-    nwerd: float | None
+    clean: float | None  # WER on clean speech
+    nwerd: float | None  # 100 x WERD / difficulty
 
 
 class VerifiedModel(Record, frozen=True, kw_only=True):
     """Facts about the model for the leaderboard."""
 
-    owner: str
+    owner: str  # user or organisation
     name: str
-    id: str | None = NULL
-    params_m: float | None = NULL
-    licence: str | None = NULL
-    url: str | None = NULL
-    training_data: str | None = NULL
+    id: str | None = NULL  # repository on the Hub
+    params_m: float | None = NULL  # millions of parameters
+    licence: str | None = NULL  # SPDX identifier
+    url: str | None = NULL  # page
+    training_data: str | None = NULL  # in a few words
 
     @property
     def full_name(self) -> str:
@@ -400,27 +400,27 @@ class VerifiedModel(Record, frozen=True, kw_only=True):
 class VerifiedResults(Record, frozen=True, kw_only=True):
     """A model's file in the folder of verified results: what the leaderboard is built from."""
 
-    schema: Whole
-    model: VerifiedModel
-    reproduce: str
-    predictions: str | None = NULL
-    verified_with: str
-    benchmark_version: str
-    scoring: ScoringVersions
-    revision: str | None = NULL
-    rerun: RerunRecord | None = NULL
-    suite: str | None = NULL
-    failed: Whole
-    rtf: float | None
-    languages: dict[str, VerifiedLanguage]
-    configs: dict[str, VerifiedConfig]
-    reject: dict[str, float | None]
+    schema: Whole  # version of this format
+    model: VerifiedModel  # facts about the model
+    reproduce: str  # the command
+    predictions: str | None = NULL  # where the transcripts are
+    verified_with: str  # version of SRB
+    benchmark_version: str  # version of the benchmark
+    scoring: ScoringVersions  # versions of everything that decides a score
+    revision: str | None = NULL  # commit, hash or version of the weights
+    rerun: RerunRecord | None = NULL  # result of a rerun
+    suite: str | None = NULL  # name and version of the suite, if any
+    failed: Whole  # clips without a transcript
+    rtf: float | None  # seconds / audio_s
+    languages: dict[str, VerifiedLanguage]  # by language
+    configs: dict[str, VerifiedConfig]  # by name
+    reject: dict[str, float | None]  # configs without speech
     draws_sha256: str = ""
-    error_digests: dict[str, str] | None = None
-    error_sketches: dict[str, list[int]] | None = None
-    by_normaliser: dict[str, dict[str, NormalisedRates]] | None = None
-    copy_of: list[str] | None = None
-    flags: list[str] | None = None
-    version: Whole | None = None
-    history: list[PastVersion] | None = None
-    sha256: str | None = None
+    error_digests: dict[str, str] | None = None  # hashes of wrong transcripts
+    error_sketches: dict[str, list[int]] | None = None  # samples of wrong words, hashed
+    by_normaliser: dict[str, dict[str, NormalisedRates]] | None = None  # clean WER and NWERD by other normalisers
+    copy_of: list[str] | None = None  # models with the same transcripts
+    flags: list[str] | None = None  # reasons not to rank
+    version: Whole | None = None  # counts from 1
+    history: list[PastVersion] | None = None  # earlier versions
+    sha256: str | None = None  # hash of the content
