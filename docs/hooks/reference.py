@@ -27,6 +27,7 @@ from speech_robust_bench.cli.main import main, parser_of
 from speech_robust_bench.core import records, result_records
 from speech_robust_bench.core.categories import CATEGORIES
 from speech_robust_bench.core.options import Options
+from speech_robust_bench.scoring.measures import measures
 
 ROOT = Path(__file__).parents[2]
 
@@ -305,12 +306,21 @@ def _files() -> str:
         "always there. Values of another type, NaN and broken Unicode are refused when a file is read. "
         "[Files](../concepts/files.md) explains which command writes which file.\n",
     ]
-    for module in (records, result_records):
-        for name, kind in vars(module).items():
-            is_record = isinstance(kind, type) and issubclass(kind, msgspec.Struct | tuple)
-            if is_record and kind.__module__ == module.__name__ and (fields := list(_fields(kind))):
-                parts += [f"## {name}\n", f"{_summary(kind)}\n", table(("field", "type", "meaning"), fields)]
+    for kind in _records():
+        if fields := list(_fields(kind)):
+            parts += [f"## {kind.__name__}\n", f"{_summary(kind)}\n", table(("field", "type", "meaning"), fields)]
     return "\n".join(parts)
+
+
+def _records() -> list[type]:
+    """The record types of `core/`, and those in which measures keep their values."""
+    modules = (records, result_records)
+    ours = [kind for module in modules for kind in vars(module).values() if _is_record(kind, module.__name__)]
+    return list(dict.fromkeys([*ours, *(each.record for each in measures().values() if _is_record(each.record))]))
+
+
+def _is_record(kind: Any, module: str | None = None) -> bool:
+    return isinstance(kind, type) and issubclass(kind, msgspec.Struct | tuple) and module in (None, kind.__module__)
 
 
 def _fields(record: type) -> Iterator[tuple[str, str, str]]:

@@ -1,4 +1,4 @@
-"""The measure `masked`: how often words are written that nobody can hear, so that they come from memory.
+"""The measure `masked`: how often masked words, which nobody can hear, are written from memory.
 
 A masked word counts as written where the alignment of the transcript with the reference has a hit at its place. The
 interval is a bootstrap over clips. Where few words are written, or few are not, the draws hardly differ, so it is at
@@ -25,8 +25,7 @@ from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.names import parse
 from speech_robust_bench.core.records import Prediction, Record, Whole
 from speech_robust_bench.core.result_records import RunResults, ScoreValue
-from speech_robust_bench.scoring.bootstrap import Units
-from speech_robust_bench.scoring.estimate import ratio
+from speech_robust_bench.scoring.bootstrap import interval, weights
 from speech_robust_bench.scoring.measures import ConfigClips, Measure, PageTable, TableForm
 from speech_robust_bench.scoring.runs import Run, open_run
 from speech_robust_bench.scoring.scoring import normalise
@@ -46,7 +45,7 @@ class MaskedRate(Record, frozen=True, kw_only=True):
 
 
 def of_lines(
-    lines: Sequence[Prediction], normaliser: str, replicates: int, level: float, seed: int, resample: str = "auto"
+    lines: Sequence[Prediction], normaliser: str, replicates: int, level: float, seed: int
 ) -> MaskedRate | None:
     """Masked words, how many of them are written, and the share in per cent; None where no line has any."""
     counted = [(line, written(line, normaliser)) for line in lines if places(line)]
@@ -56,11 +55,9 @@ def of_lines(
     masked = np.array([len(hits) for _, hits in counted])
     hits = np.array([sum(hits) for _, hits in counted])
     bounds = None
-    units = Units.of([line.id for line, _ in counted], [line.speaker for line, _ in counted], resample)
     if replicates:
-        value = 100 * float(hits.sum() / masked.sum())
-        low, high = ratio(units, hits, masked, replicates=replicates, seed=seed).interval(level) or (value, value)
-        low, high = max(low, 0.0), min(high, 100.0)
+        draws = weights([line.id for line, _ in counted], None, replicates=replicates, seed=seed)
+        low, high = interval(100 * (draws @ hits) / np.maximum(draws @ masked, 1), level)
         if min(hits.sum(), (masked - hits).sum()) < FEW:
             wilson = _wilson(hits.sum() / masked.sum(), len(hits), level)
             low, high = min(low, wilson[0]), max(high, wilson[1])
@@ -252,8 +249,7 @@ def _of_config(clips: ConfigClips) -> MaskedRate | None:
     options = clips.options
     if not clips.counts:
         return None
-    how = (options.replicates, options.level, options.seed, options.resample)
-    return of_lines(clips.predictions.lines, options.normaliser, *how)
+    return of_lines(clips.predictions.lines, options.normaliser, options.replicates, options.level, options.seed)
 
 
 def _rows(result: RunResults, folder: Path) -> list[list[str]]:
