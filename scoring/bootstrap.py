@@ -31,7 +31,7 @@ KNOWN = 0.95  # of the clips must name a speaker for speakers to be drawn withou
 
 @dataclass(frozen=True, eq=False)
 class Units:
-    """What is drawn as one: the speakers of some clips, or the clips themselves."""
+    """The units that are drawn: the speakers of some clips, or the clips themselves."""
 
     kind: str
     blocks: tuple[str, ...]  # the unit of each clip
