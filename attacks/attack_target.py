@@ -7,6 +7,7 @@ from typing import Any
 
 from speech_robust_bench.attacks.registry import attack_row
 from speech_robust_bench.core.extensions import load_object
+from speech_robust_bench.core.options import Settings
 from speech_robust_bench.models.interface import open_model
 
 
@@ -24,7 +25,7 @@ class TargetOptions:
     judge: str | None = None  # of transfer_cw: the model whose transcripts choose the candidate
 
     @property
-    def unusual(self) -> dict[str, Any]:
+    def unusual(self) -> Settings:
         """The settings that change gradients, where they are not the usual ones: they belong in every row."""
         settings = {"eot": self.eot, "precision": self.precision, "compiled": self.compiled or None}
         return {key: value for key, value in settings.items() if value is not None}

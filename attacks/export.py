@@ -37,8 +37,9 @@ from speech_robust_bench.core.audio import RATE, encode_flac
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.files import file_digest, locked, replacing, write_atomically
 from speech_robust_bench.core.names import ConfigName, parse
+from speech_robust_bench.core.options import Settings
 from speech_robust_bench.core.records import CorpusFacts
-from speech_robust_bench.core.rows import row_digest
+from speech_robust_bench.core.rows import RowDict, row_digest
 from speech_robust_bench.core.seeding import BENCHMARK_VERSION
 
 Run = Callable[[Iterable[list[AttackClip]]], Iterator[list[Attacked]]]
@@ -53,7 +54,7 @@ class ConfigOwner:
     spec: str | None = None
     revision: str | None = None
     pads_safely: bool = True
-    gradients: dict[str, Any] = field(default_factory=dict)  # how they were taken, where not as usual
+    gradients: Settings = field(default_factory=dict)  # how they were taken, where not as usual
 
 
 @dataclass(frozen=True)
@@ -205,7 +206,7 @@ class _Export:
                 path.unlink()
                 digest_path(path).unlink(missing_ok=True)
 
-    def _facts(self, part: Path) -> dict[str, dict[str, Any]]:
+    def _facts(self, part: Path) -> dict[str, RowDict]:
         """The clips of a part, and what their attacks left in `parameters`; nothing if it is no part of this config."""
         try:
             table = pq.read_table(part)
@@ -233,7 +234,7 @@ class _Export:
         write_atomically(digest_path(path), file_digest(path))
         self._next_part += 1
 
-    def _row(self, attacked: Attacked) -> dict[str, Any]:
+    def _row(self, attacked: Attacked) -> RowDict:
         row = self._known[attacked.clip.id]
         bound = self.attack.bound
         if bound is not None and not bound.holds(attacked.clip.samples, attacked.pcm):
@@ -262,7 +263,7 @@ class _Export:
         }
 
     @property
-    def _known(self) -> dict[str, dict[str, Any]]:
+    def _known(self) -> dict[str, RowDict]:
         """What a row takes over from its clean clip, by id."""
         if not hasattr(self, "_columns"):
             about = self.clean.about

@@ -16,6 +16,7 @@ from torch import Tensor
 
 from speech_robust_bench.attacks.clips import AttackBatch, AttackClip, Bound, padded, to_float, word_errors
 from speech_robust_bench.attacks.views.base import View
+from speech_robust_bench.core.options import Settings
 from speech_robust_bench.scoring.scoring import normalise
 
 # (perturbations, gradients of the losses, losses, which clips) -> new perturbations, inside their bounds
@@ -30,7 +31,7 @@ class Attacked:
 
     clip: AttackClip
     pcm: np.ndarray
-    facts: dict[str, Any] = field(default_factory=dict)
+    facts: Settings = field(default_factory=dict)
 
 
 class Attack(Protocol):
@@ -47,7 +48,7 @@ class Attack(Protocol):
 
     def run(self, view: Any, clips: list[AttackClip]) -> list[Attacked]: ...
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self) -> Settings:
         """Every setting that the result depends on."""
         ...
 
@@ -150,7 +151,7 @@ class BestCandidates:
 
 def outcomes(
     clips: list[AttackClip], before: list[str], after: list[str], target: list[str] | None = None
-) -> list[dict[str, Any]]:
+) -> list[Settings]:
     """What every attack says of a clip: its transcripts before and after, and the success, where 1 is complete.
 
     Untargeted it is min(WER, 1), targeted max(1 - WER to the target, 0) (Olivier, Eq. 6.2 and 6.1).
@@ -181,7 +182,7 @@ def attacked_clips(
     clips: list[AttackClip],
     pcms: list[np.ndarray],
     texts: list[str],
-    facts: list[dict[str, Any]],
+    facts: list[Settings],
     taken: list[int],
 ) -> list[Attacked]:
     """The clips as they are stored, with the steps taken and the losses of `texts` before and after."""

@@ -31,6 +31,7 @@ from speech_robust_bench.attacks.gradient_loop import (
 from speech_robust_bench.attacks.registry import AttackPlan
 from speech_robust_bench.attacks.standard import PGD
 from speech_robust_bench.attacks.views.base import View
+from speech_robust_bench.core.options import Settings
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,7 @@ class Pgd:
         """The fast gradient sign method (Goodfellow et al. 2015): one full step from the clip itself."""
         return cls(bound, steps=1, step=1.0, random_start=False, **more)
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self) -> Settings:
         return asdict(self)
 
     def run(self, view: View, clips: list[AttackClip]) -> list[Attacked]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from speech_robust_bench.core.errors import UserError, did_you_mean
 from speech_robust_bench.core.extensions import load_object, registered, registered_objects
+from speech_robust_bench.core.options import Settings
 
 if TYPE_CHECKING:
     from speech_robust_bench.attacks.clips import Bound, Norm
@@ -96,7 +97,7 @@ class AttackSettings:
     dropout: bool = True
     seed: str = ""
 
-    def given(self, *names: str) -> dict[str, Any]:
+    def given(self, *names: str) -> Settings:
         """The settings that were given, by name."""
         return {name: getattr(self, name) for name in names if getattr(self, name) is not None}
 
@@ -125,7 +126,7 @@ class AttackPlan:
         return Bound("l2", self.snr_db)
 
     @property
-    def loop_settings(self) -> dict[str, Any]:
+    def loop_settings(self) -> Settings:
         """Settings that every gradient loop has."""
         common = self.settings.given("steps", "step", "stop", "transcribe_every", "seed")
         return {**common, "target": self.settings.target[0]} if self.settings.target else common

@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from itertools import groupby
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -30,6 +30,7 @@ from speech_robust_bench.builders.perturb.environment import to_length as tiled
 from speech_robust_bench.core.audio import RATE, Samples
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.files import DAMAGED_ARRAYS, replacing
+from speech_robust_bench.core.options import Settings
 from speech_robust_bench.core.seeding import content_id
 from speech_robust_bench.models.interface import PERFORMANCE_OPTIONS
 
@@ -39,7 +40,7 @@ class Perturbation:
     """A fitted perturbation and how it was fitted."""
 
     samples: Samples
-    about: dict[str, Any] = field(default_factory=dict)
+    about: Settings = field(default_factory=dict)
 
     def save(self, path: Path) -> None:
         """Write the perturbation to an .npz file."""
@@ -75,7 +76,7 @@ def refuse_overlap(dev: Iterable[AttackClip], test: Iterable[AttackClip]) -> Non
             raise UserError(f"the dev clip '{twin}' is in the test config too ('{clip.id}'); fit on other clips")
 
 
-def fit_key(settings: dict[str, Any], view: View, dev: Iterable[AttackClip]) -> str:
+def fit_key(settings: Settings, view: View, dev: Iterable[AttackClip]) -> str:
     """All that a fitted perturbation depends on, as a digest."""
     clips = [(clip.id, clip.text, content_id(clip.samples)) for clip in dev]
     recogniser = view.recogniser
@@ -212,7 +213,7 @@ class Universal:
     severity: int = 0
     name: str = "universal"
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self) -> Settings:
         about = {key: value for key, value in self.perturbation.about.items() if key not in ("snr_db", "steps")}
         return {"perturbation": self.perturbation.digest, "bound": asdict(self.bound), **about}
 

@@ -37,8 +37,9 @@ sys.path.insert(0, str(ROOT))
 
 from benchmarks.matrix import stored_rows  # noqa: E402
 from speech_robust_bench.builders.scenarios import SCENARIOS  # noqa: E402
-from speech_robust_bench.builders.suites import Suite  # noqa: E402
+from speech_robust_bench.builders.suites import Suite, SuiteFile  # noqa: E402
 from speech_robust_bench.core.categories import AVERAGED  # noqa: E402
+from speech_robust_bench.core.records import convert  # noqa: E402
 from speech_robust_bench.extensions.sampling.anchors import CellErrors, Estimate, Z, draw, estimate  # noqa: E402
 from speech_robust_bench.extensions.sampling.rank_stability import spearman  # noqa: E402
 
@@ -160,10 +161,13 @@ def stratified(cells: CellErrors, system: int, clips: int, rng: np.random.Genera
 
 def lite(cells: CellErrors, system: int, clips: int, rng: np.random.Generator) -> np.ndarray:
     """The suite itself, on clips with other names in every draw; always of 300 clips."""
-    suite, names = Suite("lite", about()), [f"{number:016x}" for number in rng.integers(2**60, size=len(cells.words))]
+    suite, names = (
+        Suite("lite", convert(about(), SuiteFile)),
+        [f"{number:016x}" for number in rng.integers(2**60, size=len(cells.words))],
+    )
     estimates = []
     for category in cells.averaged:
-        configs = [f"en_{member}" for member in suite.about["configs"][category]]
+        configs = [f"en_{member}" for member in suite.about.configs[category]]
         taken = [(cells.configs.index(config), suite.choose(config, names)) for config in configs]
         estimates.append(
             np.mean([score(cells, system, config, [names.index(name) for name in part]) for config, part in taken])

@@ -16,23 +16,41 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 from speech_robust_bench.builders.banks import Banks
-from speech_robust_bench.builders.build_size import BuildSize, estimate_size
-from speech_robust_bench.builders.checked_clips import CheckedClip, CheckedClips, OnError, Progress, check_clips
+from speech_robust_bench.builders.checked_clips import (
+    LIBRARIES,
+    CheckedClip,
+    CheckedClips,
+    Inputs,
+    OnError,
+    Progress,
+    check_clips,
+    config_inputs,
+    fingerprint,
+    library_version,
+)
 from speech_robust_bench.builders.corpora import Problem
+from speech_robust_bench.builders.dataset import keep_in_cache
 from speech_robust_bench.builders.dataset_card import check_card_place, write_card
-from speech_robust_bench.builders.fingerprints import LIBRARIES, config_inputs, fingerprint, library_version
 from speech_robust_bench.builders.manifests import CACHE_MARKER, MANIFEST, read_manifest, shard_paths
 from speech_robust_bench.builders.plan import Job, Sources, clips
 from speech_robust_bench.builders.row_generator import SCHEMA, own_columns
-from speech_robust_bench.builders.shards import Shard, digest_path, is_whole, shard_name, split, write_shard
+from speech_robust_bench.builders.shards import (
+    BuildSize,
+    Shard,
+    digest_path,
+    estimate_size,
+    is_whole,
+    shard_name,
+    split,
+    write_shard,
+)
 from speech_robust_bench.core.engines import Engine
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.files import UNFINISHED, locked_folder, write_atomically
 from speech_robust_bench.core.records import CorpusFacts, Manifest, Settings
-from speech_robust_bench.core.rows import content_digest
+from speech_robust_bench.core.rows import RowDict, content_digest
 from speech_robust_bench.core.secrets import without_folders
 from speech_robust_bench.core.seeding import (
     BENCHMARK_VERSION,
@@ -77,7 +95,7 @@ class _Config:
 
     job: Job
     out: Path
-    inputs: dict[str, Any]
+    inputs: Inputs
 
     @property
     def place(self) -> Path:
@@ -126,7 +144,6 @@ def complete_folder(out: Path) -> None:
     """Write the card of the configs that are complete in a folder; in the `datasets` cache they become Arrow first."""
     if not (out / CACHE_MARKER).is_file():
         return write_card(out)
-    from speech_robust_bench.builders.dataset import keep_in_cache
 
     keep_in_cache(out)
 
@@ -297,7 +314,7 @@ def finish(partial: Path, place: Path, shards: int, about: Settings, libraries: 
     _move(partial, place)
 
 
-def _measured_rows(shard: Path) -> list[dict[str, Any]]:
+def _measured_rows(shard: Path) -> list[RowDict]:
     """What the manifest sums up; a shard that is not what a build writes is forgotten, so that it is made anew."""
     import pyarrow.parquet as pq
 

@@ -1,21 +1,29 @@
-"""The clips that a group of configs is made from: listed, decoded once to know that they can be used, and hashed."""
+"""The clips that a group of configs is made from: listed, decoded once to know that they can be used, and hashed.
+
+What the content of a config depends on, and the hash of it.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Literal
+from functools import cache, cached_property
+from importlib import metadata
+from typing import Any, Literal
 
 import numpy as np
 
+from speech_robust_bench.builders.banks import Banks
 from speech_robust_bench.builders.corpora import Corpus, Problem, Utterance
+from speech_robust_bench.builders.plan import Job
+from speech_robust_bench.builders.scenarios import SCENARIOS, Scenario
 from speech_robust_bench.builders.tts import material_of
 from speech_robust_bench.core.audio import RATE, Samples, from_pcm16, to_pcm16
 from speech_robust_bench.core.engines import Engine
 from speech_robust_bench.core.errors import UserError
-from speech_robust_bench.core.seeding import content_id
+from speech_robust_bench.core.seeding import BENCHMARK_VERSION, content_id, later_version
 
 OnError = Literal["stop", "skip"]
 Progress = Callable[[str, int], Callable[[int], None]]  # (what, how many) -> advance by n
@@ -151,3 +159,40 @@ class KeptClips:
             self.keep(clip.samples_digest, samples, most_bytes)
             return samples
         return from_pcm16(kept) if kept.dtype == np.int16 else kept
+
+
+Inputs = dict[str, Any]  # everything that a config is made from, as JSON holds it
+LIBRARIES = ("speech-robust-bench", "numpy", "scipy", "numba", "soundfile", "soxr", "pyarrow")
+
+
+@cache
+def library_version(library: str) -> str:
+    return metadata.version(library)  # parses a file each time
+
+
+def config_inputs(job: Job, corpus: Corpus, listing: Listing, banks: Banks, seed: str) -> Inputs:
+    """Everything that a config's content depends on and that can change between two runs."""
+    scenario = job.scenario
+    inputs = {
+        "benchmark_version": BENCHMARK_VERSION,
+        "software": library_version("speech-robust-bench"),
+        "config": str(job.name),
+        "value": scenario.value(job.severity),
+        "transform": _own_transforms(scenario),
+        "bank": banks.describe(*scenario.banks) or listing.voices,
+        "recordings": banks.fingerprint(*scenario.banks),
+        "corpus": corpus.name,
+        "clips": [listing.digest, listing.count],
+    }
+    return {**inputs, **later_version(scenario.edition_with(banks.version)), **({"seed": seed} if seed else {})}
+
+
+def _own_transforms(scenario: Scenario) -> str | None:
+    """The functions of a scenario that are the user's own; those of the table are known by its name and version."""
+    own = (row for row in (scenario, *scenario.parts) if row.name not in SCENARIOS and row.function)
+    return " + ".join(repr(row.function) for row in own) or None
+
+
+def fingerprint(inputs: Inputs) -> str:
+    """One hash over everything that goes into a config."""
+    return hashlib.sha256(json.dumps(inputs, sort_keys=True, default=str).encode()).hexdigest()

@@ -24,11 +24,17 @@ from speech_robust_bench.builders.configs import ConfigSource
 from speech_robust_bench.builders.manifests import MANIFEST, edition, read_manifest, shard_paths
 from speech_robust_bench.builders.stored_config import StoredConfig
 from speech_robust_bench.core.errors import UserError, did_you_mean
-from speech_robust_bench.core.json_shapes import object_of, read_object, text
 from speech_robust_bench.core.names import ConfigName, parse
+from speech_robust_bench.core.records import Record, read
 from speech_robust_bench.core.secrets import mask_secrets
 
-_PREPARED = object_of(config_name=text)  # a dataset_info.json
+
+class DatasetInfo(Record, frozen=True, kw_only=True):
+    """A dataset_info.json of `datasets`."""
+
+    config_name: str
+
+
 AUTHORS_REPO = "mshah1/speech_robust_bench_public"
 
 # their config -> (language, our corpus)
@@ -102,7 +108,7 @@ class DatasetsCache:
     def _prepared(self) -> dict[str, Path]:
         """Config name -> the folder of its newest preparation. The info file knows the name; the folder adds a hash."""
         infos = sorted(self.folder.glob("*/*/*/dataset_info.json"), key=lambda info: info.stat().st_mtime)
-        return {read_object(info, _PREPARED)["config_name"]: info.parent for info in infos}
+        return {read(info, DatasetInfo).config_name: info.parent for info in infos}
 
     def names(self) -> list[str]:
         return sorted(self._prepared)

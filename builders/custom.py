@@ -105,7 +105,7 @@ def _scenario(row: Any, table: Mapping[str, Scenario], where: str) -> Scenario:
     return replace(scenario, category="custom", version=version)
 
 
-def _chain(row: dict[str, Any], table: Mapping[str, Scenario], where: str) -> Scenario:
+def _chain(row: Mapping[str, Any], table: Mapping[str, Scenario], where: str) -> Scenario:
     if "transform" in row or "severities" in row:
         raise UserError(f"{where}: a chain has no `transform` and no `severities`; its steps are under `chain`")
     if not all(isinstance(steps, str) for steps in row["chain"]):
@@ -116,7 +116,7 @@ def _chain(row: dict[str, Any], table: Mapping[str, Scenario], where: str) -> Sc
         raise UserError(f"{where}: {error}") from None
 
 
-def _transformed(row: dict[str, Any], where: str) -> Scenario:
+def _transformed(row: Mapping[str, Any], where: str) -> Scenario:
     function = Audiomentation(_transform(str(row["transform"]), where), tuple((row.get("parameters") or {}).items()))
     for value in row["severities"]:
         try:

@@ -22,11 +22,10 @@ import datasets
 import pyarrow as pa
 
 from speech_robust_bench.builders.banks import Banks
-from speech_robust_bench.builders.checked_clips import Listing
+from speech_robust_bench.builders.checked_clips import LIBRARIES, Listing, config_inputs, fingerprint, library_version
 from speech_robust_bench.builders.corpora import Corpus, Utterance, as_sources
 from speech_robust_bench.builders.custom import load_table
 from speech_robust_bench.builders.dataset_card import make_card
-from speech_robust_bench.builders.fingerprints import LIBRARIES, config_inputs, fingerprint, library_version
 from speech_robust_bench.builders.manifests import (
     CACHE_MARKER,
     MANIFEST,

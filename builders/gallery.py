@@ -8,6 +8,7 @@ from base64 import b64encode
 from collections.abc import Mapping
 from pathlib import Path
 from string import Template
+from typing import TypedDict
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from speech_robust_bench.core import audio
 from speech_robust_bench.core.categories import CATEGORIES
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.files import replacing
+from speech_robust_bench.core.rows import Parameters
 
 N_FFT = 512
 WIDTH, RANGE_DB = 360, 80
@@ -33,6 +35,20 @@ _MAGMA = (
 )
 
 
+class FileReport(TypedDict):
+    """What was done to an audio file, as `srb perturb --json` prints it."""
+
+    input: str
+    output: str
+    scenario: str
+    severity: float
+    parameters: Parameters
+    bank: str | None
+    snr_db: float | None
+    clipped: int
+    duration: float
+
+
 def make_folder(folder: Path) -> None:
     """Make the folder for the page, or say why it cannot be made."""
     try:
@@ -41,7 +57,7 @@ def make_folder(folder: Path) -> None:
         raise UserError(f"{folder}: cannot be made ({error.strerror})") from None
 
 
-def write_page(folder: Path, title: str, table: Mapping[str, Scenario], reports: list[dict]) -> None:
+def write_page(folder: Path, title: str, table: Mapping[str, Scenario], reports: list[FileReport]) -> None:
     """`index.html` over the clips that the reports tell of, which lie in the same folder."""
     sections = [_section("clean", [_figure(folder / "clean.flac", "as it was read")])]
     for category in CATEGORIES:
@@ -70,17 +86,17 @@ def spectrogram_png(samples: audio.Samples) -> bytes:
     return _png((np.round(shade * SHADES) * (255 / SHADES)).astype(np.uint8).T[::-1])
 
 
-def _figures(reports: list[dict]) -> str:
+def _figures(reports: list[FileReport]) -> str:
     return "".join(_figure(Path(report["output"]), _caption(report)) for report in reports)
 
 
-def _material(reports: list[dict]) -> str:
+def _material(reports: list[FileReport]) -> str:
     """Where the noises or rooms are from, which may not be where the paper's are."""
     banks = dict.fromkeys(report["bank"] for report in reports if report["bank"])
     return f"; from the {', '.join(banks)}" if banks else ""
 
 
-def _caption(report: dict) -> str:
+def _caption(report: FileReport) -> str:
     facts = [f"severity {report['severity']}"] if report["severity"] else []
     facts += [f"{key} {value}" for key, value in report["parameters"].items()]
     facts += [f"{report['clipped']:,} clipped"] if report["clipped"] else []

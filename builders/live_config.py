@@ -29,10 +29,11 @@ from speech_robust_bench.builders.checked_clips import (
     Progress,
     check,
     check_clips,
+    config_inputs,
+    fingerprint,
 )
 from speech_robust_bench.builders.configs import ClipRow, clip_facts
 from speech_robust_bench.builders.corpora import Problem, Utterance, as_sources
-from speech_robust_bench.builders.fingerprints import config_inputs, fingerprint
 from speech_robust_bench.builders.plan import DEMO, Job, Sources, available, clips, job_named, plan
 from speech_robust_bench.builders.row_generator import RowGenerator, reference
 from speech_robust_bench.builders.scenarios import SCENARIOS, Scenario
@@ -220,13 +221,13 @@ class LiveConfigs:
             self._pool.close()
             self._pool = None
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         """Without processes and what writes to a terminal: the other side has its own, or none."""
         local = ("progress", "report")
         kept = {key: value for key, value in self.__dict__.items() if key not in local}
         return {**kept, "_pool": None, "_early": ("", {})}
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
         fresh = LiveConfigs(state["sources"])
         self.__dict__.update({**fresh.__dict__, **state})
 

@@ -71,7 +71,7 @@ def plan(patterns: Iterable[str], sources: Sources, table: Mapping[str, Scenario
     return [chosen[name] for name in sorted(chosen)]
 
 
-def unspoken(patterns: Iterable[str], sources: Sources) -> list[str]:
+def tts_without_engine(patterns: Iterable[str], sources: Sources) -> list[str]:
     """The configs of synthetic speech that globs would match, but leave out: they need a voice, so they are named."""
     recorded = {entry.corpus for entry in RECORDED.values()}
     names = [str(ConfigName(language, "tts", 0, corpus)) for language, corpus in sources if corpus not in recorded]

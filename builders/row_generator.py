@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -19,7 +18,7 @@ from speech_robust_bench.builders.banks import Banks
 from speech_robust_bench.builders.corpora import Utterance
 from speech_robust_bench.builders.plan import Job
 from speech_robust_bench.core.audio import RATE, Samples, encode_flac, from_pcm16, to_pcm16
-from speech_robust_bench.core.rows import COLUMNS, STRINGS, row_digest
+from speech_robust_bench.core.rows import COLUMNS, STRINGS, Parameters, RowDict, row_digest
 from speech_robust_bench.core.seeding import clip_rng
 
 ROWS_PER_GROUP = 100
@@ -66,7 +65,7 @@ class Row:
     def sha256(self) -> str:
         return row_digest(self.utterance.id, reference(self.job, self.utterance), self.pcm)
 
-    def with_audio(self, audio: dict[str, Any]) -> dict[str, Any]:
+    def with_audio(self, audio: RowDict) -> RowDict:
         """The columns of the row in their order, with its audio in some form; those of the corpus come last."""
         job, utterance, perturbed = self.job, self.utterance, self.perturbed
         return {
@@ -85,11 +84,11 @@ class Row:
             **dict(utterance.columns),
         }
 
-    def stored(self) -> dict[str, Any]:
+    def stored(self) -> RowDict:
         """The row as parquet keeps it, its audio as FLAC."""
         return self.with_audio({"bytes": encode_flac(self.pcm)})
 
-    def decoded(self) -> dict[str, Any]:
+    def decoded(self) -> RowDict:
         """The row with its audio as an array."""
         return self.with_audio({"array": from_pcm16(self.pcm), "sampling_rate": RATE})
 
@@ -104,7 +103,7 @@ class RowGenerator:
 
     def rows(self, utterance: Utterance, samples: Samples) -> list[Row]:
         """A clip's row in each of the configs."""
-        drawn: dict[str, Any] = {}
+        drawn: Parameters = {}
         if self.seed and len(samples):
             samples, drawn = private_clip(samples, clip_rng(utterance.corpus, utterance.id, "private", 0, self.seed))
         rows, analyses = [], {}
@@ -115,7 +114,7 @@ class RowGenerator:
             else:
                 if (prepare := scenario.prepare) and prepare not in analyses:
                     analyses[prepare] = prepare(samples)
-                rng = clip_rng(utterance.corpus, utterance.id, scenario.stream, job.severity, self.seed)
+                rng = clip_rng(utterance.corpus, utterance.id, scenario.rng_key, job.severity, self.seed)
                 analysis = analyses[prepare] if prepare else None
                 perturbed = apply(scenario, job.severity, samples, rng, self.banks, analysis)
             perturbed = replace(perturbed, parameters=perturbed.parameters | drawn) if drawn else perturbed
@@ -135,7 +134,7 @@ class RowGenerator:
         return [pa.concat_tables(config) for config in zip(*pieces, strict=True)]
 
 
-def private_clip(samples: Samples, rng: np.random.Generator) -> tuple[Samples, dict[str, Any]]:
+def private_clip(samples: Samples, rng: np.random.Generator) -> tuple[Samples, Parameters]:
     """A clip of a private edition and what was drawn for it: a little softer, after a moment of the faintest noise.
 
     Effects without randomness, and clean speech, would else be the public ones sample by sample.

@@ -138,8 +138,8 @@ class Scenario:
         return ", ".join((str(own), *(f"{name} {version}" for name, version in parts if version != "1")))
 
     @property
-    def stream(self) -> str:
-        """What its random stream is named after."""
+    def rng_key(self) -> str:
+        """The key of its random generator."""
         return self.name if self.version == 1 else f"{self.name} version {self.version}"
 
     def steps(self, severity: float) -> list[tuple[Scenario, int]]:

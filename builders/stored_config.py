@@ -27,6 +27,7 @@ from speech_robust_bench.core.records import ConfigData, Manifest
 from speech_robust_bench.core.rows import (
     RESERVED,
     Columns,
+    Parameters,
     column_names,
     column_problem,
     column_values,
@@ -95,16 +96,14 @@ class StoredConfig:
     def columns(self) -> dict[str, str]:
         """Our name -> the data's name, for the columns that are there."""
         schema = _schema(self.files[0])
-        present = {
-            ours: next((name for name in names if name in schema.names), None) for ours, names in COLUMNS.items()
-        }
+        present = {own: next((name for name in names if name in schema.names), None) for own, names in COLUMNS.items()}
         if not present["id"]:
             raise UserError(f"{self.files[0]}: no column 'id'; it has {', '.join(schema.names)}")
-        return {ours: name for ours, name in present.items() if name}
+        return {own: name for own, name in present.items() if name}
 
     @cached_property
     def own_columns(self) -> dict[str, str]:
-        """The columns of text that the corpus added: the data's name -> ours."""
+        """The columns of text that the corpus added: the data's name -> own."""
         schema = _schema(self.files[0])
         known = {*RESERVED, *(name for names in COLUMNS.values() for name in names), *_NOT_LABELS}
         texts = (f.name for f in schema if pa.types.is_string(f.type) or pa.types.is_large_string(f.type))
@@ -136,7 +135,7 @@ class StoredConfig:
         """Every clip in the config's order, without audio."""
         self._check_content()
         parts = self._values(list(self.columns.values()))
-        columns = {ours: [value for part in parts for value in part[name]] for ours, name in self.columns.items()}
+        columns = {own: [value for part in parts for value in part[name]] for own, name in self.columns.items()}
         language = parse(self.name).language if not self.columns.get("language") else None
         durations = columns.get("duration") or [frames_of(audio) / RATE for audio in self._all_audio()]
         if not all(isinstance(value, int | float) and 0 <= value < math.inf for value in durations):
@@ -178,7 +177,7 @@ class StoredConfig:
         if content_digest(digests) != expected:
             raise UserError(f"{self.name}: its rows are not those that its manifest was written for; build it again")
 
-    def _facts(self) -> list[dict[str, Any]]:
+    def _facts(self) -> list[Parameters]:
         """What an attack says of each row (its target, the SNR reached, the share that is heard), or another maker."""
         needed = ["parameters", "snr_db"]
         name = parse(self.name)
@@ -238,7 +237,7 @@ class StoredConfig:
                     clips.append((clip, audio["bytes"]))
         return clips
 
-    def _first(self) -> dict[str, Any]:
+    def _first(self) -> dict[str, str]:
         schema = _schema(self.files[0])
         wanted = [name for name in ("corpus", "scenario", "source") if name in schema.names]
         values = self.groups[0].values(wanted) if self.groups and wanted else {}

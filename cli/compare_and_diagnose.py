@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import speech_robust_bench as srb
 from speech_robust_bench.cli.arguments import groups_option, json_option, run_argument
 from speech_robust_bench.cli.command import Command
+from speech_robust_bench.core.escape import for_terminal
 from speech_robust_bench.core.options import (
     Options,
+    Settings,
     above,
     argument,
     at_least,
@@ -20,9 +22,17 @@ from speech_robust_bench.core.options import (
     option_group,
     resample_option,
 )
+from speech_robust_bench.core.progress import Console, progress
+from speech_robust_bench.scoring.compare import Comparison, compare_groups, resampled
+from speech_robust_bench.scoring.compare import compare as compare_runs
+from speech_robust_bench.scoring.runs import open_run
+from speech_robust_bench.scoring.scoring import versions
+from speech_robust_bench.scoring.transcript_difference import between
 
 if TYPE_CHECKING:
-    from speech_robust_bench.scoring.compare import Comparison
+    from rich.table import Table
+
+    from speech_robust_bench.core.card_records import CardPart, LanguageComparison, ReportCard
 
 
 NAMED = 5  # missing configs that are named; the rest is counted
@@ -51,12 +61,6 @@ class CompareArguments(Options):
 
 
 def compare(args: CompareArguments) -> None:
-
-    from speech_robust_bench.core.progress import progress
-    from speech_robust_bench.scoring.compare import compare as compare_runs
-    from speech_robust_bench.scoring.compare import compare_groups, resampled
-    from speech_robust_bench.scoring.runs import open_run
-    from speech_robust_bench.scoring.scoring import versions
 
     runs = [open_run(args.a), open_run(args.b)]
     if args.difference:
@@ -100,10 +104,6 @@ def _show_difference(runs: list, args: CompareArguments) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from speech_robust_bench.core.escape import for_terminal
-    from speech_robust_bench.core.progress import Console
-    from speech_robust_bench.scoring.transcript_difference import between
-
     rows = between(runs[0], runs[1], args.normaliser, args.replicates, args.seed, args.resample)
     if args.json:
         return print(json.dumps({"a": runs[0].model, "b": runs[1].model, "rows": rows}, indent=2))
@@ -119,12 +119,9 @@ def _show_difference(runs: list, args: CompareArguments) -> None:
     return Console().print(table)
 
 
-def _show(rows: Sequence[Comparison], how: dict[str, Any]) -> None:
+def _show(rows: Sequence[Comparison], how: Settings) -> None:
     from rich.table import Table
     from rich.text import Text
-
-    from speech_robust_bench.core.escape import for_terminal
-    from speech_robust_bench.core.progress import Console
 
     console = Console()
     for language in dict.fromkeys(row.language for row in rows):
@@ -171,7 +168,6 @@ def _show(rows: Sequence[Comparison], how: dict[str, Any]) -> None:
 
 def _say_where(console, rows, how) -> None:
     """Where A, say a recogniser behind a front end, does better than B, where worse, and where nobody can tell."""
-    from speech_robust_bench.core.escape import for_terminal
 
     sides = {"a": "helps", "b": "hurts", None: "cannot be told"}
     for side, verb in sides.items():
@@ -182,9 +178,6 @@ def _say_where(console, rows, how) -> None:
 
 
 COMPARE = Command(CompareArguments, compare)
-
-
-Json = dict[str, Any]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -209,79 +202,77 @@ def diagnose(args: DiagnoseArguments) -> None:
         _show_languages(diagnosis.across)
 
 
-def _show_card(card: Json) -> None:
-    from speech_robust_bench.core.progress import Console
+def _show_card(card: ReportCard) -> None:
 
     console = Console(highlight=False)
-    console.print(f"[bold]{card['model']}[/] in {card['language']}, {card['normaliser']}")
-    parts = [name for name in ("clean", "hard") if name in card]
-    table = _table("", *parts)
-    for title, cell in (
-        ("WER", lambda part: f"{part['wer']:.1f}"),
-        ("clips", lambda part: str(part["clips"])),
-        ("median, 90th, 99th percentile clip", lambda part: " ".join(f"{part['spread'][p]:.0f}" for p in _P)),
-        ("bursts of inserted words", lambda part: str(part["hallucination"]["bursts"])),
-        ("repetition loops", lambda part: str(part["hallucination"]["loops"])),
-    ):
-        table.add_row(title, *(cell(card[name]) for name in parts))
-    table.add_row("[bold]missed, % of[/]")
-    for kind in dict.fromkeys(kind for name in parts for kind in card[name]["kinds"]):
-        rows = [card[name]["kinds"][kind] for name in parts]
-        table.add_row(f"  {kind}", *("" if r["rate"] is None else f"{r['rate']:.1f} of {r['said']}" for r in rows))
-    for what in dict.fromkeys(what for name in parts for what in card[name]["conditions"]):
-        table.add_row(f"[bold]WER by {what}[/]")
-        bins = {name: {row["bin"]: row for row in card[name]["conditions"].get(what, [])} for name in parts}
-        starts = {label: row["from"] for rows in bins.values() for label, row in rows.items()}
-        for label in sorted(starts, key=lambda label: (starts[label] is not None, starts[label])):
-            cells = (bins[name].get(label) for name in parts)
-            table.add_row(f"  {label}", *(f"{c['wer']:.1f} ({c['clips']})" if c else "" for c in cells))
-    console.print(table)
-    for name in parts:
-        _show_part(name, card[name], console)
-    for row in (r for r in card["lwerr"] if r["severity"] is None and r["lwerr"] is not None):
-        span = f" ({row['interval'][0]:+.2f} to {row['interval'][1]:+.2f})" if row["interval"] else ""
-        console.print(f"  LWERR of women over men, {row['corpus']} {row['category']}: {row['lwerr']:+.2f}{span}")
-    if card["reject"]:
-        invented = card["reject"]
+    console.print(f"[bold]{card.model}[/] in {card.language}, {card.normaliser}")
+    console.print(_card_table(card))
+    for name, part in card.parts.items():
+        _show_part(name, part, console)
+    for row in (row for row in card.lwerr if row.severity is None and row.lwerr is not None):
+        span = f" ({row.interval[0]:+.2f} to {row.interval[1]:+.2f})" if row.interval else ""
+        console.print(f"  LWERR of women over men, {row.corpus} {row.category}: {row.lwerr:+.2f}{span}")
+    if invented := card.reject:
         console.print(
-            f"no speech: words in {invented['clips_with_words']} of {invented['clips']} clips, "
-            f"{invented['words']} words, {invented['loops']} loops"
-            + "".join(f"; '{text}' x {times}" for text, times in invented["phrases"])
+            f"no speech: words in {invented.clips_with_words} of {invented.clips} clips, "
+            f"{invented.words} words, {invented.loops} loops"
+            + "".join(f"; '{text}' x {times}" for text, times in invented.phrases)
         )
-    if card.get("untranscribed"):
-        written = card["untranscribed"]
+    if written := card.untranscribed:
         console.print(
-            f"no transcripts: {written['words']} words in {written['clips']} clips, "
-            f"{written['clips'] - written['clips_with_words']} clips without any, {written['loops']} loops"
+            f"no transcripts: {written.words} words in {written.clips} clips, "
+            f"{written.clips - written.clips_with_words} clips without any, {written.loops} loops"
         )
-    for kind, why in card["unknown"].items():
+    for kind, why in card.unknown.items():
         console.print(f"{kind}: {why}")
 
 
-_P = ("p50", "p90", "p99")
+HEADLINE: tuple[tuple[str, Callable[[CardPart], str]], ...] = (
+    ("WER", lambda part: f"{part.wer:.1f}"),
+    ("clips", lambda part: str(part.clips)),
+    (
+        "median, 90th, 99th percentile clip",
+        lambda part: f"{part.spread.p50:.0f} {part.spread.p90:.0f} {part.spread.p99:.0f}",
+    ),
+    ("bursts of inserted words", lambda part: str(part.hallucination.bursts)),
+    ("repetition loops", lambda part: str(part.hallucination.loops)),
+)
 
 
-def _show_part(name: str, part: Json, console) -> None:
-    for example in part["hallucination"]["examples"][:3]:
-        text = example["text"] if len(example["text"]) < 60 else example["text"][:57] + "..."
-        console.print(
-            f"  {name} {example['kind']} in {example['config']} {example['id']}: {text}", soft_wrap=True, markup=False
-        )
-    worst = ", ".join(f"{row['speaker']} {row['wer']:.1f}" for row in part["speakers"]["worst"])
+def _card_table(card: ReportCard) -> Table:
+    table, parts = _table("", *card.parts), card.parts.values()
+    for title, cell in HEADLINE:
+        table.add_row(title, *(cell(part) for part in parts))
+    table.add_row("[bold]missed, % of[/]")
+    for kind in dict.fromkeys(kind for part in parts for kind in part.kinds):
+        rows = [part.kinds[kind] for part in parts]
+        table.add_row(f"  {kind}", *("" if row.rate is None else f"{row.rate:.1f} of {row.said}" for row in rows))
+    for what in dict.fromkeys(what for part in parts for what in part.conditions):
+        table.add_row(f"[bold]WER by {what}[/]")
+        for label, bins in card.bins(what).items():
+            cells = (bins.get(name) for name in card.parts)
+            table.add_row(f"  {label}", *(f"{cell.wer:.1f} ({cell.clips})" if cell else "" for cell in cells))
+    return table
+
+
+def _show_part(name: str, part: CardPart, console: Console) -> None:
+    for example in part.hallucination.examples[:3]:
+        text = example.text if len(example.text) < 60 else example.text[:57] + "..."
+        console.print(f"  {name} {example.kind} in {example.config} {example.id}: {text}", soft_wrap=True, markup=False)
+    worst = ", ".join(f"{row.speaker} {row.wer:.1f}" for row in part.speakers.worst)
     if worst:
         console.print(f"  {name}, worst speakers: {worst}", soft_wrap=True, markup=False)
-    for column, disparity in part["groups"].items():
-        if disparity["gap"] is not None:
-            small = f", too small: {', '.join(disparity['too_small'])}" if disparity["too_small"] else ""
+    for column, groups in part.groups.items():
+        if groups.gap is not None:
+            small = f", too small: {', '.join(groups.too_small)}" if groups.too_small else ""
             console.print(
-                f"  {name}, {column}: gap {disparity['gap']:.1f} points "
-                f"from {disparity['best']} to {disparity['worst']}{small}",
+                f"  {name}, {column}: gap {groups.gap:.1f} points from {groups.best} to {groups.worst}{small}",
                 soft_wrap=True,
                 markup=False,
             )
 
 
-def _table(*columns: str):
+def _table(*columns: str) -> Table:
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False)
@@ -290,13 +281,12 @@ def _table(*columns: str):
     return table
 
 
-def _show_languages(across: Json) -> None:
-    from speech_robust_bench.core.progress import Console
+def _show_languages(across: LanguageComparison) -> None:
 
-    table = _table("language against language", *across["languages"])
-    for row, cells in across["rows"].items():
-        values = (cells.get(language) for language in across["languages"])
-        table.add_row(row, *(f"{cell['value']:.1f}" if cell else "" for cell in values))
+    table = _table("language against language", *across.languages)
+    for row, cells in across.rows.items():
+        scores = (cells.get(language) for language in across.languages)
+        table.add_row(row, *(f"{score.value:.1f}" if score else "" for score in scores))
     Console(highlight=False).print(table)
 
 

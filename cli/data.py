@@ -7,13 +7,16 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import speech_robust_bench as srb
 from speech_robust_bench.cli.arguments import configs_argument, corpus_option, json_option, limit_option, quiet_option
 from speech_robust_bench.cli.command import Command
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.options import Options, argument, at_least, option, option_group
+
+if TYPE_CHECKING:
+    from speech_robust_bench.audio_files import FileReport
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,18 +84,24 @@ class PerturbArguments(Options):
 def perturb(args: PerturbArguments) -> None:
     if bool(args.all) == bool(args.output) or bool(args.output) != bool(args.scenario):
         raise UserError("give either OUT and --scenario, or --all DIR")
-    how: dict[str, Any] = {"seed": args.seed, "scenario_options": args.scenario_options}
     if args.all:
-        reports = srb.perturb_all(args.input, args.all, **how)
+        reports = srb.perturb_all(args.input, args.all, seed=args.seed, scenario_options=args.scenario_options)
         print(json.dumps(reports) if args.json else f"{len(reports)} clips; open {Path(args.all) / 'index.html'}")
         return
     report = srb.perturb_file(
-        args.input, str(args.output), str(args.scenario), args.severity, value=args.value, second=args.second, **how
+        args.input,
+        str(args.output),
+        str(args.scenario),
+        args.severity,
+        value=args.value,
+        second=args.second,
+        seed=args.seed,
+        scenario_options=args.scenario_options,
     )
     print(json.dumps(report) if args.json else _line(report))
 
 
-def _line(report: dict[str, Any]) -> str:
+def _line(report: FileReport) -> str:
     drawn = ", ".join(f"{key} {value}" for key, value in report["parameters"].items())
     reached = "" if report["snr_db"] is None else f", SNR reached {report['snr_db']:.2f} dB"
     bank = f", {report['bank']}" if report["bank"] else ""
@@ -126,11 +135,13 @@ class QualityArguments(Options):
 
 
 def quality(args: QualityArguments) -> None:
-    how: dict[str, Any] = {"data": args.data, "progress": not args.quiet}
+    data, progress = args.data, not args.quiet
     if not args.fronts.front:
-        print(srb.add_quality(args.configs, pesq=args.pesq, workers=args.workers, **how))
+        print(srb.add_quality(args.configs, data=data, pesq=args.pesq, workers=args.workers, progress=progress))
         return
-    rows = srb.front_quality(args.fronts.front, args.configs, limit=args.fronts.limit, out=args.fronts.out, **how)
+    rows = srb.front_quality(
+        args.fronts.front, args.configs, data=data, limit=args.fronts.limit, out=args.fronts.out, progress=progress
+    )
     if args.fronts.json:
         print(json.dumps(rows, indent=1))
     else:

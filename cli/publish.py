@@ -163,8 +163,9 @@ class VerifyArguments(Options):
 def verify(args: VerifyArguments) -> int:
     if args.verify_options.rerun and len(args.submissions) > 1:
         raise UserError("--rerun MODEL is for one submission")
-    how: dict[str, Any] = {"data": args.data, "adversarial": args.adversarial, "verify_options": args.verify_options}
-    verified = srb.verify_all(args.submissions, **how)
+    verified = srb.verify_all(
+        args.submissions, data=args.data, adversarial=args.adversarial, verify_options=args.verify_options
+    )
     accepted = [
         _show_verification(folder, verification)
         for folder, verification in zip(args.submissions, verified, strict=True)

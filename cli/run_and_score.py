@@ -22,7 +22,7 @@ from speech_robust_bench.cli.arguments import (
 from speech_robust_bench.cli.command import Command
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.extensions import registered_objects
-from speech_robust_bench.core.options import Options, argument, option, option_group
+from speech_robust_bench.core.options import Options, Settings, argument, option, option_group
 
 RUN_EPILOG = """examples:
   srb run --model moonshine 'en-demo_*' --corpus en-demo
@@ -56,7 +56,7 @@ def run_model(args: RunArguments) -> int:
     if len(modes) > 1:
         raise UserError(f"say one of {', '.join(f'--{name}' for name in modes)}")
     options = replace(args.run_options, mode=getattr(args, f"{modes[0]}_options") if modes else None)
-    how: dict[str, Any] = {
+    how: Settings = {
         "corpus": args.corpus,
         "data": args.data,
         "limit": args.limit,

@@ -123,21 +123,22 @@ def _print_suite(name: str, as_json: bool) -> None:
         return
     suite = srb.suite(name)
     if as_json:
-        print(json.dumps(suite.about, indent=1))
+        print(json.dumps(suite.about.as_json(), indent=1))
         return
-    if "cells" in suite.about:
-        print("\n".join(f"{config}  {len(clips)} clips" for config, clips in suite.about["cells"].items()))
+    about = suite.about
+    if hasattr(about, "cells"):
+        print("\n".join(f"{config}  {len(clips)} clips" for config, clips in about.cells.items()))
         return
-    for category, configs in suite.about["configs"].items():
+    for category, configs in about.configs.items():
         print(f"{category:<14}{' '.join(configs)}")
     print()
-    print("\n".join(suite.about["summary"] if "summary" in suite.about else _summary_of_fast(suite.about)))
-    corpus = "LANGUAGE-NAME=FOLDER ..." if "corpora" in suite.about else "en=LibriSpeech"
+    print("\n".join(about.summary or _summary_of_fast(about.measured, about.simulated)))
+    corpus = "LANGUAGE-NAME=FOLDER ..." if about.corpora else "en=LibriSpeech"
     print(f"\nsrb run --suite {name} --model MODEL --corpus {corpus}")
 
 
-def _summary_of_fast(about: dict[str, Any]) -> list[str]:
-    measured, other = about["measured"], about["measured"]["other_language"]
+def _summary_of_fast(measured: Any, simulated: Any) -> list[str]:
+    other = measured["other_language"]
     origin = f"{measured['models']} models; {measured['source']}"
     return [
         f"Spearman with the whole ranking: {measured['spearman']:.2f} ({origin}),",
@@ -145,7 +146,7 @@ def _summary_of_fast(about: dict[str, Any]) -> list[str]:
         f"{other['language']}: {other['spearman']:.2f}, without accents {other['spearman_without_accent']:.2f}.",
         *(
             f"simulated, these configs and 200 clips, deviation {row['deviation']:g}: {row['spearman_mean']:.2f}"
-            for row in about["simulated"]["rows"]
+            for row in simulated["rows"]
             if row["clips"] == 200
         ),
     ]

@@ -5,7 +5,6 @@ An engine maps a function `(item, tick) -> result` over items; `tick(n)` reports
 
 from __future__ import annotations
 
-import ctypes
 import logging
 import multiprocessing
 import os
@@ -45,7 +44,6 @@ def open_engine(
     name: Literal["local", "ray"], workers: int, address: str | None = None, preload: Sequence[str] = ()
 ) -> Engine:
     """The engine that the command line asks for; `preload` names the modules that every local worker needs."""
-    keep_memory()
     if name == "ray":
         return Ray(address)
     return Inline() if workers == 1 else Processes(workers, preload)
@@ -246,27 +244,12 @@ def _on_ray(work: Work, item: Any) -> tuple[Any, int]:
     return work(item, ticks.append), sum(ticks)
 
 
-def keep_memory() -> None:
-    """Have the C library keep freed memory for the next clip.
-
-    Returning the pages to the system and fetching them again costs a build a tenth of its time.
-    """
-    try:
-        mallopt = ctypes.CDLL("libc.so.6").mallopt  # glibc alone has it, and needs it
-    except (OSError, AttributeError):
-        return
-    trim_threshold, mmap_threshold = -1, -3
-    mallopt(trim_threshold, 256 * 2**20)
-    mallopt(mmap_threshold, 32 * 2**20)
-
-
 _counter: Any = None
 
 
 def _start_worker(counter: Any) -> None:
     global _counter
     _counter = counter
-    keep_memory()
     follow_parent()
 
 

@@ -15,6 +15,7 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any
 
+Registry = dict[str, Any]  # what extensions registered, by name
 GROUP = "speech_robust_bench.extensions"
 
 
@@ -30,15 +31,15 @@ def extensions() -> list[ModuleType]:
     return loaded
 
 
-def registered(attribute: str) -> dict[str, Any]:
+def registered(attribute: str) -> Registry:
     """What all extensions have in a dict of that name; the first to take a name keeps it."""
-    found: dict[str, Any] = {}
+    found: Registry = {}
     for extension in extensions():
         found |= {name: value for name, value in getattr(extension, attribute, {}).items() if name not in found}
     return found
 
 
-def registered_objects(attribute: str) -> dict[str, Any]:
+def registered_objects(attribute: str) -> Registry:
     """The same, with each `package.module:name` loaded."""
     return {name: load_object(reference) for name, reference in registered(attribute).items()}
 

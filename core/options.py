@@ -15,6 +15,7 @@ from typing import Any
 from speech_robust_bench.core.errors import UserError
 
 KEY = "option"
+Settings = dict[str, Any]  # what a program was told, under its own names, as JSON holds it
 Check = Callable[[Any], str | None]  # what is wrong with a value, to be read after its name
 
 

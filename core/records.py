@@ -18,13 +18,13 @@ from msgspec import UNSET, Meta, UnsetType
 
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.escape import for_terminal
+from speech_robust_bench.core.options import Settings as Settings
 from speech_robust_bench.core.rows import LONGEST
 from speech_robust_bench.core.seeding import FIRST_VERSION
 
 NULL: Any = msgspec.field(default_factory=NoneType)
 Whole = Annotated[int, Meta(ge=-(2**53), le=2**53)]  # what other programs can hold too
 NotNegative = Annotated[float, Meta(ge=0)]
-Settings = dict[str, Any]  # what an adapter, a front end or an attack was told, under its own names
 T = TypeVar("T")
 
 

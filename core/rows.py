@@ -13,6 +13,8 @@ import numpy as np
 
 from speech_robust_bench.core.errors import UserError
 
+RowDict = dict[str, Any]  # a row as `datasets` and pyarrow have it: a value for each column
+Parameters = dict[str, Any]  # what was drawn for a clip, as its row says it
 _NO_TEXT = "\x00"  # what stands for a transcript that is not known; no text of a row has the character
 
 

@@ -30,7 +30,7 @@ from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.files import locked, write_atomically
 from speech_robust_bench.core.secrets import mask_secrets, redacted
 from speech_robust_bench.models.interface import Clip, Described, Event, Recogniser, SomeFailed, Spec, Transcript, Word
-from speech_robust_bench.models.pipe_worker import read_message, write_message
+from speech_robust_bench.models.pipe_worker import Message, read_message, write_message
 
 # What the adapters themselves use, in the versions that are used here
 BASE = ("numpy", "soundfile", "soxr", "httpx", "filelock")
@@ -130,7 +130,7 @@ class PipedRecogniser(Described):
         blocks = [np.ascontiguousarray(clip, dtype="<f4").tobytes() for clip in clips]
         answer = ask(self.process, {"rate": rate, "language": language}, blocks, self.stderr)
         outcomes = [_outcome(item) for item in answer["outcomes"]]
-        return SomeFailed.unless_all_well(outcomes)
+        return SomeFailed.raise_if_failed(outcomes)
 
     def close(self) -> None:
         self.process.stdin.close()
@@ -166,7 +166,7 @@ class PipedSession:
     def close(self) -> None:
         self._ask({"session": "close"})
 
-    def _ask(self, question: dict[str, Any], blocks: list[bytes] | None = None) -> list[Event]:
+    def _ask(self, question: Message, blocks: list[bytes] | None = None) -> list[Event]:
         answer = ask(self.recogniser.process, question, blocks or [], self.recogniser.stderr)
         return [
             Event(text, final, tuple(Word(*word) for word in words), endpoint)
@@ -174,13 +174,13 @@ class PipedSession:
         ]
 
 
-def _outcome(item: dict[str, Any]) -> str | Exception:
+def _outcome(item: Message) -> str | Exception:
     if "error" in item:
         return RuntimeError(item["error"])
     return Transcript(item["text"], **item["details"]) if item.get("details") else item["text"]
 
 
-def ask(process: Any, question: dict[str, Any], blocks: list[bytes], stderr: deque[str]) -> dict[str, Any]:
+def ask(process: Any, question: Message, blocks: list[bytes], stderr: deque[str]) -> Message:
     """One question and its answer; what went wrong there is raised here."""
     try:
         write_message(process.stdin, question, blocks)

@@ -23,6 +23,7 @@ import numpy as np
 
 from speech_robust_bench.core.errors import UserError, did_you_mean
 from speech_robust_bench.core.extensions import registered, registered_objects
+from speech_robust_bench.core.options import Settings
 from speech_robust_bench.core.secrets import MASK, mask_secrets, names_secret
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ class Recogniser(Protocol):
 
     name: str  # the model, as its users call it
     revision: str | None  # which weights: a commit, a hash, a version
-    options: dict[str, Any]  # every setting that was in force, as JSON can hold it
+    options: Settings  # every setting that was in force, as JSON can hold it
     batch_size: int  # how many clips it would like at a time
 
     def transcribe(self, clips: list[Clip], rate: int, language: str | None) -> list[str]:
@@ -140,7 +141,7 @@ class RunMode(Protocol):
 class Transcript(str):
     """A text with more that the recogniser told: fields for its line of the predictions, as JSON has them."""
 
-    details: dict[str, Any]
+    details: Settings
 
     def __new__(cls, text: str, **details: Any) -> Transcript:
         transcript = super().__new__(cls, text)
@@ -168,7 +169,7 @@ class SomeFailed(Exception):
         self.outcomes = outcomes
 
     @classmethod
-    def unless_all_well(cls, outcomes: list[str | Exception]) -> list[str]:
+    def raise_if_failed(cls, outcomes: list[str | Exception]) -> list[str]:
         """The texts, if every clip has one; raises otherwise."""
         for outcome in outcomes:
             if isinstance(outcome, UserError):
@@ -185,7 +186,7 @@ class Described:
 
     name: str
     revision: str | None
-    options: dict[str, Any] = field(default_factory=dict)
+    options: Settings = field(default_factory=dict)
     batch_size: int = 1
 
     def close(self) -> None:
@@ -301,13 +302,13 @@ def check_spec(spec: Spec) -> None:
     _converted(spec, _option_types(adapter_of(spec)))
 
 
-def _option_types(load: Any) -> dict[str, Any]:
+def _option_types(load: Any) -> dict[str, type]:
     hints = typing.get_type_hints(load)
     parameters = inspect.signature(load).parameters.values()
     return {p.name: hints.get(p.name, str) for p in parameters if p.kind is p.KEYWORD_ONLY}
 
 
-def _converted(spec: Spec, known: dict[str, Any]) -> dict[str, Any]:
+def _converted(spec: Spec, known: Mapping[str, type]) -> Settings:
     values = {}
     for key, text in spec.options.items():
         if key not in known:
@@ -368,3 +369,23 @@ def folder_revision(folder: Path, patterns: Sequence[str]) -> str:
             while block := file.read(1 << 20):
                 digest.update(block)
     return f"sha256:{digest.hexdigest()[:16]}"
+
+
+FRAME_S = 0.02
+
+
+def split_at_pauses(clip: Clip, rate: int, longest_s: float, search_s: float = 6.0) -> list[Clip]:
+    """Pieces of at most `longest_s`, cut at the quietest moment within the last `search_s` of each; no sample is lost.
+
+    The energy is smoothed over 0.2 s, so that the cut falls in a pause and not in a stop consonant.
+    """
+    pieces = []
+    longest, frame = int(longest_s * rate), max(1, int(FRAME_S * rate))
+    while len(clip) > longest:
+        window = clip[longest - int(search_s * rate) : longest]
+        frames = window[: len(window) // frame * frame].reshape(-1, frame)
+        energy = np.convolve(np.square(frames, dtype=np.float64).mean(axis=1), np.ones(10), mode="same")
+        cut = longest - int(search_s * rate) + int(energy.argmin()) * frame + frame // 2
+        pieces.append(clip[:cut])
+        clip = clip[cut:]
+    return [*pieces, clip]

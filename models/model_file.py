@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from speech_robust_bench.core.errors import UserError, did_you_mean
+from speech_robust_bench.core.options import Settings
 from speech_robust_bench.core.table_files import read_yaml
 from speech_robust_bench.models.interface import Spec, check_spec, parse_spec
 
@@ -84,13 +85,11 @@ def _entry(path: Path, number: int, row: Any) -> ModelEntry:
     env = row.get("env") or []
     if not isinstance(env, list) or not all(isinstance(item, str) for item in env):
         raise UserError(f"{where}: 'env' is a list of requirements, as in [transformers==4.57, torch]")
-    texts: dict[str, Any] = {
-        key: row[key] for key in ("family", "licence", "model_type", "note") if row.get(key) is not None
-    }
+    texts: Settings = {key: row[key] for key in ("family", "licence", "model_type", "note") if row.get(key) is not None}
     for key, value in texts.items():
         if not isinstance(value, str):
             raise UserError(f"{where}: '{key}' is a text")
-    numbers: dict[str, Any] = {
+    numbers: Settings = {
         key: _number(where, key, row[key]) for key in ("parameters", "hours") if row.get(key) is not None
     }
     check_spec(parse_spec(row["spec"]))

@@ -13,11 +13,12 @@ import sys
 from collections.abc import Callable
 from typing import Any, BinaryIO
 
-Work = Callable[[Any, dict[str, Any], list[Any]], dict[str, Any]]
+Message = dict[str, Any]  # the JSON of a question or an answer; an environment has no package to decode records
+Work = Callable[[Any, Message, list[Any]], Message]
 LONGEST_HEADER = 1 << 26  # a corrupt length must not ask for gigabytes
 
 
-def write_message(stream: BinaryIO, content: dict[str, Any], blocks: list[bytes] | None = None) -> None:
+def write_message(stream: BinaryIO, content: Message, blocks: list[bytes] | None = None) -> None:
     """Send a message."""
     header = json.dumps({**content, "sizes": [len(block) for block in blocks or []]}).encode()
     stream.write(struct.pack("<I", len(header)) + header)
@@ -26,7 +27,7 @@ def write_message(stream: BinaryIO, content: dict[str, Any], blocks: list[bytes]
     stream.flush()
 
 
-def read_message(stream: BinaryIO) -> tuple[dict[str, Any], list[bytes]]:
+def read_message(stream: BinaryIO) -> tuple[Message, list[bytes]]:
     """Receive one; EOFError when the other side is gone."""
     (length,) = struct.unpack("<I", _exactly(stream, 4))
     if length > LONGEST_HEADER:
@@ -60,7 +61,7 @@ def main() -> None:
         pass
 
 
-def _open(question: dict[str, Any], answers: BinaryIO) -> Any:
+def _open(question: Message, answers: BinaryIO) -> Any:
     from speech_robust_bench.core.errors import UserError
     from speech_robust_bench.models.interface import open_model
 
@@ -75,7 +76,7 @@ def _open(question: dict[str, Any], answers: BinaryIO) -> Any:
     return recogniser
 
 
-def _answered(work: Work, recogniser: Any, question: dict[str, Any], blocks: list[bytes]) -> dict[str, Any]:
+def _answered(work: Work, recogniser: Any, question: Message, blocks: list[bytes]) -> Message:
     import numpy as np
 
     from speech_robust_bench.core.errors import UserError
@@ -88,7 +89,7 @@ def _answered(work: Work, recogniser: Any, question: dict[str, Any], blocks: lis
         return {"failure": f"{type(error).__name__}: {error}"}
 
 
-def _transcribed(recogniser: Any, question: dict[str, Any], clips: list[Any]) -> dict[str, Any]:
+def _transcribed(recogniser: Any, question: Message, clips: list[Any]) -> Message:
     from speech_robust_bench.models.interface import SomeFailed
 
     try:
@@ -103,7 +104,7 @@ class LiveStream:
 
     session: Any = None
 
-    def step(self, recogniser: Any, question: dict[str, Any], clips: list[Any]) -> dict[str, Any]:
+    def step(self, recogniser: Any, question: Message, clips: list[Any]) -> Message:
         """Open a session, feed it, or end it."""
         events: Any = ()
         if question["session"] == "open":
@@ -122,7 +123,7 @@ def _event(event: Any) -> list[Any]:
     return [event.text, event.final, words, event.endpoint]
 
 
-def _sent(outcome: Any) -> dict[str, Any]:
+def _sent(outcome: Any) -> Message:
     if isinstance(outcome, str):
         return {"text": str(outcome), "details": getattr(outcome, "details", {})}
     return {"error": f"{type(outcome).__name__}: {outcome}"}

@@ -1,24 +1,34 @@
-"""Run a recogniser over dataset configs and store its predictions. A run that was killed continues where it stopped."""
+"""Run a recogniser over dataset configs and store its predictions. A run that was killed continues where it stopped.
+
+The cost of a run over a paid endpoint is estimated before it starts, from the audio that is still to be sent.
+
+`srb run --engine ray` spreads configs over a Ray cluster, one loaded model per worker. The predictions folder and the
+data must be on a file system that every node sees, or on the Hub. One worker does a config from beginning to end, so
+the files are the same as those of a local run.
+"""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from msgspec import structs
 
 from speech_robust_bench.builders.config_sources import open_data
-from speech_robust_bench.builders.configs import ClipRow, Config
+from speech_robust_bench.builders.configs import ClipRow, Config, ConfigSource
+from speech_robust_bench.core.engines import RayActors
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.names import parse
+from speech_robust_bench.core.progress import progress
 from speech_robust_bench.core.records import RunConfig, parse_line
 from speech_robust_bench.models.environments import open_in_environment
-from speech_robust_bench.models.interface import Recogniser, RunMode, Spec, open_model
-from speech_robust_bench.models.predictions import PredictionsFile, line_of
+from speech_robust_bench.models.interface import Recogniser, RunMode, Spec, adapters, open_model, parse_spec
+from speech_robust_bench.models.predictions import PredictionsFile, line_of, read_lines
 from speech_robust_bench.models.run_file import RunFile, describe, record_of
 from speech_robust_bench.models.transcriber import Transcriber, prefetch, read_batches
 from speech_robust_bench.scoring.runs import ANCHORS
@@ -230,3 +240,73 @@ class Runner:
     def _note(self, name: str, record: RunConfig) -> None:
         if self._known(name) != record:
             self.run_file.update(lambda known: known.replace(configs={**(known.configs or {}), name: record}))
+
+
+FREE_OF_QUESTIONS = 1.0  # US dollars; a run that costs more wants a yes
+
+
+def cost_per_minute(spec: Spec) -> float:
+    """US dollars for a minute of audio: what the spec says, else the price that its adapter knows; 0 for all others."""
+    try:
+        said = float(spec.options.get("cost_per_minute", 0))
+    except ValueError:
+        return 0.0  # refused with the other options
+    if not said and spec.wrapped:
+        return cost_per_minute(parse_spec(spec.wrapped))
+    price = getattr(import_module(adapters()[spec.adapter]), "cost_per_minute", None)
+    return said or (price(spec.target) if price else 0.0)
+
+
+def seconds_to_send(options: RunJob, config: Config) -> float:
+    """The audio of a config that has no prediction yet."""
+    done: dict[str, bytes] = {}
+    for name in (f"{config.name}.jsonl", f"{config.name}.jsonl.part"):
+        done |= read_lines(options.folder / name)[0]
+    if options.retry_failed:
+        done = {clip_id: line for clip_id, line in done.items() if b'"error": ' not in line}
+    return sum(row.duration for row in options.rows(config) if row.id not in done)
+
+
+def estimated_cost(options: RunJob, configs: Iterable[Config]) -> float:
+    """US dollars for what is still to be sent."""
+    price = cost_per_minute(options.spec)
+    return price * sum(seconds_to_send(options, config) for config in configs) / 60 if price else 0.0
+
+
+def check_cost(cost: float, agreed: bool, smaller: str = "--limit") -> None:
+    """Refuse a run that costs more than a dollar, unless the user has agreed."""
+    if cost > FREE_OF_QUESTIONS and not agreed:
+        raise UserError(
+            f"it would cost about {cost:.2f} $ by the price list; --pay runs it, {smaller} makes it smaller"
+        )
+
+
+class ConfigWorker:
+    """Holds one runner; a method call is one config."""
+
+    def __init__(self, options: RunJob) -> None:
+        self.data: ConfigSource = options.source or open_data(options.where)
+        self.runner = Runner(options)
+
+    def run(self, name: str) -> tuple[str, RunConfig]:
+        """The config's name and its record."""
+        return name, self.runner.run(self.data.config(name))
+
+
+def run_on_ray(options: RunJob, names: list[str], workers: int | None, quiet: bool) -> dict[str, RunConfig]:
+    """Give each worker one config at a time, and collect their records in the order asked for."""
+    Runner(options)  # refuses a folder that holds another run, before any worker starts
+    where = Path(options.where).resolve().as_posix() if Path(options.where).is_dir() else options.where
+    source = options.source and replace(options.source, workers=1)  # the cores are shared out among the models
+    shared = replace(options, folder=options.folder.resolve(), where=where, source=source)
+    actors = RayActors(ConfigWorker, (shared,), workers, most=len(names))
+    records: dict[str, RunConfig] = {}
+    try:
+        with progress(quiet) as bar:
+            task = bar.add_task(f"configs, {actors.workers} workers", total=len(names))
+            for name, record in actors.map_unordered("run", ((name,) for name in names)):
+                records[name] = record
+                bar.advance(task)
+    finally:
+        actors.close()
+    return {name: records[name] for name in names}

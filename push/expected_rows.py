@@ -12,15 +12,18 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+from msgspec.structs import asdict
+
 from speech_robust_bench.builders.manifests import MANIFEST
+from speech_robust_bench.core import records
 from speech_robust_bench.core.errors import UserError
-from speech_robust_bench.core.json_shapes import dict_of, integer, maybe, object_of, parse_object, text
 from speech_robust_bench.core.names import parse
-from speech_robust_bench.core.records import ConfigData, Origin, Prediction
+from speech_robust_bench.core.records import NULL, ConfigData, Origin, Prediction, Record, Whole
+from speech_robust_bench.core.result_records import always
 from speech_robust_bench.core.rows import transcripts_digest
 from speech_robust_bench.core.seeding import FIRST_VERSION, later_version
 
@@ -32,27 +35,31 @@ NAME = "benchmark.json"
 PEOPLE = ("duration", "speaker", "gender", "age", "accent", "language")
 
 
-@dataclass(frozen=True)
-class Expected:
-    """The expected rows of a config."""
+class ClipHashes(Record, frozen=True, kw_only=True):
+    """How many clips, and the hashes of what a recogniser's lines say of them."""
+
+    rows: Whole
+    rows_sha256: str
+    people_sha256: str
+
+
+class Expected(ClipHashes, frozen=True, kw_only=True):
+    """What is known about a config."""
 
     benchmark_version: str
     content_sha256: str
-    rows: int
-    rows_sha256: str
-    people_sha256: str
     language: str
     corpus: str
     scenario: str
-    severity: int
+    severity: Whole
     category: str
-    source: str | None = None
-    bank: str | None = None
+    source: str | None = NULL
+    bank: str | None = NULL
     scenario_version: str = FIRST_VERSION
-    suites: dict[str, dict[str, Any]] = field(default_factory=dict)  # rows and hashes of the clips that each takes
-    suite: str | None = None  # whose clips these are, of a whole config with `of` clips
-    of: int | None = None
-    of_sha256: str | None = None  # over ids and transcripts of the whole config
+    suites: dict[str, ClipHashes] = msgspec.field(default_factory=dict)  # rows and hashes of the clips that each takes
+    suite: str | None = NULL  # whose clips these are, of a whole config with `of` clips
+    of: Whole | None = NULL
+    of_sha256: str | None = NULL  # over ids and transcripts of the whole config
 
     @property
     def config_data(self) -> ConfigData:
@@ -96,74 +103,54 @@ def expected_of(config: StoredConfig) -> Expected:
     return Expected(
         benchmark_version=manifest.benchmark_version,
         content_sha256=manifest.content_sha256,
-        **_hashes(config.rows),
+        **asdict(_hashes(config.rows)),
         suites=suites,
         scenario_version=manifest.version,
         **{key: getattr(about, key) for key in Origin.__struct_fields__[:-2]},
     )
 
 
-def _hashes(rows: Iterable[ClipRow]) -> dict[str, Any]:
+def _hashes(rows: Iterable[ClipRow]) -> ClipHashes:
     listed = list(rows)
-    return {
-        "rows": len(listed),
-        "rows_sha256": transcripts_digest((row.id, row.text) for row in listed),
-        "people_sha256": people_digest(listed),
-    }
+    return ClipHashes(
+        rows=len(listed),
+        rows_sha256=transcripts_digest((row.id, row.text) for row in listed),
+        people_sha256=people_digest(listed),
+    )
 
 
 def of_suite(benchmark: Mapping[str, Expected], label: str) -> dict[str, Expected]:
     """What predictions of a suite must agree with: its configs, and its clips of them. None if it is not known."""
     return {
-        config: replace(
-            expected, **expected.suites[label], suite=label, of=expected.rows, of_sha256=expected.rows_sha256
+        config: expected.replace(
+            **asdict(expected.suites[label]), suite=label, of=expected.rows, of_sha256=expected.rows_sha256
         )
         for config, expected in benchmark.items()
         if label in expected.suites
     }
 
 
+class Benchmark(Record, frozen=True, kw_only=True):
+    """`benchmark.json`: what is known about every config."""
+
+    schema: Whole = always(1)
+    configs: dict[str, Expected]
+
+
 def to_json(configs: Mapping[str, Expected]) -> str:
     """The content of `benchmark.json`."""
-    return json.dumps({"schema": 1, "configs": {c: _entry(e) for c, e in sorted(configs.items())}}, indent=1) + "\n"
-
-
-def _entry(expected: Expected) -> dict[str, Any]:
-    entry = asdict(expected)
-    version = entry.pop("scenario_version")
-    return {**entry, **later_version(version)}
-
-
-_HASHES = {"rows": integer, "rows_sha256": text, "people_sha256": text}
-_SHAPE = object_of(
-    configs=dict_of(
-        object_of(
-            **_HASHES,
-            **dict.fromkeys(
-                ("benchmark_version", "content_sha256", "language", "corpus", "scenario", "category"), text
-            ),
-            **dict.fromkeys(("source", "bank", "scenario_version", "suite", "of_sha256"), maybe(text)),
-            severity=integer,
-            suites=maybe(dict_of(object_of(**_HASHES))),
-            of=maybe(integer),
-        )
-    )
-)
+    return records.to_json(Benchmark(configs=dict(sorted(configs.items()))), indent=1).decode()
 
 
 def from_json(data: str | bytes, where: str = NAME) -> dict[str, Expected]:
     """What a `benchmark.json` says of every config; keys that a later version added are passed over."""
-    known = {each.name for each in fields(Expected)}
-    configs = parse_object(data, _SHAPE, where)["configs"]
+    configs = records.decode(data, Benchmark, where).configs
     try:
         for config in configs:
             parse(config)
     except UserError as problem:
         raise UserError(f"{where}: {problem}") from None
-    return {
-        config: Expected(**{key: value for key, value in entry.items() if key in known and value is not None})
-        for config, entry in configs.items()
-    }
+    return configs
 
 
 def load(where: str) -> dict[str, Expected]:

@@ -37,7 +37,10 @@ def write(report: Report, path: str | Path, title: str = "Speech Robust Bench") 
         )
     path.parent.mkdir(parents=True, exist_ok=True)
     cards_path = path.with_suffix(".json")
-    data = json.dumps({model.name: model.cards for model in report.models}, indent=1, ensure_ascii=False)
+    cards = {
+        model.name: {language: card.as_json() for language, card in model.cards.items()} for model in report.models
+    }
+    data = json.dumps(cards, indent=1, ensure_ascii=False)
     for where, text in ((path, page(report, title)), (cards_path, data)):
         with replacing(where) as part:
             part.write_text(text, encoding="utf-8")

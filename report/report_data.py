@@ -11,9 +11,9 @@ from base64 import b64encode
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from speech_robust_bench.builders.configs import ConfigSource
+from speech_robust_bench.core.card_records import ReportCard
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.result_records import LanguageResults, RunResults, ScoreValue
 from speech_robust_bench.core.table_files import csv_rows, read_text
@@ -88,7 +88,7 @@ class ReportedModel:
     results: RunResults
     studies: Mapping[str, Study]
     about: About = field(default_factory=About)
-    cards: Mapping[str, dict[str, Any]] = field(default_factory=dict)
+    cards: Mapping[str, ReportCard] = field(default_factory=dict)
     attacked: Sequence[AttackedClip] = ()
     folder: Path | None = None  # of the run
 
@@ -180,7 +180,7 @@ def _mean_average(results: RunResults) -> float:
     return sum(values) / len(values) if values else float("inf")
 
 
-def _look(folder: str | Path, results: RunResults, clips: int) -> tuple[dict[str, Study], dict[str, dict[str, Any]]]:
+def _look(folder: str | Path, results: RunResults, clips: int) -> tuple[dict[str, Study], dict[str, ReportCard]]:
     """The words and clips, and the system report card, of every language that has clips with speech."""
     run = open_run(folder)
     studies, cards = {}, {}

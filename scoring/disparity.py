@@ -16,8 +16,9 @@ from typing import Any
 
 import numpy as np
 
+from speech_robust_bench.core.card_records import ComparedScore, LanguageComparison, LwerrRow
 from speech_robust_bench.core.names import parse
-from speech_robust_bench.core.result_records import RunResults
+from speech_robust_bench.core.result_records import RunResults, ScoreValue
 from speech_robust_bench.scoring.bootstrap import Units, interval
 from speech_robust_bench.scoring.clip_sets import ErrorMatrix
 from speech_robust_bench.scoring.estimate import FEWEST_UNITS
@@ -26,6 +27,7 @@ from speech_robust_bench.scoring.runs import Predictions
 from speech_robust_bench.scoring.scoring import Counts
 
 Json = dict[str, Any]
+GENDERS = ("female", "male")
 
 
 def group_disparity(
@@ -49,19 +51,17 @@ def group_disparity(
 def lwerr_table(
     counted: Iterable[tuple[Predictions, Counts]],
     *,
-    one: str = "female",
-    other: str = "male",
     replicates: int = 1000,
     seed: int = 0,
-) -> list[Json]:
+) -> list[LwerrRow]:
     """LWERR of configs with speech: by data set and category (Fig. 7), and by severity too, with intervals.
 
-    Rows without clips of both groups are not there. A positive value means that the first group has more errors.
+    There are no rows without clips of both genders. A positive value means that women have more errors.
     """
     cells: dict[tuple[str, str, int | None], list[tuple[Predictions, Counts]]] = {}
     for predictions, counts in counted:
         name = parse(predictions.config)
-        if not {one, other} <= set(predictions.column("gender")):
+        if not {*GENDERS} <= set(predictions.column("gender")):
             continue
         corpus = f"{name.language} {predictions.entry.corpus or name.corpus}"
         for severity in {None, name.severity or None}:
@@ -70,22 +70,22 @@ def lwerr_table(
             )
     rows = []
     for (corpus, category, severity), members in cells.items():
-        rates = [float(np.mean([_rate(c, h, group) for h, c in members])) for group in (one, other)]
-        fewest = min(_units(members, group) for group in (one, other))
+        rates = [float(np.mean([_rate(c, h, group) for h, c in members])) for group in GENDERS]
+        fewest = min(_units(members, group) for group in GENDERS)
         known = replicates and fewest >= FEWEST_UNITS
-        draws = _lwerr_draws(members, (one, other), replicates, seed) if known else None
+        draws = _lwerr_draws(members, GENDERS, replicates, seed) if known else None
         finite = None if draws is None else draws[np.isfinite(draws)]
         rows.append(
-            {
-                "corpus": corpus,
-                "category": category,
-                "severity": severity,
-                "configs": len(members),
-                one: rates[0],
-                other: rates[1],
-                "lwerr": _finite(log2_ratio(*rates)),
-                "interval": None if finite is None or len(finite) < 2 else list(interval(finite, units=fewest)),
-            }
+            LwerrRow(
+                corpus=corpus,
+                category=category,
+                severity=severity,
+                configs=len(members),
+                female=rates[0],
+                male=rates[1],
+                lwerr=_finite(log2_ratio(*rates)),
+                interval=None if finite is None or len(finite) < 2 else list(interval(finite, units=fewest)),
+            )
         )
     return rows
 
@@ -124,30 +124,36 @@ def _units(members: Sequence[tuple[Predictions, Counts]], group: str) -> int:
     return min(len(Units.of([line.id for line in own.lines], own.column("speaker"))) for own in chosen)
 
 
-def languages(results: RunResults) -> Json:
+def languages(results: RunResults) -> LanguageComparison:
     """Fig. 6: a multilingual recogniser's scores in each language side by side, from its results.json.
 
     `ratio` is the score over that of the best language of the row; 1 where there is one language only.
     """
     tables = results.languages
-    rows: dict[str, dict[str, Json]] = {}
+    rows: dict[str, dict[str, ScoreValue]] = {}
     for language, table in tables.items():
         clean = [row.wer.value for row in table.clean.values() if row.wer]
         if clean:
-            rows.setdefault("clean wer", {})[language] = {"value": float(np.mean(clean))}
+            rows.setdefault("clean wer", {})[language] = ScoreValue(value=float(np.mean(clean)))
         for category, row in table.categories.items():
             for measure in ("werd", "nwerd"):
                 if score := row.score(measure):
-                    rows.setdefault(f"{category} {measure}", {})[language] = score.as_json()
+                    rows.setdefault(f"{category} {measure}", {})[language] = score
         named = {"overall nwerd": table.overall.nwerd, "adversarial werd": table.adversarial.werd}
         for name, score in named.items():
             if score:
-                rows.setdefault(name, {})[language] = score.as_json()
-    for cells in rows.values():
-        best = min(cell["value"] for cell in cells.values())
-        for cell in cells.values():
-            cell["ratio"] = cell["value"] / best if best > 0 else None
-    return {"languages": list(tables), "rows": rows}
+                rows.setdefault(name, {})[language] = score
+    return LanguageComparison(languages=list(tables), rows={name: _compared(cells) for name, cells in rows.items()})
+
+
+def _compared(scores: Mapping[str, ScoreValue]) -> dict[str, ComparedScore]:
+    best = min(score.value for score in scores.values())
+    return {
+        language: ComparedScore(
+            value=score.value, interval=score.interval, ratio=score.value / best if best > 0 else None
+        )
+        for language, score in scores.items()
+    }
 
 
 def _plain(values: Json) -> Json:

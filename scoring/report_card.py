@@ -1,18 +1,12 @@
-"""Errors by what a clip is like: its length, its speech rate, its loudness; the spread over clips; the worst speakers.
+"""The system report card (Aksenova et al., Conclusion): what one recogniser does in one language, in one record.
 
-Aksenova et al., Section 3.1: percentiles and the standard deviation of the clips' own error rates say what an average
-does not.
-
-Words that nobody said: bursts of inserted words, phrases repeated over and over, words where nobody speaks.
+It reads each config of a run once: which kinds of words are missed, what is invented, for which clips and speakers it
+is worse, and how unequal the groups are. `clean` is clean speech, `hard` all other configs with speech together.
+Percentiles and the standard deviation of the clips' own error rates say what an average does not (Section 3.1).
 
 A burst is a run of at least four inserted words. A loop is a phrase of up to eight words written four times in a row (a
 single word) or three times (a longer phrase) where the reference does not repeat it: recognisers that write text from
 left to right fall into such loops on noise and silence.
-
-The system report card (Aksenova et al., Conclusion): one page on one recogniser in one language, as plain data.
-
-It reads each config of a run once: which kinds of words are missed, what is invented, for which clips and speakers it
-is worse, and how unequal the groups are. `clean` is clean speech, `hard` all other configs with speech together.
 """
 
 from __future__ import annotations
@@ -21,14 +15,27 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 
+from speech_robust_bench.core.card_records import (
+    Bin,
+    CardConfigs,
+    CardPart,
+    GroupGap,
+    Hallucinations,
+    InventedSpan,
+    ReportCard,
+    SpeakerRate,
+    SpeakerRates,
+    Spread,
+    WordKind,
+    WrittenWords,
+)
 from speech_robust_bench.core.categories import REJECT
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.names import parse
-from speech_robust_bench.core.records import Prediction
+from speech_robust_bench.core.records import Prediction, convert
 from speech_robust_bench.scoring import word_errors
 from speech_robust_bench.scoring.disparity import lwerr_table
 from speech_robust_bench.scoring.groups import disparity, with_intersections
@@ -37,7 +44,6 @@ from speech_robust_bench.scoring.scenario_facts import OTHER_TEXTS
 from speech_robust_bench.scoring.scoring import Counts
 from speech_robust_bench.scoring.word_errors import Alignment, Coded, Vocabulary, align
 
-Json = dict[str, Any]
 # what -> the edges between its bins; the unit is in the name
 EDGES: dict[str, tuple[float, ...]] = {
     "length_s": (2, 5, 10, 20),
@@ -47,7 +53,7 @@ EDGES: dict[str, tuple[float, ...]] = {
 PERCENTILES = (50, 90, 95, 99)
 
 
-def by_bins(counts: Counts, values: np.ndarray, edges: Sequence[float]) -> list[Json]:
+def by_bins(counts: Counts, values: np.ndarray, edges: Sequence[float]) -> list[Bin]:
     """WER of the clips in each bin; empty bins and clips without a value (NaN) are left out."""
     place = np.digitize(values, edges)
     labels = [
@@ -60,45 +66,40 @@ def by_bins(counts: Counts, values: np.ndarray, edges: Sequence[float]) -> list[
         part = counts.take((place == number) & ~np.isnan(values))
         if len(part):
             start = edges[number - 1] if number else None
-            rows.append(
-                {"bin": title, "from": start, "clips": len(part), "words": int(part.lengths.sum()), "wer": part.rate}
-            )
+            words = int(part.lengths.sum())
+            rows.append(Bin(bin=title, start=start, clips=len(part), words=words, wer=part.rate))
     return rows
 
 
-def spread(counts: Counts) -> Json:
+def spread(counts: Counts) -> Spread:
     """Percentiles and standard deviation of the clips' own error rates, and the share of clips without an error."""
     rates = counts.rates
-    if not len(rates):
-        return {}
-    return {
-        **{f"p{p}": float(np.percentile(rates, p)) for p in PERCENTILES},
-        "sd": float(rates.std()),
-        "without_error": float((counts.errors == 0).mean()),
-    }
+    p50, p90, p95, p99 = (float(np.percentile(rates, p)) for p in PERCENTILES)
+    without_error = float((counts.errors == 0).mean())
+    return Spread(p50=p50, p90=p90, p95=p95, p99=p99, sd=float(rates.std()), without_error=without_error)
 
 
-def speakers(counts: Counts, names: Sequence[str | None], minimum_clips: int = 3, most: int = 5) -> Json:
+def speakers(counts: Counts, names: Sequence[str | None], minimum_clips: int = 3, most: int = 5) -> SpeakerRates:
     """The speakers with the highest error rates, among those with enough clips, and the spread over speakers."""
     known = np.array([name or "" for name in names], dtype=object)
-    rows: list[Json] = []
+    rows: list[SpeakerRate] = []
     for name in sorted(set(known) - {""}):
         part = counts.take(known == name)
         if len(part) >= minimum_clips:
-            rows.append({"speaker": str(name), "clips": len(part), "wer": part.rate})
-    rows.sort(key=lambda row: -row["wer"])
-    rates = [row["wer"] for row in rows]
-    return {
-        "speakers": len(rows),
-        "median": float(np.median(rates)) if rates else None,
-        "p90": float(np.percentile(rates, 90)) if rates else None,
-        "worst": rows[:most],
-    }
+            rows.append(SpeakerRate(speaker=str(name), clips=len(part), wer=part.rate))
+    rows.sort(key=lambda row: -row.wer)
+    rates = [row.wer for row in rows]
+    return SpeakerRates(
+        speakers=len(rows),
+        median=float(np.median(rates)) if rates else None,
+        p90=float(np.percentile(rates, 90)) if rates else None,
+        worst=rows[:most],
+    )
 
 
 def bins_of(
     counts: Counts, durations: Sequence[float | None], loudness: Sequence[float | None]
-) -> Mapping[str, list[Json]]:
+) -> dict[str, list[Bin]]:
     """All the tables there is something for."""
     seconds, level = (np.array([np.nan if v is None else v for v in values]) for values in (durations, loudness))
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -195,7 +196,7 @@ class _Part:
     bursts: int = 0
     burst_words: int = 0
     loops: int = 0
-    examples: list[Json] = field(default_factory=list)
+    examples: list[InventedSpan] = field(default_factory=list)
 
     def together(self) -> Counts:
         names = ("hits", "substitutions", "deletions", "insertions")
@@ -250,7 +251,7 @@ def card(
     frequency: Mapping[str, int] | None = None,
     names: set[str] | None = None,
     replicates: int = 200,
-) -> Json:
+) -> ReportCard:
     """The card of a run in one language."""
     said = {
         (predictions.config.split("_")[0], line.id): line.text or ""
@@ -267,21 +268,21 @@ def card(
     parts = {"clean": _Part(), "hard": _Part()}
     for predictions, alignment in aligned_run.speech:
         _add(parts["clean" if predictions.clean else "hard"], predictions, alignment, kinds, spelled)
-    return {
-        "schema": SCHEMA,
-        "model": aligned_run.run.model,
-        "language": aligned_run.language,
-        "unit": aligned_run.vocabulary.unit,
-        "normaliser": aligned_run.vocabulary.normaliser,
-        "configs": {"clean": len(parts["clean"].counts), "speech": len(aligned_run.speech)},
+    return ReportCard(
+        schema=SCHEMA,
+        model=aligned_run.run.model,
+        language=aligned_run.language,
+        unit=aligned_run.vocabulary.unit,
+        normaliser=aligned_run.vocabulary.normaliser,
+        configs=CardConfigs(clean=len(parts["clean"].counts), speech=len(aligned_run.speech)),
         **{name: _part(part, minimum) for name, part in parts.items() if part.counts},
-        "unknown": dict(kinds.unknown),
-        "reject": _reject(aligned_run.reject, spelled),
-        **({"untranscribed": _reject(aligned_run.untranscribed, spelled)} if aligned_run.untranscribed else {}),
-        "lwerr": lwerr_table(
+        unknown=dict(kinds.unknown),
+        reject=_written(aligned_run.reject, spelled),
+        untranscribed=_written(aligned_run.untranscribed, spelled),
+        lwerr=lwerr_table(
             ((predictions, alignment.counts) for predictions, alignment in aligned_run.speech), replicates=replicates
         ),
-    }
+    )
 
 
 def _add(
@@ -304,56 +305,59 @@ def _add(
         for span in sorted(spans, key=lambda s: -s.length)[:EXAMPLES]:
             first = int(alignment.hypothesis.starts[span.clip]) + span.start
             text = " ".join(spelled[number] for number in alignment.hypothesis.words[first : first + span.length])
-            entry = {"kind": name, "config": read.config, "id": read.lines[span.clip].id, "words": span.length}
-            part.examples.append({**entry, "period": span.period or None, "text": text})
+            clip_id, period = read.lines[span.clip].id, span.period or None
+            part.examples.append(
+                InventedSpan(kind=name, config=read.config, id=clip_id, words=span.length, period=period, text=text)
+            )
 
 
-def _part(part: _Part, minimum: int) -> Json:
+def _part(part: _Part, minimum: int) -> CardPart:
     counts = part.together()
-    minutes = sum(line.seconds for line in part.lines) / 60
 
     def column(name: str) -> list[str | None]:
         return [line.label(name) or None for line in part.lines]
 
     columns = {name: column(name) for name in group_columns(part.lines)}
     groups = with_intersections(columns, [("gender", "accent"), ("gender", "age")])
-    return {
-        "clips": len(counts),
-        "words": int(counts.lengths.sum()),
-        "wer": counts.rate,
-        **{key: value for key, value in counts.totals().items() if key != "hits"},
-        "spread": spread(counts),
-        "kinds": {
-            kind: {
-                "said": part.kinds[kind, "said"],
-                "missed": part.kinds[kind, "missed"],
-                "rate": 100 * part.kinds[kind, "missed"] / part.kinds[kind, "said"]
-                if part.kinds[kind, "said"]
-                else None,
-            }
-            for kind in dict.fromkeys(kind for kind, _ in part.kinds)
-        },
-        "hallucination": {
-            "bursts": part.bursts,
-            "burst_words": part.burst_words,
-            "loops": part.loops,
-            "bursts_per_hour": 60 * part.bursts / minutes if minutes else None,
-            "loops_per_hour": 60 * part.loops / minutes if minutes else None,
-            "examples": sorted(part.examples, key=lambda e: -e["words"])[:EXAMPLES],
-        },
-        "conditions": dict(
-            bins_of(counts, [line.duration or None for line in part.lines], [line.loudness_dbfs for line in part.lines])
+    totals, ids = counts.totals(), [line.id for line in part.lines]
+    return CardPart(
+        clips=len(counts),
+        words=int(counts.lengths.sum()),
+        wer=counts.rate,
+        substitutions=totals["substitutions"],
+        deletions=totals["deletions"],
+        insertions=totals["insertions"],
+        spread=spread(counts),
+        kinds={kind: _kind(part, kind) for kind in dict.fromkeys(kind for kind, _ in part.kinds)},
+        hallucination=_hallucinations(part),
+        conditions=bins_of(
+            counts, [line.duration or None for line in part.lines], [line.loudness_dbfs for line in part.lines]
         ),
-        "speakers": speakers(counts, column("speaker")),
-        "groups": {
-            name: _disparity(counts, labels, [line.id for line in part.lines], minimum)
-            for name, labels in groups.items()
-            if len({*labels} - {None}) > 1
+        speakers=speakers(counts, column("speaker")),
+        groups={
+            name: _gap(counts, labels, ids, minimum) for name, labels in groups.items() if len({*labels} - {None}) > 1
         },
-    }
+    )
 
 
-def _disparity(counts: Counts, labels: Sequence[str | None], ids: Sequence[str], minimum: int) -> Json:
+def _kind(part: _Part, kind: str) -> WordKind:
+    said, missed = part.kinds[kind, "said"], part.kinds[kind, "missed"]
+    return WordKind(said=said, missed=missed, rate=100 * missed / said if said else None)
+
+
+def _hallucinations(part: _Part) -> Hallucinations:
+    minutes = sum(line.seconds for line in part.lines) / 60
+    return Hallucinations(
+        bursts=part.bursts,
+        burst_words=part.burst_words,
+        loops=part.loops,
+        bursts_per_hour=60 * part.bursts / minutes if minutes else None,
+        loops_per_hour=60 * part.loops / minutes if minutes else None,
+        examples=sorted(part.examples, key=lambda example: -example.words)[:EXAMPLES],
+    )
+
+
+def _gap(counts: Counts, labels: Sequence[str | None], ids: Sequence[str], minimum: int) -> GroupGap:
     """Groups with enough clips, each clip counted once however many configs it is in; the others are named."""
     clips = {
         group: len({i for i, group_of_clip in zip(ids, labels, strict=True) if group_of_clip == group})
@@ -364,22 +368,24 @@ def _disparity(counts: Counts, labels: Sequence[str | None], ids: Sequence[str],
     if len(rates["groups"]) < 2:
         rates |= {"gap": None, "log2_ratio": None, "best": None, "worst": None}
     finite = {key: None for key, value in rates.items() if isinstance(value, float) and not np.isfinite(value)}
-    return {**rates, **finite, "too_small": small}
+    return convert({**rates, **finite, "too_small": small}, GroupGap)
 
 
-def _reject(rejected: Sequence[tuple[Predictions, Coded]], spelled: Sequence[str]) -> Json | None:
+def _written(read: Sequence[tuple[Predictions, Coded]], spelled: Sequence[str]) -> WrittenWords | None:
     """What was written where nobody speaks, so that any word is invented; or where nobody knows what was said."""
-    if not rejected:
+    if not read:
         return None
-    invented: Json = {"clips": 0, "clips_with_words": 0, "words": 0, "loops": 0, "minutes": 0.0, "phrases": []}
     said: Counter[str] = Counter()
-    for predictions, coded in rejected:
-        invented["clips"] += len(coded)
-        invented["clips_with_words"] += int((coded.lengths > 0).sum())
-        invented["words"] += len(coded.words)
-        invented["loops"] += len(loops(coded))
-        invented["minutes"] += sum(line.seconds for line in predictions.lines) / 60
+    for _, coded in read:
         said.update(dict(phrases(coded, spelled)))
-    invented["words_per_minute"] = invented["words"] / invented["minutes"] if invented["minutes"] else None
-    invented["phrases"] = [list(pair) for pair in said.most_common(EXAMPLES)]
-    return invented
+    words = sum(len(coded.words) for _, coded in read)
+    minutes = sum(line.seconds for predictions, _ in read for line in predictions.lines) / 60
+    return WrittenWords(
+        clips=sum(len(coded) for _, coded in read),
+        clips_with_words=sum(int((coded.lengths > 0).sum()) for _, coded in read),
+        words=words,
+        loops=sum(len(loops(coded)) for _, coded in read),
+        minutes=minutes,
+        phrases=said.most_common(EXAMPLES),
+        words_per_minute=words / minutes if minutes else None,
+    )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TypedDict
 
 import numpy as np
 
@@ -19,6 +19,15 @@ from speech_robust_bench.scoring.bootstrap import Units
 from speech_robust_bench.scoring.estimate import ratio
 from speech_robust_bench.scoring.runs import Predictions, Run
 from speech_robust_bench.scoring.scoring import align
+
+
+class DifferenceRow(TypedDict):
+    """How far two recognisers are apart on a config: words that differ, per cent of the longer transcript."""
+
+    config: str
+    clips: int
+    difference: float
+    interval: tuple[float, float] | None
 
 
 @dataclass(frozen=True)
@@ -68,14 +77,15 @@ def difference(
 
 def between(
     a: Run, b: Run, normaliser: str = "srb-paper-1", replicates: int = 1000, seed: int = 0, resample: str = "auto"
-) -> list[dict[str, Any]]:
+) -> list[DifferenceRow]:
     """How far two recognisers are apart on each config that both were run on; references are not looked at."""
     rows = []
     for config in (config for config in a.configs if config in b.configs):
         apart = difference(a.read(config), b.read(config), normaliser)
         if np.isfinite(apart.value):
             span = apart.interval(replicates, seed=seed, resample=resample)
-            rows.append({"config": config, "clips": len(apart.ids), "difference": apart.value, "interval": span})
+            clips = len(apart.ids)
+            rows.append(DifferenceRow(config=config, clips=clips, difference=apart.value, interval=span))
     if not rows:
         raise UserError("the two runs have no config with words in common; run both on the same configs")
     return rows

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from speech_robust_bench.core.about import install_hint
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.extensions import load_object
-from speech_robust_bench.core.options import Options, at_least, option
+from speech_robust_bench.core.options import Options, Settings, at_least, option
 from speech_robust_bench.core.progress import progress as progress_bar
 from speech_robust_bench.options import Place
 
@@ -133,7 +133,7 @@ def attack(
         return AttackResult(request.out, make_configs(request, _Bars(bar)))
 
 
-def _shared(options: AttackOptions, kind: Any, *without: str) -> dict[str, Any]:
+def _shared(options: AttackOptions, kind: Any, *without: str) -> Settings:
     """The options that a class has under the same names."""
     names = {each.name for each in dataclasses.fields(kind)} & {each.name for each in dataclasses.fields(options)}
     return {name: getattr(options, name) for name in names - set(without)}

@@ -6,8 +6,10 @@
 from __future__ import annotations
 
 import os
+from base64 import b64encode
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +17,13 @@ from speech_robust_bench.builders import gallery
 from speech_robust_bench.builders.apply import FILE_CORPUS, mix_clips, perturb_clip
 from speech_robust_bench.builders.banks import Banks
 from speech_robust_bench.builders.custom import load_table
+from speech_robust_bench.builders.gallery import FileReport
 from speech_robust_bench.builders.scenarios import Scenario, check_can_perturb, find, perturbations
 from speech_robust_bench.core import audio
 from speech_robust_bench.core.audio import RATE, encode_flac, from_pcm16, to_pcm16
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.progress import progress as progress_bar
+from speech_robust_bench.core.rows import Parameters
 from speech_robust_bench.core.sample_arrays import like, mono_at_benchmark_rate
 from speech_robust_bench.core.seeding import content_id
 from speech_robust_bench.options import Folder, Place, ScenarioOptions
@@ -32,7 +36,7 @@ class PerturbedClip:
     samples: Any = field(repr=False)  # float32 in [-1, 1], numpy or torch as the clip was given
     scenario: str
     severity: float
-    parameters: dict[str, Any]
+    parameters: Parameters
     snr_db: float | None  # the SNR reached, where noise was added
     clipped: int  # samples that left [-1, 1]
     rate: int = RATE
@@ -44,14 +48,12 @@ class PerturbedClip:
 
     def _repr_html_(self) -> str:
         """A player for notebooks."""
-        from base64 import b64encode
 
         import numpy as np
 
         sound = b64encode(encode_flac(to_pcm16(np.asarray(self.samples)))).decode()
         drawn = ", ".join(f"{key} {value}" for key, value in self.parameters.items())
         title = f"{self.scenario}{f' {self.severity:g}' if self.severity else ''}"
-        from html import escape
 
         return (
             f"<figure><figcaption>{escape(f'{title}: {drawn}' if drawn else title)}</figcaption>"
@@ -141,7 +143,7 @@ def perturb_file(
     second: Place | None = None,
     seed: str = "",
     scenario_options: ScenarioOptions = ScenarioOptions(),
-) -> dict[str, Any]:
+) -> FileReport:
     """Apply a scenario to an audio file, write it (16 kHz, mono), and return what was drawn.
 
     Args:
@@ -167,7 +169,7 @@ def perturb_all(
     seed: str = "",
     scenario_options: ScenarioOptions = ScenarioOptions(),
     progress: bool = True,
-) -> list[dict[str, Any]]:
+) -> list[FileReport]:
     """Apply every scenario and severity to an audio file, and write a page with players and spectrograms.
 
     Args:
@@ -212,7 +214,7 @@ def _read(path: Place) -> Any:
 
 def _perturbed(
     recording: Place, clip: Any, out: Path, scenario: Scenario, severity: float, banks: Banks, seed: str
-) -> dict[str, Any]:
+) -> FileReport:
     clip_id = content_id(clip)
     perturbed = perturb_clip(scenario, severity, clip, banks, corpus=FILE_CORPUS, clip_id=clip_id, seed=seed)
     return _written(recording, out, scenario, severity, banks, perturbed)
@@ -220,7 +222,7 @@ def _perturbed(
 
 def _written(
     recording: Place, out: Path, scenario: Scenario, severity: float, banks: Banks, perturbed: Any
-) -> dict[str, Any]:
+) -> FileReport:
     audio.write(out, perturbed.samples)
     return {
         "input": str(recording),

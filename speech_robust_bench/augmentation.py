@@ -14,12 +14,19 @@ from typing import Any
 import numpy as np
 
 from speech_robust_bench.audio_files import Folder, check_scenario, open_banks
-from speech_robust_bench.builders.apply import FILE_CORPUS, Perturbed, perturb_clip
+from speech_robust_bench.builders.apply import (
+    FILE_CORPUS,
+    Draw,
+    Perturbed,
+    RandomScenarios,
+    draw_for_clip,
+    perturb_clip,
+)
 from speech_robust_bench.builders.custom import load_table
-from speech_robust_bench.builders.random_scenarios import Draw, RandomScenarios, draw_for_clip
 from speech_robust_bench.builders.scenarios import Scenario, find
 from speech_robust_bench.core.audio import RATE, from_pcm16, read, resample, to_pcm16
 from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.core.rows import Parameters, RowDict
 from speech_robust_bench.core.sample_arrays import channels_of, check_rate, like
 from speech_robust_bench.core.seeding import content_id
 
@@ -37,7 +44,7 @@ class _Transform:
         self.epoch = 0
         self.audio_column = audio_column
         self._folders = noise_dir, rir_dir, scenario_file
-        self.parameters: dict[str, Any] = {}
+        self.parameters: Parameters = {}
         self.are_parameters_frozen = False
         self._draw: Draw | None = None
 
@@ -70,19 +77,19 @@ class _Transform:
         """Draw for each clip again."""
         self.are_parameters_frozen = False
 
-    def serialize_parameters(self) -> dict[str, Any]:
+    def serialize_parameters(self) -> Parameters:
         """The draw for the last clip."""
         return dict(self.parameters)
 
-    def to_dict_private(self) -> dict[str, Any]:
+    def to_dict_private(self) -> dict[str, str | float]:
         """The settings that audiomentations shows in `repr(Compose)`."""
         return {"__class_fullname__": type(self).__name__, "p": self.p, "seed": self.seed}
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         """Without the last draw, which says nothing about the next one and would make every pickle another."""
         return {**self.__dict__, "parameters": {}, "_draw": self._draw if self.are_parameters_frozen else None}
 
-    def _mapping(self, given: Mapping[str, Any]) -> dict[str, Any]:
+    def _mapping(self, given: Mapping[str, Any]) -> RowDict:
         if self.audio_column not in given:
             raise UserError(f"no column '{self.audio_column}'; there are {', '.join(map(str, given))}")
         audio = given[self.audio_column]
@@ -92,7 +99,7 @@ class _Transform:
         columns = zip(audio, given.get("corpus", absent), given.get("id", absent), strict=True)
         return {**given, self.audio_column: [self._audio(*values) for values in columns]}
 
-    def _audio(self, audio: Any, corpus: str | None, clip_id: str | None) -> dict[str, Any]:
+    def _audio(self, audio: Any, corpus: str | None, clip_id: str | None) -> RowDict:
         """What `datasets` has in an audio column: an array and its rate, or the bytes or path of a file."""
         where = audio.get("path") if isinstance(audio, Mapping) else None
         if isinstance(audio, Mapping) and audio.get("array") is None:

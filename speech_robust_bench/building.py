@@ -16,10 +16,10 @@ from speech_robust_bench.audio_files import open_banks
 from speech_robust_bench.builders.banks import Banks
 from speech_robust_bench.builders.build import BuildSettings
 from speech_robust_bench.builders.build import build as build_jobs
-from speech_robust_bench.builders.content_check import check_configs, matching_configs
 from speech_robust_bench.builders.corpora import Utterance, as_sources, dev_splits
 from speech_robust_bench.builders.custom import load_table
-from speech_robust_bench.builders.manifests import CACHE_MARKER
+from speech_robust_bench.builders.dataset import open_cache_folder, to_cache
+from speech_robust_bench.builders.manifests import CACHE_MARKER, check_configs, matching_configs
 from speech_robust_bench.builders.plan import (
     DEMO,
     Job,
@@ -28,8 +28,8 @@ from speech_robust_bench.builders.plan import (
     clips,
     job_named,
     plan,
+    tts_without_engine,
     uninstalled,
-    unspoken,
 )
 from speech_robust_bench.builders.quality_columns import score as score_quality
 from speech_robust_bench.builders.row_generator import RowGenerator, own_columns
@@ -37,6 +37,7 @@ from speech_robust_bench.core.about import install_hint
 from speech_robust_bench.core.engines import open_engine
 from speech_robust_bench.core.errors import UserError, warn
 from speech_robust_bench.core.progress import tasks
+from speech_robust_bench.core.rows import RowDict
 from speech_robust_bench.core.seeding import read_secret
 from speech_robust_bench.data_source import Corpora, sources_of
 from speech_robust_bench.options import BuildOptions, DataOptions, Folder, Place
@@ -45,8 +46,8 @@ from speech_robust_bench.scoring.bank_provenance import is_stand_in
 if TYPE_CHECKING:
     import datasets
 
-    from speech_robust_bench.builders.build_size import BuildSize
     from speech_robust_bench.builders.plan import Job
+    from speech_robust_bench.builders.shards import BuildSize
 
 
 @dataclass(frozen=True)
@@ -154,14 +155,13 @@ def _announce(size: BuildSize, folder: Path, copy_to_cache: bool, jobs: Sequence
 
 def _warn_left_out(patterns: list[str], sources: Any, table: Any) -> None:
     """Name what patterns match but a build leaves out: configs that need a voice, or packages that are missing."""
-    for name in unspoken(patterns, sources):
+    for name in tts_without_engine(patterns, sources):
         warn(f"not {name}, which needs a voice: srb build {name} --tts ENGINE (docs/how-to/get-speech-and-noise.md)")
     if left_out := uninstalled(patterns, sources, table):
         warn(f"not {', '.join(left_out)}, which need more packages: {install_hint('codecs')}")
 
 
 def _copy_to_cache(folder: Path, names: list[str], show: Any) -> None:
-    from speech_robust_bench.builders.dataset import to_cache
 
     advance = show("to the datasets cache", len(names))
     for name in names:
@@ -179,7 +179,6 @@ def _places(given: Place | None, to_cache: bool) -> tuple[Path, bool]:
     links_to_a_cache = out.is_symlink() and (out / CACHE_MARKER).is_file()
     if given or not to_cache or (out.is_dir() and not links_to_a_cache):
         return out, to_cache
-    from speech_robust_bench.builders.dataset import open_cache_folder
 
     folder = open_cache_folder()
     try:
@@ -206,7 +205,7 @@ class LazyRows:
     decode: bool
     columns: tuple[str, ...] = ()  # of the corpus' own
 
-    def row(self, item: Utterance) -> dict[str, Any]:
+    def row(self, item: Utterance) -> RowDict:
         """The row of one clip, its audio as an array or as the bytes that are stored."""
         [row] = RowGenerator((self.job,), open_banks(self.noise_dir, self.rir_dir)).rows(item, item.load())
         made = row.decoded() if self.decode else row.stored()
@@ -225,7 +224,7 @@ class RowsById:
         return {column: [row[column] for row in rows] for column in rows[0]} if rows else {}
 
 
-def _generate(items: Sequence[Utterance], maker: LazyRows) -> Iterator[dict[str, Any]]:
+def _generate(items: Sequence[Utterance], maker: LazyRows) -> Iterator[RowDict]:
     for item in items:
         yield maker.row(item)
 

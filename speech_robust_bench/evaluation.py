@@ -9,19 +9,19 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from speech_robust_bench.builders.suites import Suite, load
+from speech_robust_bench.builders import suites
+from speech_robust_bench.builders.suites import Suite
 from speech_robust_bench.core.engines import RayActors
 from speech_robust_bench.core.errors import UserError, warn
 from speech_robust_bench.core.names import with_clean
+from speech_robust_bench.core.options import Settings
 from speech_robust_bench.data_source import Corpora, DataSource
+from speech_robust_bench.models.adapters.python import as_recogniser
 from speech_robust_bench.models.adaptive_run import check_until, run_until
-from speech_robust_bench.models.costs import check_cost, estimated_cost
 from speech_robust_bench.models.interface import Recogniser, Spec, check_spec, parse_spec
 from speech_robust_bench.models.model_file import ModelEntry, read_models
 from speech_robust_bench.models.predictions import error_of_all
-from speech_robust_bench.models.ray_run import run_on_ray
-from speech_robust_bench.models.runner import RunJob, run_with_progress
-from speech_robust_bench.models.wrap_model import as_recogniser
+from speech_robust_bench.models.runner import RunJob, check_cost, estimated_cost, run_on_ray, run_with_progress
 from speech_robust_bench.options import DataOptions, ModelOptions, Place, RunOptions
 from speech_robust_bench.run_results import Results
 
@@ -198,7 +198,7 @@ def _check(configs: str | Sequence[str], options: RunOptions) -> None:
 
 def _suite(options: RunOptions) -> Suite | None:
 
-    return load(options.suite) if options.suite else None
+    return suites.load(options.suite) if options.suite else None
 
 
 def _with_clean(names: list[str], source: DataSource, progress: bool) -> list[str]:
@@ -254,7 +254,7 @@ def _for_entry(options: RunOptions, entry: ModelEntry) -> RunOptions:
     return replace(options, name=entry.name, env=(*entry.env, *options.env), engine="local", workers=None)
 
 
-def _run_models_on_ray(calls: list[tuple[str, Any, dict[str, Any]]], workers: int | None) -> Iterator[RunSummary]:
+def _run_models_on_ray(calls: list[tuple[str, Any, Settings]], workers: int | None) -> Iterator[RunSummary]:
     """Every model is one worker's, with a GPU of its own where there are enough; one after another on each."""
 
     quiet = [(spec, configs, {**how, "progress": False}) for spec, configs, how in calls]
@@ -271,5 +271,5 @@ class ModelWorker:
     def __init__(self, folder: str) -> None:
         os.chdir(folder)
 
-    def run(self, spec: str, configs: Sequence[str], how: dict[str, Any]) -> RunSummary:
+    def run(self, spec: str, configs: Sequence[str], how: Settings) -> RunSummary:
         return run(spec, configs, **how)

@@ -105,8 +105,8 @@ def push_data(
         raise UserError("nothing is left to push")
     hub.create(repo, dataset_upload.KIND, private=not public)
     if (info is None or at is None) and options.revision != "main":
-        branch: dict[str, Any] = {"branch": options.revision, "repo_type": dataset_upload.KIND, "exist_ok": True}
-        hub.ask(repo, lambda: hub.api.create_branch(repo, **branch))
+        branch, kind = options.revision, dataset_upload.KIND
+        hub.ask(repo, lambda: hub.api.create_branch(repo, branch=branch, repo_type=kind, exist_ok=True))
     with tasks(not progress) as show:
         sha = dataset_upload.push(hub, plan, folder, show, banks)
     tag = options.tag or f"v{BENCHMARK_VERSION}"

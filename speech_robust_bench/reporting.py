@@ -13,8 +13,8 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
+from speech_robust_bench.core.card_records import LanguageComparison, ReportCard
 from speech_robust_bench.core.errors import UserError, did_you_mean
 from speech_robust_bench.core.files import replacing
 from speech_robust_bench.core.names import parse
@@ -145,12 +145,13 @@ class Diagnosis:
     """A report card for each language, and what differs between languages."""
 
     model: str
-    cards: dict[str, dict[str, Any]]
-    across: dict[str, Any] | None
+    cards: dict[str, ReportCard]
+    across: LanguageComparison | None
 
     def to_json(self) -> str:
         """The card as JSON."""
-        content = {"cards": self.cards, "across": self.across}
+        cards = {language: card.as_json() for language, card in self.cards.items()}
+        content = {"cards": cards, "across": self.across.as_json() if self.across else None}
         return json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False)
 
     def write(self, out: Place) -> Path:

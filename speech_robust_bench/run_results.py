@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from speech_robust_bench.core.errors import UserError, did_you_mean
 from speech_robust_bench.core.result_records import MEASURES, ConfigResults, MeanRow, RunResults
+from speech_robust_bench.core.rows import RowDict
 from speech_robust_bench.report.page import page, write
 from speech_robust_bench.report.report_data import gather
 from speech_robust_bench.scoring.bootstrap import Units
@@ -35,12 +36,13 @@ from speech_robust_bench.scoring.table1 import (
     to_markdown,
     untranscribed_table,
 )
-from speech_robust_bench.scoring.transcript_difference import between
+from speech_robust_bench.scoring.transcript_difference import DifferenceRow, between
 
 if TYPE_CHECKING:
     import pandas
 
 
+PlainRow = dict[str, Any]  # a line of a table: column -> text or number
 DEFAULT_MEASURES = ("nwerd", "werd", "wer")  # of a row, the first that it has
 
 
@@ -94,7 +96,7 @@ class Comparisons(Sequence["Comparison"]):
     def __iter__(self) -> Iterator[Comparison]:
         return iter(self._rows)
 
-    def to_records(self) -> list[dict[str, Any]]:
+    def to_records(self) -> list[PlainRow]:
         """One dict a row; `better` names the model that is more robust, None where that is not certain."""
         names = {"a": self.a, "b": self.b, None: None}
         return [{**asdict(row), "better": names[row.better()]} for row in self._rows]
@@ -164,7 +166,7 @@ class Results:
         unknown = record.untranscribed or {}
         return lines + [f"{c}: no WER of {entry.rows} clips without a transcript" for c, entry in unknown.items()]
 
-    def to_records(self, groups: str | None = None) -> list[dict[str, Any]]:
+    def to_records(self, groups: str | None = None) -> list[PlainRow]:
         """One dict per config with speech: its origin, its scores and their bounds.
 
         `groups` is a column that tells groups of clips apart, "gender" or one of the corpus' own: then one a config and
@@ -176,7 +178,7 @@ class Results:
         return [{groups: group, **record} for group, part in results.items() for record in self._records(part)]
 
     @staticmethod
-    def _records(results: RunResults) -> list[dict[str, Any]]:
+    def _records(results: RunResults) -> list[PlainRow]:
         records = []
         for config, entry in results.configs.items():
             keys = ("language", "corpus", "scenario", "severity", "category", "rows", "failed")
@@ -198,7 +200,7 @@ class Results:
 
         return pandas.DataFrame(self.to_records(groups))
 
-    def measure(self, name: str) -> list[dict[str, Any]]:
+    def measure(self, name: str) -> list[PlainRow]:
         """The numbers of a measure ("streaming", "confidence"): one dict per config that has it, with its WER.
 
         Intervals are in `results.json["configs"][config]["measures"]`.
@@ -212,7 +214,7 @@ class Results:
                 rows.append({"config": config, "wer": wer and wer.value, **measure.numbers(record)})
         return rows
 
-    def predictions(self, config: str) -> list[dict[str, Any]]:
+    def predictions(self, config: str) -> list[RowDict]:
         """The predictions: one dict per clip, with `text` (the reference) and `pred_text`."""
 
         if config not in self.configs:
@@ -262,7 +264,7 @@ class Results:
             return Comparisons(a, b, compare_groups(runs[0], runs[1], groups, **options))
         return Comparisons(a, b, compare(runs[0].counts(), runs[1].counts(), **options))
 
-    def difference(self, other: Results, **options: Any) -> list[dict[str, Any]]:
+    def difference(self, other: Results, **options: Any) -> list[DifferenceRow]:
         """The distance between the transcripts of two recognisers, one dict per config; needs no reference."""
 
         return between(open_run(self.folder), open_run(other.folder), **options)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, TypedDict, overload
 
 from speech_robust_bench.builders import suites as suite_files
 from speech_robust_bench.builders.custom import load_table
@@ -20,7 +20,22 @@ if TYPE_CHECKING:
 HEADS = ("scenario", "category", "what", "parameter", "severities", "source")
 
 
-def as_record(row: Scenario) -> dict[str, Any]:
+class ScenarioRecord(TypedDict):
+    """A scenario as JSON holds it."""
+
+    name: str
+    category: str
+    help: str
+    maker: str
+    parameter: str | None
+    severities: dict[float, Any]
+    bank: str | None
+    version: str
+    has_speech: bool
+    source: str
+
+
+def as_record(row: Scenario) -> ScenarioRecord:
     """A scenario as JSON holds it."""
     return {
         "name": row.name,
@@ -94,7 +109,7 @@ class ScenarioTable(Sequence[Scenario]):
         """The scenarios' names."""
         return [row.name for row in self._rows]
 
-    def to_records(self) -> list[dict[str, Any]]:
+    def to_records(self) -> list[ScenarioRecord]:
         """One dict per scenario."""
 
         return [as_record(row) for row in self._rows]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from speech_robust_bench.builders.content_check import matching_configs
+from speech_robust_bench.builders.manifests import matching_configs
 from speech_robust_bench.builders.quality import COLUMNS, DNSMOS_COLUMNS
 from speech_robust_bench.builders.quality_columns import score
 from speech_robust_bench.core.errors import UserError, warn

@@ -14,7 +14,6 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -197,5 +196,5 @@ class Banks:
             digest.update(f"{name} {file_state(bank.root / name)}\n".encode())
         return digest.hexdigest()
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         return {**self.__dict__, "_open": {}}

@@ -14,13 +14,13 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from speech_robust_bench.builders.corpora.audiobooks import MLS_LANGUAGES
 from speech_robust_bench.builders.corpora.base import Audio, BytesAudio, FileAudio, Problem, Utterance
 from speech_robust_bench.builders.corpora.folder import other_columns, pick_columns, utterance
-from speech_robust_bench.builders.corpora.mls import LANGUAGES
 from speech_robust_bench.core.audio import Samples
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.files import check_tree
-from speech_robust_bench.core.rows import column_values
+from speech_robust_bench.core.rows import RowDict, column_values
 
 _PREFIXES = {"hf": False, "hf-stream": True}
 
@@ -66,7 +66,7 @@ def parse(source: str) -> HubSpec | None:
 
 def standard(template: str, language: str, far: bool = False) -> HubSpec:
     """A corpus' standard Hub dataset, for a language and a microphone."""
-    filled = template.format(language=language, mls=LANGUAGES.get(language, language), ami="sdm" if far else "ihm")
+    filled = template.format(language=language, mls=MLS_LANGUAGES.get(language, language), ami="sdm" if far else "ihm")
     spec = parse(filled)
     assert spec is not None
     return spec
@@ -111,7 +111,7 @@ def read(spec: HubSpec, language: str) -> Iterator[Utterance | Problem]:
         yield utterance(values | {"language": language}, source, clip_id, language, column_values(row, others))
 
 
-def _class_names(row: dict[str, Any], features: Any) -> dict[str, str | None]:
+def _class_names(row: RowDict, features: Any) -> dict[str, str | None]:
     """The values of columns of classes (`ClassLabel`), which are numbers, by name; -1 stands for none."""
     classes = {name: feature.names for name, feature in features.items() if hasattr(feature, "int2str")}
     numbers = {name: row.get(name) for name in classes}
@@ -159,7 +159,7 @@ def _own_folders(spec: HubSpec) -> list[Path]:
     return [Path(cache).resolve() for cache in caches]
 
 
-def _stored(dataset: Any, column: str, roots: Sequence[Path]) -> Iterator[tuple[dict[str, Any], Audio | Problem]]:
+def _stored(dataset: Any, column: str, roots: Sequence[Path]) -> Iterator[tuple[RowDict, Audio | Problem]]:
     """Rows and where their audio is, without reading any of it."""
     import pyarrow.compute
 
@@ -175,13 +175,13 @@ def _stored(dataset: Any, column: str, roots: Sequence[Path]) -> Iterator[tuple[
         yield {"path": paths[number], **row}, source
 
 
-def _streamed(dataset: Any, column: str, roots: Sequence[Path]) -> Iterator[tuple[dict[str, Any], Audio | Problem]]:
+def _streamed(dataset: Any, column: str, roots: Sequence[Path]) -> Iterator[tuple[RowDict, Audio | Problem]]:
     for number, row in enumerate(_undecoded(dataset, column)):
         value = row.pop(column) or {}
         yield {"path": value.get("path"), **row}, _source(value, str(number), roots)
 
 
-def _source(value: dict[str, Any], name: str, roots: Sequence[Path]) -> Audio | Problem:
+def _source(value: RowDict, name: str, roots: Sequence[Path]) -> Audio | Problem:
     """The audio of a `{"bytes", "path"}` value: its bytes, or a file of the dataset's own."""
     if value.get("bytes"):
         return BytesAudio(value["bytes"], value.get("path") or name)
@@ -218,6 +218,6 @@ def _table(path: str) -> Any:
     return pyarrow.ipc.open_stream(pyarrow.memory_map(path)).read_all()
 
 
-def _stem(row: dict[str, Any]) -> str | None:
+def _stem(row: RowDict) -> str | None:
     path = row.get("path") or row.get("file")
     return Path(path).stem if isinstance(path, str) and path else None

@@ -17,23 +17,13 @@ from functools import partial
 from pathlib import Path
 
 from speech_robust_bench.builders.corpora import (
-    ami,
-    chime,
+    audiobooks,
     commonvoice,
-    commonvoice7,
-    demo,
+    conversations,
     folder,
     hub_dataset,
-    l2_arctic,
-    librispeech,
-    mls,
-    openslr_english,
-    ravdess,
-    sbcsae,
-    speech_accent_archive,
-    speechocean762,
-    tedlium,
-    voxpopuli,
+    speaker_traits,
+    talks,
 )
 from speech_robust_bench.builders.corpora.base import Corpus, CorpusInfo, FileAudio, Problem, Utterance
 from speech_robust_bench.core.errors import UserError
@@ -58,9 +48,9 @@ class KnownCorpus:
 
 
 _WITH_DEV = (
-    KnownCorpus(librispeech.INFO, librispeech.read, librispeech.LAYOUT, ("en",)),
-    KnownCorpus(mls.INFO, mls.read, mls.LAYOUT, tuple(mls.LANGUAGES)),
-    KnownCorpus(tedlium.INFO, tedlium.read, tedlium.LAYOUT, ("en",), tedlium.amend),
+    KnownCorpus(audiobooks.LIBRISPEECH, audiobooks.read_librispeech, audiobooks.LIBRISPEECH_LAYOUT, ("en",)),
+    KnownCorpus(audiobooks.MLS, audiobooks.read_mls, audiobooks.MLS_LAYOUT, tuple(audiobooks.MLS_LANGUAGES)),
+    KnownCorpus(talks.TEDLIUM, talks.read_tedlium, talks.TEDLIUM_LAYOUT, ("en",), talks.amend_tedlium),
 )
 DEV = "dev"  # at the end of a corpus' name: its dev split, with clips that are in no test config
 
@@ -88,23 +78,49 @@ CORPORA = {
         *registered_objects("CORPORA").values(),
         *_WITH_DEV,
         *map(_dev_split, _WITH_DEV),
-        KnownCorpus(_long(tedlium.INFO, "talks"), tedlium.read_talks, tedlium.LAYOUT, ("en",)),
-        KnownCorpus(_long(ami.INFO, "meetings"), ami.read_meetings, ami.LAYOUT, ("en",)),
-        KnownCorpus(commonvoice.INFO, commonvoice.read, commonvoice.LAYOUT),
-        KnownCorpus(commonvoice7.INFO, commonvoice7.read, commonvoice7.LAYOUT, commonvoice7.LANGUAGES),
-        KnownCorpus(sbcsae.INFO, sbcsae.read, sbcsae.LAYOUT, ("en",)),
-        KnownCorpus(sbcsae.DEV_INFO, partial(sbcsae.read, conversations=sbcsae.DEV), sbcsae.LAYOUT, ("en",)),
-        KnownCorpus(sbcsae.TRAIN_INFO, partial(sbcsae.read, conversations=sbcsae.TRAIN), sbcsae.LAYOUT, ("en",)),
-        KnownCorpus(ami.INFO, ami.read, ami.LAYOUT, ("en",), ami.amend),
-        KnownCorpus(chime.INFO, chime.read, chime.LAYOUT, ("en",)),
-        KnownCorpus(openslr_english.UK_IRELAND, openslr_english.read, openslr_english.LAYOUT, ("en",)),
-        KnownCorpus(openslr_english.NIGERIA, openslr_english.read, openslr_english.LAYOUT, ("en",)),
-        KnownCorpus(ravdess.INFO, ravdess.read, ravdess.LAYOUT, ("en",)),
-        KnownCorpus(speech_accent_archive.INFO, speech_accent_archive.read, speech_accent_archive.LAYOUT, ("en",)),
-        KnownCorpus(l2_arctic.INFO, l2_arctic.read, l2_arctic.LAYOUT, ("en",)),
-        KnownCorpus(speechocean762.INFO, speechocean762.read, speechocean762.LAYOUT, ("en",)),
-        KnownCorpus(voxpopuli.INFO, voxpopuli.read, voxpopuli.LAYOUT, voxpopuli.LANGUAGES),
-        KnownCorpus(demo.INFO, demo.read, "manifest.csv", ("en", "es"), sort=False),
+        KnownCorpus(_long(talks.TEDLIUM, "talks"), talks.read_talks, talks.TEDLIUM_LAYOUT, ("en",)),
+        KnownCorpus(
+            _long(conversations.AMI, "meetings"), conversations.read_meetings, conversations.AMI_LAYOUT, ("en",)
+        ),
+        KnownCorpus(commonvoice.COMMON_VOICE, commonvoice.read_common_voice, commonvoice.COMMON_VOICE_LAYOUT),
+        KnownCorpus(
+            commonvoice.COMMON_VOICE_7,
+            commonvoice.read_common_voice_7,
+            commonvoice.COMMON_VOICE_7_LAYOUT,
+            commonvoice.COMMON_VOICE_7_LANGUAGES,
+        ),
+        KnownCorpus(conversations.SBCSAE, conversations.read_sbcsae, conversations.SBCSAE_LAYOUT, ("en",)),
+        KnownCorpus(
+            conversations.SBCSAE_DEV,
+            partial(conversations.read_sbcsae, conversations=conversations.SBCSAE_DEV_CONVERSATIONS),
+            conversations.SBCSAE_LAYOUT,
+            ("en",),
+        ),
+        KnownCorpus(
+            conversations.SBCSAE_TRAIN,
+            partial(conversations.read_sbcsae, conversations=conversations.SBCSAE_TRAIN_CONVERSATIONS),
+            conversations.SBCSAE_LAYOUT,
+            ("en",),
+        ),
+        KnownCorpus(
+            conversations.AMI, conversations.read_ami, conversations.AMI_LAYOUT, ("en",), conversations.amend_ami
+        ),
+        KnownCorpus(conversations.CHIME, conversations.read_chime, conversations.CHIME_LAYOUT, ("en",)),
+        KnownCorpus(speaker_traits.UK_IRELAND, speaker_traits.read_openslr, speaker_traits.OPENSLR_LAYOUT, ("en",)),
+        KnownCorpus(speaker_traits.NIGERIA, speaker_traits.read_openslr, speaker_traits.OPENSLR_LAYOUT, ("en",)),
+        KnownCorpus(speaker_traits.RAVDESS, speaker_traits.read_ravdess, speaker_traits.RAVDESS_LAYOUT, ("en",)),
+        KnownCorpus(
+            speaker_traits.ACCENT_ARCHIVE,
+            speaker_traits.read_accent_archive,
+            speaker_traits.ACCENT_ARCHIVE_LAYOUT,
+            ("en",),
+        ),
+        KnownCorpus(speaker_traits.L2_ARCTIC, speaker_traits.read_l2_arctic, speaker_traits.L2_ARCTIC_LAYOUT, ("en",)),
+        KnownCorpus(
+            speaker_traits.SPEECHOCEAN, speaker_traits.read_speechocean, speaker_traits.SPEECHOCEAN_LAYOUT, ("en",)
+        ),
+        KnownCorpus(talks.VOXPOPULI, talks.read_voxpopuli, talks.VOXPOPULI_LAYOUT, talks.VOXPOPULI_LANGUAGES),
+        KnownCorpus(folder.DEMO, folder.read_demo, "manifest.csv", ("en", "es"), sort=False),
     )
 }
 
@@ -134,7 +150,7 @@ def parse_flags(flags: Iterable[str], follow_links: bool = False) -> dict[tuple[
     sources: dict[tuple[str, str], str | None] = {}
     for flag in flags:
         match = _FLAG.fullmatch(flag)
-        if not match or not (match["source"] or match["name"] == demo.INFO.name):
+        if not match or not (match["source"] or match["name"] == folder.DEMO.name):
             raise UserError(f"--corpus {flag}: write LANGUAGE=PATH or LANGUAGE-NAME=PATH, as in en=data/LibriSpeech")
         key = match["language"], match["name"] or default_corpus(match["language"])
         if key in sources:
@@ -188,7 +204,7 @@ def open_corpus(
     if entry and entry.languages and language not in entry.languages:
         raise UserError(f"the corpus {name} has no language '{language}'; it has {', '.join(entry.languages)}")
     if source is None and name == "demo":
-        source = demo.FOLDER
+        source = folder.DEMO_FOLDER
     if source is None:
         raise UserError(_how_to_get(entry, language, name))
     info = entry.info if entry else folder.info(name)
@@ -196,7 +212,7 @@ def open_corpus(
         recorded = Recorded(name)
     far, keep = recorded.far, recorded.keep
     listen = None if recorded.min_p808 is None else partial(_filter_p808, minimum=recorded.min_p808)
-    follow_links = str(source).startswith(LINKS) or source == demo.FOLDER
+    follow_links = str(source).startswith(LINKS) or source == folder.DEMO_FOLDER
     source = str(source).removeprefix(LINKS)
     spec = hub_dataset.parse(source)
     if spec:

@@ -29,7 +29,6 @@ import dataclasses
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any
 
 import numpy as np
 import torch
@@ -52,6 +51,7 @@ from speech_robust_bench.attacks.standard import AUTO
 from speech_robust_bench.attacks.universal import Perturbation
 from speech_robust_bench.attacks.views.base import View, WrappedView
 from speech_robust_bench.builders.perturb.environment import to_length
+from speech_robust_bench.core.options import Settings
 from speech_robust_bench.extensions.attacks.black_box import Genetic
 
 MOMENTUM = 0.75
@@ -212,7 +212,7 @@ class Auto:
     seed: str = ""
     name: str = field(default="auto", init=False)
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self) -> Settings:
         universal = self.perturbation.digest if self.perturbation else None
         settings = ("steps", "queries", "severity", "seed", "name")
         described = {key: getattr(self, key) for key in settings}
@@ -235,8 +235,8 @@ class Auto:
         texts = own_transcripts(view, clips, before)
         search = _EnsembleSearch(self, view, clips, texts)
         for number, stage in enumerate(self.stages(margin_view(view) is not None)):
-            search.climb(number, stage)
-        search.ask()
+            search.gradient_stage(number, stage)
+        search.query_stage()
         pcms, after = search.worst.best_of_each()
         attacked = attacked_clips(self, view, clips, pcms, texts, outcomes(clips, before, after), search.gradients)
         for clip, stage_name, queries, signs in zip(attacked, search.by, search.queries, search.signs, strict=True):
@@ -258,7 +258,7 @@ class _EnsembleSearch:
         """The clips that are not broken yet."""
         return [index for index in range(len(self.clips)) if not self.worst.finished(index)]
 
-    def climb(self, number: int, stage: Stage) -> None:
+    def gradient_stage(self, number: int, stage: Stage) -> None:
         """Gradient steps on the clips that are left."""
         left = self.left()
         if not left:
@@ -310,7 +310,7 @@ class _EnsembleSearch:
         self.worst.best[index], self.by[index] = result, by
         return True
 
-    def ask(self) -> None:
+    def query_stage(self) -> None:
         """The black-box search, from the worst result of each clip that is left."""
         population = 10
         generations = self.attack.queries // population

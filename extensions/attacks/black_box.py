@@ -12,6 +12,7 @@ from speech_robust_bench.attacks.gradient_loop import Attacked, outcomes
 from speech_robust_bench.attacks.registry import AttackPlan
 from speech_robust_bench.builders.perturb.filters import kenansville
 from speech_robust_bench.core.audio import RATE, to_pcm16
+from speech_robust_bench.core.options import Settings
 from speech_robust_bench.models.interface import Recogniser
 
 GENE_S = 0.01
@@ -31,7 +32,7 @@ class Genetic:
     seed: str = ""
     name: str = field(default="genetic", init=False)
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self) -> Settings:
         return asdict(self)
 
     def run(self, recogniser: Recogniser, clips: list[AttackClip]) -> list[Attacked]:
@@ -89,7 +90,7 @@ class Kenansville:
     severity: int = 0
     name: str = field(default="kenansville", init=False)
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self) -> Settings:
         return {}
 
     def run(self, view: Any, clips: list[AttackClip]) -> list[Attacked]:
@@ -99,7 +100,7 @@ class Kenansville:
 
 
 def make_genetic(plan: AttackPlan) -> Genetic:
-    generations: dict[str, Any] = {"generations": plan.settings.steps} if plan.settings.steps else {}
+    generations: Settings = {"generations": plan.settings.steps} if plan.settings.steps else {}
     return Genetic(plan.bound, plan.severity, **generations, **plan.settings.given("stop", "seed"))
 
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
 
 import numpy as np
 import torch
@@ -22,6 +21,7 @@ from speech_robust_bench.attacks.gradient_loop import Attacked, attacked_clips, 
 from speech_robust_bench.attacks.registry import AttackPlan
 from speech_robust_bench.attacks.views.base import View
 from speech_robust_bench.attacks.views.transformers_models import Seq2SeqView
+from speech_robust_bench.core.options import Settings
 from speech_robust_bench.extensions.attacks.rows import TARGETS
 
 BETAS, TINY = (0.9, 0.999), 1e-8  # of Adam
@@ -44,7 +44,7 @@ class TargetedInBall:
     def bound(self) -> Bound:
         return Bound("linf", eps=self.eps)
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self) -> Settings:
         return {key: value for key, value in asdict(self).items() if key != "targets"}
 
 
@@ -151,7 +151,7 @@ def make_cw(plan: AttackPlan) -> CarliniWagner:
     return CarliniWagner(**targeted_settings(plan))
 
 
-def targeted_settings(plan: AttackPlan) -> dict[str, Any]:
+def targeted_settings(plan: AttackPlan) -> Settings:
     """The settings that targeted attacks share."""
     chosen = plan.settings.given("eps", "steps", "transcribe_every", "regularisation")
     return {"targets": tuple(plan.settings.target) or TARGETS, **chosen}

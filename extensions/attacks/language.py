@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -24,6 +24,7 @@ from speech_robust_bench.attacks.views.base import View
 from speech_robust_bench.attacks.views.transformers_models import WhisperView
 from speech_robust_bench.core.audio import RATE
 from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.core.options import Settings
 
 
 @dataclass
@@ -103,7 +104,7 @@ class Language:
     seed: str = ""
     name: str = field(default="language", init=False)
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self) -> Settings:
         return asdict(self)
 
     def run(self, view: View, clips: list[AttackClip]) -> list[Attacked]:

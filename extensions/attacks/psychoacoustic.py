@@ -9,7 +9,6 @@ kept.
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
-from typing import Any
 
 import numpy as np
 import torch
@@ -20,6 +19,7 @@ from speech_robust_bench.attacks.gradient_loop import Attacked, attacked_clips, 
 from speech_robust_bench.attacks.masking_threshold import above_threshold, batch_of, excess, threshold
 from speech_robust_bench.attacks.registry import AttackPlan
 from speech_robust_bench.attacks.views.base import View
+from speech_robust_bench.core.options import Settings
 from speech_robust_bench.extensions.attacks.cw import Adam, CarliniWagner, make_cw
 
 GROW, SHRINK = 1.2, 0.8  # of alpha, as in Qin et al.
@@ -41,7 +41,7 @@ class Psychoacoustic:
     def bound(self) -> Bound:
         return self.first.bound
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self) -> Settings:
         own = {key: value for key, value in asdict(self).items() if key != "first"}
         return {**own, "first": self.first.describe()}
 

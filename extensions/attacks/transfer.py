@@ -44,6 +44,7 @@ from speech_robust_bench.builders.config_sources import open_data
 from speech_robust_bench.builders.stored_config import StoredConfig
 from speech_robust_bench.core.audio import to_pcm16
 from speech_robust_bench.core.files import replacing
+from speech_robust_bench.core.options import Settings
 from speech_robust_bench.extensions.attacks.cw import TargetedInBall, closest, targeted_settings
 from speech_robust_bench.models.interface import Recogniser, open_model, parse_spec
 
@@ -107,7 +108,7 @@ class Transfer:
     seed: str = ""
     name: str = field(default="transfer", init=False)
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self) -> Settings:
         return asdict(self)
 
     def run(self, view: View, clips: list[AttackClip]) -> list[Attacked]:

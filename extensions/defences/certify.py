@@ -22,17 +22,7 @@ import numpy as np
 from speech_robust_bench.builders.configs import Config
 from speech_robust_bench.core.audio import RATE
 from speech_robust_bench.core.errors import UserError
-from speech_robust_bench.core.json_shapes import (
-    anything,
-    dict_of,
-    integer,
-    nullable,
-    number,
-    object_of,
-    parse_object,
-    text,
-    truth,
-)
+from speech_robust_bench.core.records import Record, Whole, decode, to_json
 from speech_robust_bench.extensions.defences.smooth import VOTES, Smooth
 from speech_robust_bench.scoring.scoring import align, default_unit
 
@@ -53,29 +43,19 @@ class Settings:
             raise UserError("certify: draws are 1 or more, alpha lies between 0 and 1, the WER from 0 to below 1")
 
 
-@dataclass(frozen=True)
-class Certificate:
+class Certificate(Record, frozen=True):
     """Of one clip. `radius` is an L2 norm, 0 where it abstains; `snr_db` is the SNR of a perturbation that large."""
 
     id: str
     text: str
     transcript: str
     wer: float  # of the voted transcript to the reference
-    agree: int  # draws within the tolerance of it
-    draws: int
+    agree: Whole  # draws within the tolerance of it
+    draws: Whole
     share: float  # that agree at least, with confidence 1 - alpha
     radius: float
     snr_db: float | None
     abstains: bool
-
-
-_LINE = object_of(
-    **dict.fromkeys(("id", "text", "transcript"), text),
-    **dict.fromkeys(("wer", "share", "radius"), number),
-    **dict.fromkeys(("agree", "draws"), integer),
-    snr_db=nullable(number),
-    abstains=truth,
-)
 
 
 def lowest_share(agree: int, draws: int, alpha: float) -> float:
@@ -131,7 +111,7 @@ def certify(
             if row.id not in done:
                 samples = np.asarray(window.decode(row), np.float32)
                 done[row.id] = certify_clip(model, row.id, samples, row.text or "", row.language, settings)
-                file.write(json.dumps(asdict(done[row.id]), ensure_ascii=False) + "\n")
+                file.write(to_json(done[row.id]).decode())
                 file.flush()
             tick()
     return [done[row.id] for row in config.rows[:limit]]
@@ -151,11 +131,9 @@ def _read(out: Path, head: dict[str, Any]) -> dict[str, Certificate]:
         return {}
     *lines, torn = out.read_bytes().split(b"\n")
     try:
-        first, *rest = [
-            parse_object(line, _LINE if place else dict_of(anything), out) for place, line in enumerate(lines)
-        ]
-        known = {line["id"]: Certificate(**line) for line in rest}
-    except (ValueError, TypeError):
+        first = json.loads(lines[0])
+        known = {line.id: line for line in (decode(line, Certificate, out) for line in lines[1:])}
+    except (ValueError, RecursionError):
         raise UserError(f"{out}: not a file of certificates; name another one with --out") from None
     if first != json.loads(json.dumps(head)):
         raise UserError(f"{out}: is of another model, config or settings; name another file with --out")

@@ -37,7 +37,7 @@ class Front(Described):
         except SomeFailed as failed:
             texts = failed.outcomes
         of_streams = iter(texts)
-        return SomeFailed.unless_all_well([_joined([next(of_streams) for _ in streams(clip)]) for clip in enhanced])
+        return SomeFailed.raise_if_failed([_joined([next(of_streams) for _ in streams(clip)]) for clip in enhanced])
 
     def close(self) -> None:
         self.inner.close()

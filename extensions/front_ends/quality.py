@@ -30,21 +30,34 @@ from speech_robust_bench.core.about import install_hint
 from speech_robust_bench.core.audio import RATE, Samples
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.files import write_atomically
-from speech_robust_bench.core.json_shapes import integer, list_of, nullable, number, object_of, read_object, text
+from speech_robust_bench.core.records import NULL, Record, Whole, read
 from speech_robust_bench.extensions.front_ends.adapter import open_chain, streams
 from speech_robust_bench.extensions.front_ends.rnnoise import fitted
 from speech_robust_bench.models.interface import Clip, FrontEnd, need
 from speech_robust_bench.scoring.scenario_facts import RECORDINGS
 
 MEASURES = ("pesq", "stoi", "si_sdr_db", "si_sdri_db", *DNSMOS_COLUMNS)
-_ROWS = list_of(
-    object_of(
-        **dict.fromkeys(("config", "front"), text),
-        **dict.fromkeys((*MEASURES, "rtf"), nullable(number)),
-        clips=integer,
-        content_sha256=nullable(text),
-    )
-)
+
+
+class FrontQuality(Record, frozen=True, kw_only=True):
+    """What a front end does to the clips of a config: means over the clips, and the real-time factor."""
+
+    config: str
+    clips: Whole
+    content_sha256: str | None = NULL
+    front: str  # "" for none
+    pesq: float | None = NULL
+    stoi: float | None = NULL
+    si_sdr_db: float | None = NULL
+    si_sdri_db: float | None = NULL
+    dnsmos_p808: float | None = NULL
+    dnsmos_sig: float | None = NULL
+    dnsmos_bak: float | None = NULL
+    dnsmos_ovrl: float | None = NULL
+    rtf: float | None = NULL
+
+
+MeasuredRow = dict[str, Any]  # a `FrontQuality` as JSON holds it
 MOST_STREAMS = 6  # of a separator, to be tried in every order
 SHORTEST_STOI_S = 0.4  # of speech: STOI's windows are 0.384 s long
 Progress = Callable[[str, int], Callable[[int], None]]
@@ -132,7 +145,7 @@ def front_quality(
     limit: int | None = None,
     out: Path | None = None,
     progress: Progress = lambda what, total: lambda count: None,
-) -> list[dict[str, Any]]:
+) -> list[MeasuredRow]:
     """A row for each config and front end, "" for none: the means over clips, and the real-time factor.
 
     With `out` the rows are written there after every config, and those that are there already are not measured again.
@@ -165,7 +178,7 @@ def _of_config(
     references: dict[str, list[Clip]],
     chains: dict[str, FrontEnd],
     tick: Callable[[int], None],
-) -> dict[str, dict[str, Any]]:
+) -> dict[str, dict[str, float | None]]:
     scenario = SCENARIOS.get(str(config.about.scenario))
     aligned = scenario is None or not scenario.stretches
     scores: dict[str, list[dict[str, float | None]]] = {front: [] for front in chains}
@@ -225,10 +238,10 @@ def _clean_clips(data: StoredSource, config: StoredConfig, ids: set[str]) -> dic
     }
 
 
-def _known_rows(out: Path | None) -> list[dict[str, Any]]:
+def _known_rows(out: Path | None) -> list[MeasuredRow]:
     if out is None or not out.is_file():
         return []
     try:
-        return read_object(out, _ROWS)
+        return [row.as_json() for row in read(out, list[FrontQuality])]
     except UserError:
         raise UserError(f"{out}: was not written by `srb quality --front`; name another file") from None

@@ -13,7 +13,7 @@ import numpy as np
 from speech_robust_bench.builders.config_sources import open_data
 from speech_robust_bench.builders.configs import Config, ConfigSource
 from speech_robust_bench.builders.live_config import reopen
-from speech_robust_bench.builders.suites import Suite
+from speech_robust_bench.builders.suites import AnchorsFile, Suite
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.files import write_atomically
 from speech_robust_bench.core.names import parse
@@ -21,8 +21,7 @@ from speech_robust_bench.core.progress import progress
 from speech_robust_bench.core.records import Prediction
 from speech_robust_bench.extensions.gate.result import GateOptions, GateResult
 from speech_robust_bench.extensions.gate.units import Pair, choose_configs, decide, plan
-from speech_robust_bench.models.costs import check_cost, cost_per_minute
-from speech_robust_bench.models.runner import RunJob, Runner
+from speech_robust_bench.models.runner import RunJob, Runner, check_cost, cost_per_minute
 from speech_robust_bench.scoring.aggregate import ConfigCounts
 from speech_robust_bench.scoring.runs import Run, open_run
 
@@ -128,7 +127,7 @@ def baseline_counts(
         return baseline.counts(choose_configs(baseline, patterns), normaliser=normaliser)
     if patterns:
         raise UserError("say either configs or a suite")
-    if "cells" in suite.about:
+    if isinstance(suite.about, AnchorsFile):
         raise UserError("the gate chooses clips by itself; anchors are for `srb anchors --predict`")
     names = [name for name in choose_configs(baseline) if parse(name).level in suite.members]
     if not names:

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any
 
 from speech_robust_bench.core.about import install_hint
 from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.core.options import Settings
 from speech_robust_bench.models.interface import Recogniser, folder_revision, need
 
 
@@ -65,7 +65,7 @@ def load(target: str, *, device: str = "", batch_size: int = 8, upstream: str = 
     )
 
 
-def _edition(revision: str | None) -> dict[str, Any]:
+def _edition(revision: str | None) -> Settings:
     """What opens the same weights again: a commit on the Hub, or the seed from which random ones were drawn."""
     if seed := re.fullmatch(r"seed (\d+)", revision or ""):
         return {"seed": int(seed[1])}

@@ -47,7 +47,7 @@ def _shown(value: float | None) -> str:
 
 
 def _rows(result: RunResults, folder: Path) -> list[tuple[str, ...]]:
-    return ood_rows(result, suites.load("ood").about["corpora"])
+    return ood_rows(result, suites.load("ood").corpora)
 
 
 OOD = Measure(

@@ -6,23 +6,17 @@ Nothing here needs torch, so that probes can be ranked where it is missing.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta
 
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.files import replacing, write_atomically
-from speech_robust_bench.core.json_shapes import (
-    integer,
-    list_of,
-    maybe,
-    nullable,
-    number,
-    object_of,
-    read_object,
-    text,
-    truth,
-)
+from speech_robust_bench.core.options import Settings
+from speech_robust_bench.core.records import Record, Whole, read
 
 RECORD, WEIGHTS = "probe.json", "head.safetensors"
 FORMAT = 1
@@ -34,7 +28,7 @@ class ProbeFile:
     """What `probe.json` holds."""
 
     folder: Path
-    about: dict[str, Any]
+    about: Settings
 
     def __getattr__(self, name: str) -> Any:
         try:
@@ -69,17 +63,51 @@ def upstream_name(spec: str) -> str:
     return f"{name}-{window_s:g}s" if window_s else name
 
 
-_SHAPE = object_of(
-    format=integer,
-    upstream=object_of(spec=text, revision=nullable(text), layers=integer, width=integer, stride=integer),
-    head=object_of(size=text, units=integer, normalise=truth),
-    data=object_of(corpora=list_of(text), hours=number, dev_digest=text, hours_asked=maybe(number)),
-    best=object_of(step=integer, dev_wer=number),
-    language=text,
-    letters=text,
-    layer_weights=list_of(number),
-    augment=maybe(object_of(scenarios=list_of(text))),
-)
+class _Upstream(Record, frozen=True, kw_only=True):
+    spec: str
+    revision: str | None
+    layers: Whole
+    width: Whole
+    stride: Whole
+
+
+class _Head(Record, frozen=True, kw_only=True):
+    size: str
+    units: Whole
+    normalise: bool
+
+
+class _Data(Record, frozen=True, kw_only=True):
+    corpora: list[str]
+    hours: float
+    dev_digest: str
+    hours_asked: float | None = None
+
+
+class Evaluation(Record, frozen=True, kw_only=True):
+    """What a training knew of itself after some steps."""
+
+    step: Annotated[int, Meta(ge=0)]
+    loss: float | None = None
+    dev_wer: float
+
+
+class _Augmentation(Record, frozen=True, kw_only=True):
+    scenarios: list[str]
+
+
+class _ProbeRecord(Record, frozen=True, kw_only=True):
+    """What `probe.json` must hold; the settings of the training, which also stand in it, may be anything."""
+
+    format: Literal[1]
+    upstream: _Upstream
+    head: _Head
+    data: _Data
+    best: Evaluation
+    language: str
+    letters: str
+    layer_weights: list[float]
+    augment: _Augmentation | None = None
 
 
 def read_probe(folder: str | Path) -> ProbeFile:
@@ -93,20 +121,18 @@ def read_probe(folder: str | Path) -> ProbeFile:
     if path.stat().st_size > LARGEST_RECORD:
         raise UserError(f"{path}: is too large to be a probe's record")
     try:
-        about = read_object(path, _SHAPE)
+        read(path, _ProbeRecord)
     except UserError:
-        about = {"format": None}
-    if about["format"] != FORMAT:
-        raise UserError(f"{path}: is not a probe's record of format {FORMAT}; train the probe again")
-    return ProbeFile(folder, about)
+        raise UserError(f"{path}: is not a probe's record of format {FORMAT}; train the probe again") from None
+    return ProbeFile(folder, json.loads(path.read_bytes()))
 
 
-def write_record(folder: Path, about: dict[str, Any]) -> None:
+def write_record(folder: Path, about: Settings) -> None:
     """Write `probe.json`: from here on the folder is a probe."""
     write_atomically(folder / RECORD, json.dumps({"format": FORMAT, **about}, indent=1, ensure_ascii=False) + "\n")
 
 
-def write_weights(folder: Path, state: dict[str, Any]) -> None:
+def write_weights(folder: Path, state: Mapping[str, Any]) -> None:
     """Write the trained weights, which do not include the encoder's."""
     from safetensors.torch import save_file
 
@@ -114,7 +140,7 @@ def write_weights(folder: Path, state: dict[str, Any]) -> None:
         save_file({name: value.detach().cpu().contiguous() for name, value in state.items()}, part)
 
 
-def read_weights(folder: Path) -> dict[str, Any]:
+def read_weights(folder: Path) -> Mapping[str, Any]:
     """The trained weights."""
     from safetensors import SafetensorError
     from safetensors.torch import load_file

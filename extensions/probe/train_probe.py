@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from speech_robust_bench.builders.apply import RandomScenarios
 from speech_robust_bench.builders.banks import Banks
 from speech_robust_bench.builders.plan import Sources
-from speech_robust_bench.builders.random_scenarios import RandomScenarios
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.extensions.probe.probe_file import ProbeFile
 from speech_robust_bench.extensions.probe.training import HeadSettings, Schedule, Training

@@ -11,18 +11,21 @@ import math
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import torch
+from msgspec import Meta
 from torch import Tensor, nn
 from torch.nn import functional
 
 from speech_robust_bench.core.errors import UserError, did_you_mean
 from speech_robust_bench.core.files import locked_folder, replacing
-from speech_robust_bench.core.json_shapes import anything, integer, list_of, number, object_of
+from speech_robust_bench.core.options import Settings
+from speech_robust_bench.core.records import Record, convert
 from speech_robust_bench.extensions.probe.head import BLANK, BLSTM_LAYERS, UNITS, Head, Letters
 from speech_robust_bench.extensions.probe.probe_file import (
     RECORD,
+    Evaluation,
     ProbeFile,
     read_probe,
     read_weights,
@@ -81,11 +84,11 @@ class HeadSettings:
             raise UserError(f"a head has 1 to 8192 units, not {self.units}")
 
 
-def _whole(value: Any) -> str | None:
-    return integer(value) or (None if value >= 0 else "is below 0")
+class _Progress(Record, frozen=True, kw_only=True):
+    """How far a checkpoint is."""
 
-
-_CHECKPOINT = object_of(done=_whole, evaluations=list_of(object_of(step=_whole, loss=anything, dev_wer=number)))
+    done: Annotated[int, Meta(ge=0)]
+    evaluations: list[Evaluation]
 
 
 @dataclass
@@ -111,7 +114,7 @@ class Training:
             raise UserError(f"{len(shared)} clips are in the training and in the dev set, as {min(shared)[1]}")
         self.letters = Letters.of(clip.text for clip in self.train)
         self.batches = buckets(self.train, self.schedule.batch_size)
-        self.evaluations: list[dict[str, Any]] = []
+        self.evaluations: list[Evaluation] = []
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(self.schedule.seed)
             self.head = new_head(self.head_settings, self.upstream, self.letters).to(self.states.device)
@@ -126,7 +129,7 @@ class Training:
     def augmentation(self) -> Augmentation | None:
         return self.states.augmentation
 
-    def settings(self) -> dict[str, Any]:
+    def settings(self) -> Settings:
         """All that the weights depend on: a folder holds a training of one of them."""
         return {
             "upstream": {
@@ -204,13 +207,13 @@ class Training:
                 rows = zip(batch, best.tolist(), frames.tolist(), strict=True)
                 hypotheses += [(clip.text, self.letters.decode(row[:count])) for clip, row, count in rows]
         wer = align(*map(list, zip(*hypotheses, strict=True)), language=self.language).rate
-        if not self.evaluations or wer < self._best()["dev_wer"]:
+        if not self.evaluations or wer < self._best().dev_wer:
             write_weights(self.folder, self.head.state_dict())
-        self.evaluations.append({"step": self.done, "loss": round(loss, 6), "dev_wer": round(wer, 4)})
+        self.evaluations.append(Evaluation(step=self.done, loss=round(loss, 6), dev_wer=round(wer, 4)))
         return f"step {self.done}: loss {loss:.3f}, dev WER {wer:.2f}"
 
-    def _best(self) -> dict[str, Any]:
-        return min(self.evaluations, key=lambda evaluation: evaluation["dev_wer"])
+    def _best(self) -> Evaluation:
+        return min(self.evaluations, key=lambda evaluation: evaluation.dev_wer)
 
     def _given_up(self) -> bool:
         if not self.evaluations:
@@ -223,7 +226,7 @@ class Training:
             "done": self.done,
             "head": self.head.state_dict(),
             "optimiser": self.optimiser.state_dict(),
-            "evaluations": self.evaluations,
+            "evaluations": [evaluation.as_json() for evaluation in self.evaluations],
         }
         with replacing(self.folder / CHECKPOINT) as part:
             torch.save(state, part)
@@ -235,18 +238,17 @@ class Training:
         try:
             state = torch.load(path, map_location=self.states.device, weights_only=True)
             self._check_settings(state["settings"])
-            if problem := _CHECKPOINT({key: state[key] for key in ("done", "evaluations")}):
-                raise ValueError(problem)
+            progress = convert({key: state[key] for key in ("done", "evaluations")}, _Progress)
             self._check_optimiser(state["optimiser"])
             self.head.load_state_dict(state["head"])
             self.optimiser.load_state_dict(state["optimiser"])
-            self.done, self.evaluations = state["done"], state["evaluations"]
+            self.done, self.evaluations = progress.done, progress.evaluations
         except UserError:
             raise
         except Exception as error:  # torch raises what it likes on a damaged file
             raise UserError(f"{path}: cannot be read ({type(error).__name__}); remove it to train anew") from None
 
-    def _check_optimiser(self, stored: dict[str, Any]) -> None:
+    def _check_optimiser(self, stored: Settings) -> None:
         """What Adam would only stumble over at its next step: other settings, or moments of another shape."""
         fresh = self.optimiser.state_dict()["param_groups"]
         theirs, ours = ([{**group, "lr": None} for group in groups] for groups in (stored["param_groups"], fresh))
@@ -260,7 +262,7 @@ class Training:
             if shapes != {"step": (), "exp_avg": parameter.shape, "exp_avg_sq": parameter.shape}:
                 raise ValueError("other shapes of the optimiser")
 
-    def _check_settings(self, before: dict[str, Any]) -> None:
+    def _check_settings(self, before: Settings) -> None:
         for name, value in self.settings().items():
             if before.get(name) != value:
                 raise UserError(
@@ -268,16 +270,16 @@ class Training:
                     "use another folder"
                 )
 
-    def _record(self) -> dict[str, Any]:
+    def _record(self) -> Settings:
         from importlib.metadata import version
 
         return {
             **self.settings(),
-            "best": self._best(),
+            "best": self._best().as_json(),
             "steps_done": self.done,
             "layer_weights": read_layer_weights(self.folder),
             "parameters": sum(p.numel() for p in self.head.parameters()),
-            "evaluations": self.evaluations,
+            "evaluations": [evaluation.as_json() for evaluation in self.evaluations],
             "versions": {name: version(name) for name in ("torch", "transformers", "speech-robust-bench")},
         }
 

@@ -15,12 +15,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from speech_robust_bench.builders.apply import perturb_clip
+from speech_robust_bench.builders.apply import RandomScenarios, draw_for_clip, perturb_clip
 from speech_robust_bench.builders.banks import Banks
 from speech_robust_bench.builders.checked_clips import CheckedClip, check_clips
 from speech_robust_bench.builders.plan import DEMO, Sources
 from speech_robust_bench.builders.plan import clips as listed_clips
-from speech_robust_bench.builders.random_scenarios import RandomScenarios, draw_for_clip
 from speech_robust_bench.builders.scenarios import perturbations
 from speech_robust_bench.core.audio import RATE, from_pcm16, to_pcm16
 from speech_robust_bench.core.engines import Inline

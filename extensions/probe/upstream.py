@@ -27,6 +27,7 @@ from torch.nn import functional
 
 from speech_robust_bench.core.audio import RATE
 from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.core.options import Settings
 from speech_robust_bench.extensions.probe.probe_file import parsed_upstream
 from speech_robust_bench.models.hf.base import first_line, loading, quiet_transformers, revision_of
 from speech_robust_bench.models.interface import Clip
@@ -164,7 +165,7 @@ def open_upstream(spec: str, device: str = "cpu", revision: str = "", seed: int 
     if kind not in ("hf", "random") or not target:
         raise UserError(f"no upstream '{spec}'; write {EXAMPLES}")
     transformers = quiet_transformers("probe")
-    where: dict[str, Any] = {"revision": revision} if revision else {}
+    where: Settings = {"revision": revision} if revision else {}
     where["trust_remote_code"] = False  # left out, transformers asks on stdin
     with loading(spec):
         config = transformers.AutoConfig.from_pretrained(target, **where)

@@ -17,14 +17,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
+from speech_robust_bench.builders.suites import AnchorsFile, SuiteFile
 from speech_robust_bench.core.categories import AVERAGED
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.files import write_atomically
 from speech_robust_bench.core.names import parse
+from speech_robust_bench.core.records import to_json
 from speech_robust_bench.scoring.aggregate import ConfigCounts
 from speech_robust_bench.scoring.difficulty import load
 from speech_robust_bench.scoring.runs import Run
@@ -321,8 +322,8 @@ def choose(
     cells = cell_errors(runs, normaliser, clean, advance=advance)
     check_count(cells, clips)
     drawn = draw(cells, clips, np.random.default_rng(seed))
-    content = json.dumps(as_suite(cells, drawn, normaliser), indent=1) + "\n"
-    if path.exists() and path.read_bytes() != content.encode():
+    content = to_json(as_suite(cells, drawn, normaliser), indent=1)
+    if path.exists() and path.read_bytes() != content:
         raise UserError(f"{path} is there already and has other anchors, which runs may depend on; choose another name")
     errors = mean_errors(cells, clips, seed, advance)
     write_atomically(path, content)
@@ -330,54 +331,53 @@ def choose(
 
 
 def predict(
-    run: Run, runs: Sequence[Run], about: dict[str, Any], advance: Callable[[], None] = lambda: None
+    run: Run, runs: Sequence[Run], about: SuiteFile | AnchorsFile, advance: Callable[[], None] = lambda: None
 ) -> dict[str, tuple[float, float]]:
     """NWERD of all clips of the configs that the anchors stand for, and its standard error, from a run on anchors.
 
     By category and in the average of these categories. `advance` is called for every run read.
     """
-    if "cells" not in about:
+    if not isinstance(about, AnchorsFile):
         raise UserError("--predict needs a file of anchors, as `srb anchors RUN RUN RUN --suite FILE.json` writes it")
-    if run.model in about["models"] or run.model in {known.model for known in runs}:
+    if run.model in about.models or run.model in {known.model for known in runs}:
         raise UserError(
             f"{run.folder}: {run.model} is one of the runs that it would be predicted from; its own score is known"
         )
-    cells = cell_errors(runs, about["normaliser"], about["clean"], about["configs"], advance)
-    if cells.clips_sha256 != about["clips_sha256"]:
+    cells = cell_errors(runs, about.normaliser, about.clean, about.configs, advance)
+    if cells.clips_sha256 != about.clips_sha256:
         raise UserError("the runs have other clips or references than those that the anchors were chosen from")
-    for config in (about["clean"], *about["cells"]):
+    for config in (about.clean, *about.cells):
         _refuse_other_data(runs[0], run, config)
     estimate = of_run(run, about, cells)
     advance()
     return estimate.rows(cells)
 
 
-def as_suite(cells: CellErrors, drawn: Drawn, normaliser: str) -> dict[str, Any]:
+def as_suite(cells: CellErrors, drawn: Drawn, normaliser: str) -> AnchorsFile:
     """The content of the file: the drawn clips of each config, with the chance of each."""
     chances: dict[str, dict[str, float]] = {}
     for (config, clip), chance in zip(_pairs(drawn, cells), drawn.chances.tolist(), strict=True):
         chances.setdefault(cells.configs[config], {})[cells.clips[clip]] = chance
     content = json.dumps(chances, sort_keys=True).encode()
-    return {
-        "name": "anchors",
-        "version": hashlib.sha256(content).hexdigest()[:8],
-        "models": list(cells.models),
-        "normaliser": normaliser,
-        "clean": cells.clean_config,
-        "configs": list(cells.configs),
-        "clips_sha256": cells.clips_sha256,
-        "cells": chances,
-    }
+    return AnchorsFile(
+        version=hashlib.sha256(content).hexdigest()[:8],
+        models=list(cells.models),
+        normaliser=normaliser,
+        clean=cells.clean_config,
+        configs=list(cells.configs),
+        clips_sha256=cells.clips_sha256,
+        cells=chances,
+    )
 
 
-def from_suite(about: dict[str, Any], cells: CellErrors) -> Drawn:
+def from_suite(about: AnchorsFile, cells: CellErrors) -> Drawn:
     """The drawn cells of a suite file, numbered as in the runs that it is used with."""
     configs = {config: number for number, config in enumerate(cells.configs)}
     clips = {clip: number for number, clip in enumerate(cells.clips)}
     try:
         chances = {
             configs[config] * len(clips) + clips[clip]: chance
-            for config, chosen in about["cells"].items()
+            for config, chosen in about.cells.items()
             for clip, chance in chosen.items()
         }
     except KeyError as missing:
@@ -389,20 +389,20 @@ def from_suite(about: dict[str, Any], cells: CellErrors) -> Drawn:
     return Drawn(np.array(order), np.array([chances[cell] for cell in order]))
 
 
-def of_run(run: Run, about: dict[str, Any], cells: CellErrors) -> Estimate:
+def of_run(run: Run, about: AnchorsFile, cells: CellErrors) -> Estimate:
     """What the whole benchmark would say of a run on the anchors."""
     drawn = from_suite(about, cells)
     clips = {clip: place for place, clip in enumerate(cells.clips)}
 
     def errors_on(config: str) -> dict[int, int]:
-        counted = _counted(run, config, about["normaliser"])
+        counted = _counted(run, config, about.normaliser)
         known = [(clips[clip], place) for place, clip in enumerate(counted.ids) if clip in clips]
         if any(counted.counts.lengths[place] != cells.words[clip] for clip, place in known):
             raise UserError(f"{run.folder / config}.jsonl has other references than the runs of the anchors")
         return {clip: int(counted.counts.errors[place]) for clip, place in known}
 
     clean = errors_on(cells.clean_config)
-    perturbed = {config: errors_on(config) for config in about["cells"]}
+    perturbed = {config: errors_on(config) for config in about.cells}
     try:
         errors = [perturbed[cells.configs[config]][clip] for config, clip in _pairs(drawn, cells)]
         on_clean = [clean[clip] for clip in range(len(cells.clips))]

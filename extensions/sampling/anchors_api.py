@@ -89,4 +89,4 @@ def predict_from_anchors(run: Place, runs: Sequence[Place], suite: Place, *, pro
     with progress_bar(not progress) as bar:
         task = bar.add_task("reading runs", total=len(opened) + 1)
         scores = anchors.predict(open_run(str(run)), opened, about, lambda: bar.advance(task))
-    return AnchorPrediction(scores, len(about["configs"]))
+    return AnchorPrediction(scores, len(about.configs))

@@ -345,14 +345,14 @@ def tally_classes(reference: str, prediction: str, tallies: dict[str, ClassTally
     expected, written = entities(reference), entities(prediction)
     for thing in expected:
         tallies[thing.kind].expected += 1
-    for ours, theirs in _side_by_side(expected, written):
-        if ours is None and theirs is not None:
-            tallies[theirs.kind].invented += 1
-        elif ours is not None and theirs is not None:
-            tally = tallies[ours.kind]
+    for reference_entity, written_entity in _side_by_side(expected, written):
+        if reference_entity is None and written_entity is not None:
+            tallies[written_entity.kind].invented += 1
+        elif reference_entity is not None and written_entity is not None:
+            tally = tallies[reference_entity.kind]
             tally.right_class += 1
-            tally.right_value += ours.value == theirs.value
-            tally.as_written += ours.text == theirs.text
+            tally.right_value += reference_entity.value == written_entity.value
+            tally.as_written += reference_entity.text == written_entity.text
 
 
 def _side_by_side(expected: Sequence[Entity], written: Sequence[Entity]) -> list[tuple[Entity | None, Entity | None]]:
@@ -368,10 +368,12 @@ def _side_by_side(expected: Sequence[Entity], written: Sequence[Entity]) -> list
                 cost, pairs = table[i][j - 1]
                 options.append((cost + 4, (*pairs, (None, written[j - 1]))))
             if i and j and expected[i - 1].kind == written[j - 1].kind:
-                ours, theirs = expected[i - 1], written[j - 1]
+                reference_entity, written_entity = expected[i - 1], written[j - 1]
                 cost, pairs = table[i - 1][j - 1]
-                step = 2 * (ours.value != theirs.value) + (ours.text != theirs.text)
-                options.append((cost + step, (*pairs, (ours, theirs))))
+                step = 2 * (reference_entity.value != written_entity.value) + (
+                    reference_entity.text != written_entity.text
+                )
+                options.append((cost + step, (*pairs, (reference_entity, written_entity))))
             if options:
                 table[i][j] = min(options, key=lambda option: option[0])
     return list(table[-1][-1][1])

@@ -64,7 +64,7 @@ def overlap_all(
     """Each utterance with a second one of its corpus."""
     pool, sir_db = SecondTalkers(corpus), scenario.value(severity)
     for item in utterances:
-        second = pool.draw(item, clip_rng(item.corpus, item.id, scenario.stream, severity, seed))
+        second = pool.draw(item, clip_rng(item.corpus, item.id, scenario.rng_key, severity, seed))
         mixed = OverlapAudio(item.audio, second.audio, second.id, second.speaker, sir_db)
         known = None not in (item.text, second.text)
         text = join_talkers(one_talker(item.text or ""), one_talker(second.text or "")) if known else None

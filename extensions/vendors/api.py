@@ -23,8 +23,7 @@ from speech_robust_bench.extensions.vendors.http_client import (
     text_at,
     wav_bytes,
 )
-from speech_robust_bench.models.chunks import split_at_pauses
-from speech_robust_bench.models.interface import Clip, Described, Recogniser, SomeFailed
+from speech_robust_bench.models.interface import Clip, Described, Recogniser, SomeFailed, split_at_pauses
 
 
 @dataclass(frozen=True)
@@ -248,7 +247,7 @@ class VendorEndpoint(Described):
     client: Any = None
 
     def transcribe(self, clips: list[Clip], rate: int, language: str | None) -> list[str]:
-        return SomeFailed.unless_all_well(self.client.map(lambda clip: self._text(clip, rate, language), clips))
+        return SomeFailed.raise_if_failed(self.client.map(lambda clip: self._text(clip, rate, language), clips))
 
     async def _text(self, clip: Clip, rate: int, language: str | None) -> str:
         pieces = split_at_pauses(clip, rate, self.vendor.longest_s)

@@ -37,7 +37,7 @@ class ChatEndpoint(Described):
     client: Any = None
 
     def transcribe(self, clips: list[Clip], rate: int, language: str | None) -> list[str]:
-        return SomeFailed.unless_all_well(self.client.map(lambda clip: self._text(clip, rate), clips))
+        return SomeFailed.raise_if_failed(self.client.map(lambda clip: self._text(clip, rate), clips))
 
     async def _text(self, clip: Clip, rate: int) -> str:
         audio = {"data": base64.b64encode(wav_bytes(clip, rate)).decode(), "format": "wav"}

@@ -32,7 +32,7 @@ class TranscriptionEndpoint(Described):
     client: Any = None
 
     def transcribe(self, clips: list[Clip], rate: int, language: str | None) -> list[str]:
-        return SomeFailed.unless_all_well(self.client.map(lambda clip: self._text(clip, rate, language), clips))
+        return SomeFailed.raise_if_failed(self.client.map(lambda clip: self._text(clip, rate, language), clips))
 
     async def _text(self, clip: Clip, rate: int, language: str | None) -> str:
         fields = {"model": self.model, "response_format": "json", "temperature": "0", "language": language}

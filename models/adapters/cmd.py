@@ -55,7 +55,7 @@ class Command(Described):
                 if len(lines) != len(clips):
                     raise RuntimeError(f"the command printed {len(lines)} lines for {len(clips)} files")
                 return [line.strip() for line in lines]
-            return SomeFailed.unless_all_well(list(self.pool.map(lambda path: self._one(path, language), paths)))
+            return SomeFailed.raise_if_failed(list(self.pool.map(lambda path: self._one(path, language), paths)))
 
     def _one(self, path: Path, language: str | None) -> str | Exception:
         try:

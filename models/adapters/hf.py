@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.core.options import Settings
 from speech_robust_bench.models.hf.base import (
     DEFAULT_TOKENS_PER_S,
     INSTALL,
@@ -93,7 +94,7 @@ def load(
         raise UserError(f"hf:{target}: no such folder")
     if threads:
         torch.set_num_threads(threads)
-    where: dict[str, Any] = {"revision": revision} if revision else {}
+    where: Settings = {"revision": revision} if revision else {}
     where["trust_remote_code"] = trust_remote_code  # left out, transformers asks on stdin
     with loading(f"hf:{target}"):
         config = transformers.AutoConfig.from_pretrained(target, **where)
@@ -107,7 +108,7 @@ def load(
         kind = AudioLanguageModel  # transformers lists some of them in both places
     request = request_for(processor, model_type, converses=kind is AudioLanguageModel)
     kind = live_kind(kind, model, processor)
-    settings: dict[str, Any] = {
+    settings: Settings = {
         "chunk_s": chunk_s or LONGEST_S.get(model_type, DEFAULT_LONGEST_S),
         "tokens_per_s": tokens_per_s or TOKENS_PER_S.get(model_type, DEFAULT_TOKENS_PER_S),
         "beams": beams,

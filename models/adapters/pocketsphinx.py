@@ -15,6 +15,7 @@ from typing import Any
 from speech_robust_bench.core.about import install_hint
 from speech_robust_bench.core.audio import RATE, resample, to_pcm16
 from speech_robust_bench.core.engines import cores, follow_parent
+from speech_robust_bench.core.options import Settings
 from speech_robust_bench.models.interface import Clip, Described, Event, Recogniser, need, with_confidences
 
 INSTALL = install_hint("demo")
@@ -28,7 +29,7 @@ class PocketSphinx(Described):
     """The bundled model; `pool` is None with one worker."""
 
     pool: Any = None
-    settings: dict[str, Any] = field(default_factory=dict)
+    settings: Settings = field(default_factory=dict)
 
     def transcribe(self, clips: list[Clip], rate: int, language: str | None) -> list[str]:
         pcm = [to_pcm16(resample(clip, rate, RATE).clip(-1, 1)).tobytes() for clip in clips]
@@ -118,7 +119,7 @@ def load(
     need("pocketsphinx", "pocketsphinx", INSTALL)
     workers = workers or cores()
     given = {"hmm": target, "lm": lm, "dict": dictionary, "maxhmmpf": maxhmmpf, "maxwpf": maxwpf}
-    settings: dict[str, Any] = {key: value for key, value in given.items() if value}
+    settings: Settings = {key: value for key, value in given.items() if value}
     if not fwdflat:
         settings["fwdflat"] = False
     if workers > 1:
@@ -136,17 +137,17 @@ def load(
     )
 
 
-def _start_worker(settings: dict[str, Any]) -> None:
+def _start_worker(settings: Settings) -> None:
     follow_parent()
     _start(settings)
 
 
-def _start(settings: dict[str, Any]) -> None:
+def _start(settings: Settings) -> None:
     global _decoder
     _decoder = _open_decoder(settings)
 
 
-def _open_decoder(settings: dict[str, Any]) -> Any:
+def _open_decoder(settings: Settings) -> Any:
     import pocketsphinx
 
     return pocketsphinx.Decoder(samprate=RATE, loglevel="FATAL", **settings)

@@ -17,8 +17,8 @@ import numpy as np
 
 from speech_robust_bench.core.audio import RATE, resample
 from speech_robust_bench.core.errors import UserError
-from speech_robust_bench.models.chunks import split_at_pauses
-from speech_robust_bench.models.interface import Clip, Described, Recogniser, folder_revision, need
+from speech_robust_bench.core.options import Settings
+from speech_robust_bench.models.interface import Clip, Described, Recogniser, folder_revision, need, split_at_pauses
 
 INSTALL = "pip install speechbrain"
 LONGEST_S = 30.0
@@ -84,7 +84,7 @@ def load(target: str, *, kind: str = "", device: str = "cpu", batch_size: int = 
     )
 
 
-def _opened(asr: Any, target: str, kinds: list[str], how: dict[str, Any]) -> Any:
+def _opened(asr: Any, target: str, kinds: list[str], how: Settings) -> Any:
     """The model as the first class whose parts its file has."""
     problems = []
     for kind in kinds:

@@ -24,9 +24,9 @@ from speech_robust_bench.core.about import install_hint
 from speech_robust_bench.core.audio import resample
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.secrets import closed_stdin
-from speech_robust_bench.models.chunks import split_at_pauses
-from speech_robust_bench.models.interface import Clip, Described, folder_revision, need, out_of_memory
+from speech_robust_bench.models.interface import Clip, Described, folder_revision, need, out_of_memory, split_at_pauses
 
+Inputs = dict[str, Any]  # what a transformers model takes: tensors by name
 INSTALL = install_hint("models")
 
 
@@ -110,11 +110,11 @@ class TransformersRecogniser(Described):
     def _texts(self, clips: list[Clip], language: str | None) -> list[str]:
         raise NotImplementedError
 
-    def _inputs(self, clips: list[Clip], **more: Any) -> dict[str, Any]:
+    def _inputs(self, clips: list[Clip], **more: Any) -> Inputs:
         inputs = self.processor(audio=clips, sampling_rate=self.rate, return_tensors="pt", padding=True, **more)
         return self._placed(inputs)
 
-    def _placed(self, inputs: Any) -> dict[str, Any]:
+    def _placed(self, inputs: Any) -> Inputs:
         """The inputs where the model is, and in the precision that it listens in; some processors add plain numbers."""
         device, dtype = self.model.device, self._audio_dtype
 

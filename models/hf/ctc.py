@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from speech_robust_bench.core.errors import UserError
-from speech_robust_bench.models.chunks import split_at_pauses
+from speech_robust_bench.core.options import Settings
 from speech_robust_bench.models.hf.base import TransformersRecogniser
-from speech_robust_bench.models.interface import Clip, with_confidences
+from speech_robust_bench.models.interface import Clip, split_at_pauses, with_confidences
 
 # MMS names its adapters by ISO 639-3
 ISO_639_3 = {
@@ -160,9 +160,9 @@ class Whisper(TransformersRecogniser):
         return texts
 
     def _generate(self, clips: list[Clip], long: bool, language: str | None) -> list[str]:
-        how: dict[str, Any] = {"truncation": False, "padding": "longest"} if long else {}
+        how: Settings = {"truncation": False, "padding": "longest"} if long else {}
         inputs = self.processor(clips, sampling_rate=self.rate, return_tensors="pt", return_attention_mask=True, **how)
-        settings: dict[str, Any] = {"num_beams": self.beams}
+        settings: Settings = {"num_beams": self.beams}
         if long:
             settings["return_timestamps"] = True
         if getattr(self.model.generation_config, "is_multilingual", False):

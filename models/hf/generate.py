@@ -23,7 +23,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from speech_robust_bench.models.hf.base import TransformersRecogniser, positions
+from speech_robust_bench.core.options import Settings
+from speech_robust_bench.models.hf.base import Inputs, TransformersRecogniser, positions
 from speech_robust_bench.models.hf.ctc import ISO_639_3
 from speech_robust_bench.models.interface import Clip
 from speech_robust_bench.models.llm_answer import raw_text, unwrap, with_raw
@@ -134,7 +135,7 @@ class Generator(TransformersRecogniser):
     def _texts(self, clips: list[Clip], language: str | None) -> list[str]:
         return [joined(parts) for parts in self._in_pieces(clips, partial(self._generate, language=language))]
 
-    def _request(self, clips: list[Clip], language: str | None) -> dict[str, Any]:
+    def _request(self, clips: list[Clip], language: str | None) -> Inputs:
         assert self.request is not None
         wanted = Wanted(self.rate, language, self.prompt, self.name)
         return self._placed(self.request(self.processor, clips, wanted))
@@ -142,7 +143,7 @@ class Generator(TransformersRecogniser):
     def _generate(self, clips: list[Clip], language: str | None) -> list[str]:
         inputs = self._request(clips, language)
         limits = self._limits(clips)
-        settings: dict[str, Any] = {"num_beams": self.beams} if self.beams > 1 else {}
+        settings: Settings = {"num_beams": self.beams} if self.beams > 1 else {}
         if limits is not None:
             settings["max_new_tokens"] = min(max(limits), positions(self.model.config))
         settings |= self._settings(language)
@@ -154,7 +155,7 @@ class Generator(TransformersRecogniser):
             tokens = [row[:limit] for row, limit in zip(tokens, limits, strict=True)]
         return self._decode(tokens)
 
-    def _settings(self, language: str | None) -> dict[str, Any]:
+    def _settings(self, language: str | None) -> Settings:
         """Further settings of `generate`: greedy, and the language where it is told there (Seamless, by ISO 639-3)."""
         if "tgt_lang" in parameters(self.model.generate):
             return {"tgt_lang": ISO_639_3.get(language or "en", language)}
@@ -165,7 +166,7 @@ class Generator(TransformersRecogniser):
             return None
         return [max(LEAST_TOKENS, int(len(clip) / self.rate * self.tokens_per_s)) for clip in clips]
 
-    def _prompt_length(self, inputs: dict[str, Any], tokens: Any) -> int:
+    def _prompt_length(self, inputs: Inputs, tokens: Any) -> int:
         """The tokens before those that were generated."""
         raise NotImplementedError
 
@@ -176,7 +177,7 @@ class Generator(TransformersRecogniser):
 class Seq2Seq(Generator):
     """An encoder, and a decoder that begins with a start token or a prompt of its own."""
 
-    def _prompt_length(self, inputs: dict[str, Any], tokens: Any) -> int:
+    def _prompt_length(self, inputs: Inputs, tokens: Any) -> int:
         prompt = inputs.get("decoder_input_ids")
         if prompt is not None:  # with a start token before it, unless it has one
             return prompt.shape[1] + int(not tokens[0, : prompt.shape[1]].equal(prompt[0]))
@@ -199,7 +200,7 @@ class Transducer(Generator):
         most = self.model.max_symbols_per_step  # a model that loops in one frame is stopped, alone or in a batch
         return self._decode([before_the_end(tokens, passed, own)[: most * own] for tokens, passed, own in rows])
 
-    def _frames(self, inputs: dict[str, Any]) -> list[int]:
+    def _frames(self, inputs: Inputs) -> list[int]:
         """How many of the encoder's frames belong to each clip; the rest is padding."""
         features = self.model.get_audio_features(**inputs, output_attention_mask=True)
         if features.attention_mask is None:
@@ -219,7 +220,7 @@ class AudioLanguageModel(Generator):
             self.processor.tokenizer.padding_side = "left"  # what is generated must follow the prompt at once
         super().__post_init__()
 
-    def _prompt_length(self, inputs: dict[str, Any], tokens: Any) -> int:
+    def _prompt_length(self, inputs: Inputs, tokens: Any) -> int:
         return inputs["input_ids"].shape[1] if "input_ids" in inputs else 0
 
     def _features(self, clips: list[Clip]) -> list[Any]:

@@ -16,7 +16,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from speech_robust_bench.core.audio import resample
-from speech_robust_bench.models.hf.base import TransformersRecogniser
+from speech_robust_bench.core.options import Settings
+from speech_robust_bench.models.hf.base import Inputs, TransformersRecogniser
 from speech_robust_bench.models.hf.generate import AudioLanguageModel, Transducer, parameters
 from speech_robust_bench.models.interface import Clip, Event
 
@@ -59,7 +60,7 @@ class GenerateSession:
     tokens: list[int] = field(default_factory=list)  # of the segment
     _ended: bool = False
     _hungry: bool = False  # the model waits for audio
-    _over: bool = False  # the model has said all that it will
+    _over: bool = False  # the model has finished
     _shown: str = ""
     _error: BaseException | None = None
     _thread: threading.Thread | None = None
@@ -142,7 +143,7 @@ class GenerateSession:
                 self._over = True
                 self._turn.notify_all()
 
-    def _arguments(self) -> dict[str, Any]:
+    def _arguments(self) -> Settings:
         """What `generate` is given: what the processor says of the first chunk, and a generator of the mel chunks."""
         size = self.processor.num_samples_first_audio_chunk
         self._wait_for(size)
@@ -154,7 +155,7 @@ class GenerateSession:
         """The mel chunks, each as soon as its audio is there."""
         raise NotImplementedError
 
-    def _inputs(self, start: int, size: int) -> dict[str, Any]:
+    def _inputs(self, start: int, size: int) -> Inputs:
         """What the processor makes of a chunk; one that goes beyond the audio is filled up with silence."""
         samples = self.audio[start - self.dropped : start - self.dropped + size]
         told = {"language": self.language} if self.language and "language" in parameters(self.processor) else {}

@@ -63,10 +63,10 @@ def _by_category(report: Report, language: str) -> list[Html]:
     """LWERR of every category and model, a figure for each data set (Fig. 7)."""
     models = report.ranked(language)
     rows = [
-        (row["corpus"], row["category"], model, Ratio(value=row["lwerr"], interval=row["interval"]))
+        (row.corpus, row.category, model, Ratio(value=row.lwerr, interval=row.interval))
         for model in models
-        for row in model.cards.get(language, {}).get("lwerr", [])
-        if row["severity"] is None and row["lwerr"] is not None
+        for row in (model.cards[language].lwerr if language in model.cards else ())
+        if row.severity is None and row.lwerr is not None
     ]
     if not rows:
         return []

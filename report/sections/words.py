@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from speech_robust_bench.core.card_records import CardPart, ReportCard
 from speech_robust_bench.report.charts import fixed, series_class
 from speech_robust_bench.report.html import Html, table, tag
 from speech_robust_bench.report.report_data import Report, ReportedModel
 from speech_robust_bench.report.sections.parts import name, number, score, section
 from speech_robust_bench.report.word_study import ComparedClip, Edit
-from speech_robust_bench.scoring.report_card import Json
 
 
 def worst_clips(report: Report, language: str) -> Html | None:
@@ -99,7 +99,6 @@ def worst_words(report: Report, language: str) -> Html | None:
     return section("words", "Worst words", lead, tag("div", figures, class_="columns"))
 
 
-PARTS = ("clean", "hard")
 TITLES = {"length_s": "length, s", "words_per_s": "words per second", "loudness_dbfs": "loudness, dBFS"}
 LEAD = (
     "A system report card after Aksenova et al. (2021): errors by kind of word and of clip, words that nobody said, "
@@ -119,28 +118,25 @@ def report_cards(report: Report, language: str) -> Html | None:
     return tag("section", tag("h2", "Report cards"), tag("p", LEAD, class_="lead"), unfolding, id="cards")
 
 
-def card(values: Json) -> Html:
+def card(values: ReportCard) -> Html:
     """The card of one recogniser in one language."""
-    parts = [part for part in PARTS if part in values]
+    parts = list(values.parts)
     figures = [
-        _figure("Errors", ["", *parts], _headline(values, parts)),
-        _figure("Words missed", ["kind of word", *parts], _kinds(values, parts)),
-        *(_figure(f"WER by {TITLES[what]}", ["", *parts], rows) for what, rows in _conditions(values, parts)),
-        _figure("Worst speakers", ["speaker", "speech", "clips", "WER"], _speakers(values, parts)),
-        _figure(
-            "Groups of speakers", ["by", "speech", "best", "worst", "gap", "too few clips"], _groups(values, parts)
-        ),
+        _figure("Errors", ["", *parts], _headline(values)),
+        _figure("Words missed", ["kind of word", *parts], _kinds(values)),
+        *(_figure(f"WER by {title}", ["", *parts], _conditions(values, what)) for what, title in TITLES.items()),
+        _figure("Worst speakers", ["speaker", "speech", "clips", "WER"], _speakers(values)),
+        _figure("Groups of speakers", ["by", "speech", "best", "worst", "gap", "too few clips"], _groups(values)),
         _figure("LWERR, women over men", ["data", "category", "severity", "LWERR", "interval"], _lwerr(values)),
-        _figure("Words that nobody said", ["speech", "what", "config", "clip", "written"], _examples(values, parts)),
+        _figure("Words that nobody said", ["speech", "what", "config", "clip", "written"], _examples(values)),
     ]
-    notes = [f"{kind}: {why}" for kind, why in values["unknown"].items()]
-    if values["reject"]:
-        invented = values["reject"]
-        rate = fixed(invented["words_per_minute"])
+    notes = [f"{kind}: {why}" for kind, why in values.unknown.items()]
+    if invented := values.reject:
+        rate = fixed(invented.words_per_minute)
         notes.append(
-            f"Where nobody speaks: words in {invented['clips_with_words']} of {invented['clips']} clips, "
-            f"{rate} a minute, {invented['loops']} loops"
-            + "".join(f"; “{text}” {times} times" for text, times in invented["phrases"])
+            f"Where nobody speaks: words in {invented.clips_with_words} of {invented.clips} clips, "
+            f"{rate} a minute, {invented.loops} loops"
+            + "".join(f"; “{text}” {times} times" for text, times in invented.phrases)
         )
     listed = tag("ul", [tag("li", note) for note in notes], class_="notes") if notes else None
     return tag("div", tag("div", [f for f in figures if f is not None], class_="columns"), listed)
@@ -154,74 +150,72 @@ def _cell(value: float | None, note: str = "", digits: int = 1) -> tuple[Html, f
     return tag("span", fixed(value, digits), tag("small", f" {note}") if note and value is not None else None), value
 
 
-def _headline(values: Json, parts: list[str]) -> list[list[Any]]:
-    rows: list[tuple[str, Callable[[Json], float | None], int]] = [
-        ("WER", lambda part: part["wer"], 1),
-        ("clips", lambda part: part["clips"], 0),
-        ("clips without an error, %", lambda part: 100 * part["spread"]["without_error"], 0),
-        *((f"{p}th percentile clip", lambda part, p=p: part["spread"][f"p{p}"], 0) for p in (50, 90, 99)),
-        ("standard deviation over clips", lambda part: part["spread"]["sd"], 1),
-        ("bursts of inserted words", lambda part: part["hallucination"]["bursts"], 0),
-        ("repetition loops", lambda part: part["hallucination"]["loops"], 0),
+def _headline(values: ReportCard) -> list[list[Any]]:
+    rows: list[tuple[str, Callable[[CardPart], float | None], int]] = [
+        ("WER", lambda part: part.wer, 1),
+        ("clips", lambda part: part.clips, 0),
+        ("clips without an error, %", lambda part: 100 * part.spread.without_error, 0),
+        ("50th percentile clip", lambda part: part.spread.p50, 0),
+        ("90th percentile clip", lambda part: part.spread.p90, 0),
+        ("99th percentile clip", lambda part: part.spread.p99, 0),
+        ("standard deviation over clips", lambda part: part.spread.sd, 1),
+        ("bursts of inserted words", lambda part: part.hallucination.bursts, 0),
+        ("repetition loops", lambda part: part.hallucination.loops, 0),
     ]
-    return [[title, *(_cell(of(values[part]), digits=digits) for part in parts)] for title, of, digits in rows]
+    parts = values.parts.values()
+    return [[title, *(_cell(of(part), digits=digits) for part in parts)] for title, of, digits in rows]
 
 
-def _kinds(values: Json, parts: list[str]) -> list[list[Any]]:
-    kinds = dict.fromkeys(kind for part in parts for kind in values[part]["kinds"])
-    cells = {kind: [values[part]["kinds"][kind] for part in parts] for kind in kinds}
+def _kinds(values: ReportCard) -> list[list[Any]]:
+    parts = values.parts.values()
+    kinds = dict.fromkeys(kind for part in parts for kind in part.kinds)
+    cells = {kind: [part.kinds[kind] for part in parts] for kind in kinds}
     return [
-        [kind, *(_cell(cell["rate"], f"% of {cell['said']}") for cell in row)]
+        [kind, *(_cell(cell.rate, f"% of {cell.said}") for cell in row)]
         for kind, row in cells.items()
-        if any(cell["said"] for cell in row)
+        if any(cell.said for cell in row)
     ]
 
 
-def _conditions(values: Json, parts: list[str]) -> list[tuple[str, list[list[Any]]]]:
-    tables = []
-    for what in TITLES:
-        invented = {part: {row["bin"]: row for row in values[part]["conditions"].get(what, [])} for part in parts}
-        starts = {label: row["from"] for rows in invented.values() for label, row in rows.items()}
-        rows = []
-        for label in sorted(starts, key=lambda label: (starts[label] is not None, starts[label])):
-            cells = [invented[part].get(label) for part in parts]
-            rows.append([label, *(_cell(c and c["wer"], f"{c['clips']} clips" if c else "") for c in cells)])
-        tables.append((what, rows))
-    return tables
-
-
-def _speakers(values: Json, parts: list[str]) -> list[list[Any]]:
-    return [
-        [row["speaker"], part, _cell(row["clips"], digits=0), _cell(row["wer"])]
-        for part in parts
-        for row in values[part]["speakers"]["worst"]
-    ]
-
-
-def _groups(values: Json, parts: list[str]) -> list[list[Any]]:
-    return [
-        [column, part, row["best"], row["worst"], _cell(row["gap"]), ", ".join(row["too_small"])]
-        for part in parts
-        for column, row in values[part]["groups"].items()
-        if row["gap"] is not None
-    ]
-
-
-def _lwerr(values: Json) -> list[list[Any]]:
+def _conditions(values: ReportCard, what: str) -> list[list[Any]]:
     rows = []
-    for row in values["lwerr"]:
-        span = row["interval"]
-        severity = "all" if row["severity"] is None else row["severity"]
-        between = f"{fixed(span[0], 2)} to {fixed(span[1], 2)}" if span else ""
-        rows.append([row["corpus"], row["category"], str(severity), _cell(row["lwerr"], digits=2), between])
+    for label, bins in values.bins(what).items():
+        cells = [bins.get(part) for part in values.parts]
+        rows.append([label, *(_cell(c.wer if c else None, f"{c.clips} clips" if c else "") for c in cells)])
     return rows
 
 
-def _examples(values: Json, parts: list[str]) -> list[list[Any]]:
+def _speakers(values: ReportCard) -> list[list[Any]]:
     return [
-        [part, example["kind"], example["config"], example["id"], example["text"]]
-        for part in parts
-        for example in values[part]["hallucination"]["examples"]
+        [row.speaker, name, _cell(row.clips, digits=0), _cell(row.wer)]
+        for name, part in values.parts.items()
+        for row in part.speakers.worst
+    ]
+
+
+def _groups(values: ReportCard) -> list[list[Any]]:
+    return [
+        [column, name, row.best, row.worst, _cell(row.gap), ", ".join(row.too_small)]
+        for name, part in values.parts.items()
+        for column, row in part.groups.items()
+        if row.gap is not None
+    ]
+
+
+def _lwerr(values: ReportCard) -> list[list[Any]]:
+    rows = []
+    for row in values.lwerr:
+        severity = "all" if row.severity is None else row.severity
+        between = f"{fixed(row.interval[0], 2)} to {fixed(row.interval[1], 2)}" if row.interval else ""
+        rows.append([row.corpus, row.category, str(severity), _cell(row.lwerr, digits=2), between])
+    return rows
+
+
+def _examples(values: ReportCard) -> list[list[Any]]:
+    return [
+        [name, example.kind, example.config, example.id, example.text]
+        for name, part in values.parts.items()
+        for example in part.hallucination.examples
     ]
 
 

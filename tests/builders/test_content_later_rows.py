@@ -15,8 +15,7 @@ import soundfile
 import soxr
 
 from speech_robust_bench.builders.banks import Banks
-from speech_robust_bench.builders.checked_clips import Listing
-from speech_robust_bench.builders.fingerprints import config_inputs, fingerprint
+from speech_robust_bench.builders.checked_clips import Listing, config_inputs, fingerprint
 from speech_robust_bench.builders.plan import DEMO, Job, clips, job_named, plan
 from speech_robust_bench.builders.row_generator import RowGenerator
 from speech_robust_bench.builders.scenarios import SCENARIOS, chain, missing_packages, perturbations
@@ -116,4 +115,4 @@ def test_the_first_version_is_written_nowhere():
             assert inputs["scenario_version"] == row.edition == "2"
         else:
             assert "scenario_version" not in inputs
-            assert (row.edition, row.stream) == ("1", row.name)
+            assert (row.edition, row.rng_key) == ("1", row.name)

@@ -8,9 +8,8 @@ import pytest
 import soundfile
 
 from speech_robust_bench.builders.corpora import open_corpus
-from speech_robust_bench.builders.corpora.ami import TEST_MEETINGS
-from speech_robust_bench.builders.corpora.chime import seconds
-from speech_robust_bench.builders.corpora.tedlium import clean
+from speech_robust_bench.builders.corpora.conversations import TEST_MEETINGS, seconds
+from speech_robust_bench.builders.corpora.talks import clean
 from speech_robust_bench.core.errors import UserError
 
 

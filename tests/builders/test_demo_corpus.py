@@ -8,7 +8,7 @@ import pytest
 import soundfile
 
 from speech_robust_bench.builders.corpora import open_corpus
-from speech_robust_bench.builders.corpora.demo import FOLDER
+from speech_robust_bench.builders.corpora.folder import DEMO_FOLDER
 from speech_robust_bench.core.errors import UserError
 
 
@@ -40,28 +40,28 @@ def test_another_language_is_refused_with_those_it_has():
 
 
 def test_under_five_megabytes():
-    assert sum(path.stat().st_size for path in FOLDER.iterdir() if path.is_file()) < 5_000_000
+    assert sum(path.stat().st_size for path in DEMO_FOLDER.iterdir() if path.is_file()) < 5_000_000
 
 
 def test_files_and_manifest_agree_and_every_clip_has_a_licence():
-    with (FOLDER / "manifest.csv").open(encoding="utf-8") as file:
+    with (DEMO_FOLDER / "manifest.csv").open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
-    assert {row["file"] for row in rows} == {path.name for path in FOLDER.glob("*.flac")}
+    assert {row["file"] for row in rows} == {path.name for path in DEMO_FOLDER.glob("*.flac")}
     assert {row["licence"] for row in rows} == {"Apache-2.0", "MIT", "MIT-Festival"}
     assert {row["kind"] for row in rows} == {"human", "synthetic"}
 
 
 def test_the_notice_of_each_licence_names_the_clips_under_it():
-    _, *sections = (FOLDER / "NOTICE.md").read_text(encoding="utf-8").split("\n## ")
+    _, *sections = (DEMO_FOLDER / "NOTICE.md").read_text(encoding="utf-8").split("\n## ")
     named = {head.split(":")[0]: head for head in (section.splitlines()[0] for section in sections)}
-    with (FOLDER / "manifest.csv").open(encoding="utf-8") as file:
+    with (DEMO_FOLDER / "manifest.csv").open(encoding="utf-8") as file:
         wanted = {(row["licence"], row["file"].rsplit("-", 1)[0]) for row in csv.DictReader(file)}
     assert {licence for licence, _ in wanted} == set(named)
     assert [(licence, clips) for licence, clips in sorted(wanted) if f"`{clips}-*.flac`" not in named[licence]] == []
 
 
 def test_flac_of_16_bit_at_16_khz_with_sane_levels_and_margins():
-    for path in sorted(FOLDER.glob("*.flac")):
+    for path in sorted(DEMO_FOLDER.glob("*.flac")):
         info = soundfile.info(path)
         assert (info.samplerate, info.channels, info.subtype) == (16_000, 1, "PCM_16"), path
         samples, _ = soundfile.read(path)
@@ -72,7 +72,7 @@ def test_flac_of_16_bit_at_16_khz_with_sane_levels_and_margins():
 
 
 def test_its_card_says_that_it_is_mostly_synthetic():
-    for text in (open_corpus(None, "en", "demo").info.note, Path(FOLDER, "README.md").read_text(encoding="utf-8")):
+    for text in (open_corpus(None, "en", "demo").info.note, Path(DEMO_FOLDER, "README.md").read_text(encoding="utf-8")):
         assert "mostly synthetic" in text.lower()
         assert "not to rank" in text
 

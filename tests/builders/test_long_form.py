@@ -10,7 +10,7 @@ import speech_robust_bench as srb_api
 from speech_robust_bench.builders.banks import Banks
 from speech_robust_bench.builders.build import build
 from speech_robust_bench.builders.corpora import open_corpus
-from speech_robust_bench.builders.corpora.ami import TEST_MEETINGS
+from speech_robust_bench.builders.corpora.conversations import TEST_MEETINGS
 from speech_robust_bench.builders.plan import plan
 from speech_robust_bench.core.engines import Inline
 

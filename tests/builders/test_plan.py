@@ -2,7 +2,7 @@
 
 import pytest
 
-from speech_robust_bench.builders.plan import DEMO, plan, unspoken
+from speech_robust_bench.builders.plan import DEMO, plan, tts_without_engine
 
 
 @pytest.mark.parametrize(
@@ -15,6 +15,6 @@ from speech_robust_bench.builders.plan import DEMO, plan, unspoken
     ],
 )
 def test_a_glob_leaves_synthetic_speech_out_and_names_it(patterns, named):
-    assert sorted(unspoken(patterns, DEMO)) == named
+    assert sorted(tts_without_engine(patterns, DEMO)) == named
     built = {str(job.name) for job in plan(patterns, DEMO)}
     assert not built & set(named)

@@ -1,11 +1,10 @@
 """Engines: the same results in the same order wherever the work runs, progress counted, failures passed on."""
 
 import os
-from types import SimpleNamespace
 
 import pytest
 
-from speech_robust_bench.core.engines import Inline, Processes, keep_memory, open_engine
+from speech_robust_bench.core.engines import Inline, Processes, open_engine
 from speech_robust_bench.core.errors import UserError
 
 
@@ -96,19 +95,3 @@ def test_ray_where_it_is_not_installed(monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(UserError, match=r"pip install .*\[ray\]"):
         open_engine("ray", 1)
-
-
-def test_glibc_is_told_to_keep_memory_and_other_systems_are_left_alone(monkeypatch):
-    """M_TRIM_THRESHOLD is -1 and M_MMAP_THRESHOLD -3 (malloc.h of glibc)."""
-    calls = []
-    glibc = SimpleNamespace(mallopt=lambda *values: calls.append(values))
-    monkeypatch.setattr("ctypes.CDLL", {"libc.so.6": glibc}.__getitem__)
-    keep_memory()
-    assert calls == [(-1, 268_435_456), (-3, 33_554_432)]
-
-    def missing(name):
-        raise OSError(name)
-
-    for library in (missing, lambda name: SimpleNamespace()):
-        monkeypatch.setattr("ctypes.CDLL", library)
-        keep_memory()

@@ -1,4 +1,4 @@
-"""Keys are found by their entropy too, and names, hashes, commits and commands are no keys."""
+"""Keys are found by how they look too, and names, hashes, commits and commands are no keys."""
 
 import hashlib
 import random
@@ -6,7 +6,7 @@ import string
 
 import pytest
 
-from speech_robust_bench.core.secrets import entropy, has_secret, looks_random, mask_secrets, redacted, texts
+from speech_robust_bench.core.secrets import has_secret, looks_random, mask_secrets, redacted, texts
 
 PUBLIC = [
     "hf:openai/whisper-large-v3-turbo?dtype=float16&revision=0123456789abcdef0123456789abcdef01234567",
@@ -37,11 +37,6 @@ def test_a_key_in_hexadecimal_is_found():
     assert has_secret("9f86d081884c7d659a2feaa0c55ad015")
 
 
-def test_entropy_is_shannons():
-    assert entropy("aabb") == 1.0
-    assert entropy(string.ascii_lowercase) == pytest.approx(4.700439718)
-
-
 @pytest.mark.parametrize(
     ("text", "masked"),
     [
@@ -67,9 +62,7 @@ def test_a_secret_is_masked_and_what_stands_around_it_stays(text, masked):
         ("a1B2c3D4e5F6g7H8i9J0", True),
         ("a1B2c3D4e5F6g7H8i9J", False),  # 19 characters
         ("aBcDeFgHiJkLmNoPqRsT", False),  # no digit
-        ("1a1a1a1a1a1a1a1a1a1a1a1a", False),  # 1 bit a character
-        ("1a2b3c1a2b3c1a2b3c1a2b3c", False),  # 2.6 bits
-        ("1a2b3c4d5e6f1a2b3c4d5e6f", True),  # 3.6 bits
+        ("1a2b3c4d5e6f1a2b3c4d5e6f", True),
         ("abcdefghijklmnopqrstuvwx1", False),  # one change of kind in 25 characters
     ],
 )

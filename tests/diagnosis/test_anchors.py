@@ -137,8 +137,8 @@ def test_from_the_choice_to_the_prediction(runs, tmp_path, capsys):
     assert "each run predicted from the others" in capsys.readouterr().out
     suite = load_suite(str(file))
     assert suite.configs([])[0] == "en-x_clean"
-    assert sum(map(len, suite.about["cells"].values())) == pytest.approx(80, abs=1)
-    only = {config: list(clips) for config, clips in suite.about["cells"].items()}
+    assert sum(map(len, suite.about.cells.values())) == pytest.approx(80, abs=1)
+    only = {config: list(clips) for config, clips in suite.about.cells.items()}
     new = write_run(tmp_path / "new", lost_words()["new"], only, suite.label)
     assert main(["anchors", *known, "--suite", str(file), "--predict", str(new), "--json"]) == 0
     said = json.loads(capsys.readouterr().out)
@@ -244,7 +244,7 @@ def predicted(runs, tmp_path):
     known, file = [tmp_path / model for model in "abcd"], tmp_path / "anchors.json"
     srb.choose_anchors(known, file, srb.AnchorOptions(clips=80))
     suite = load_suite(str(file))
-    only = {config: list(clips) for config, clips in suite.about["cells"].items()}
+    only = {config: list(clips) for config, clips in suite.about.cells.items()}
     return known, file, write_run(tmp_path / "new", lost_words()["new"], only, suite.label)
 
 
@@ -277,7 +277,7 @@ def test_configs_that_came_later_change_nothing(predicted):
 
 def test_runs_with_fewer_clips_than_the_anchors_were_drawn_from_are_refused(predicted):
     known, file, new = predicted
-    named = {clip for clips in load_suite(str(file)).about["cells"].values() for clip in clips}
+    named = {clip for clips in load_suite(str(file)).about.cells.values() for clip in clips}
     spare = next(clip for clip in (f"c{number:02d}" for number in range(CLIPS)) if clip not in named)
     for path in (path for run in known for path in run.glob("*.jsonl")):
         lines = path.read_text().splitlines(keepends=True)

@@ -215,11 +215,11 @@ def test_noise_and_silence_have_no_pitch():
 
 def test_the_proxy_agrees_with_the_demo_corpus():
     """Its voices say their gender: pitch tells most of them apart."""
-    from speech_robust_bench.builders.corpora import demo
+    from speech_robust_bench.builders.corpora import folder
     from speech_robust_bench.core.audio import read
 
     right = []
-    for item in demo.read(demo.FOLDER, "en"):
+    for item in folder.read_demo(folder.DEMO_FOLDER, "en"):
         pitch = median_pitch_hz(read(item.audio.path))
         right.append(group(pitch) == {"female": "high voice", "male": "low voice"}[item.gender])
     assert np.mean(right) > 0.9

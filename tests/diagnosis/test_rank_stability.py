@@ -91,7 +91,7 @@ def test_the_simulation_is_what_was_stored(script):
 
 
 def test_every_config_of_it_can_be_built():
-    for configs in load("fast").about["configs"].values():
+    for configs in load("fast").about.configs.values():
         for config in configs:
             name = parse(f"en_{config}")
             assert name.severity in find(name.scenario).levels

@@ -125,17 +125,17 @@ def test_bursts_are_runs_of_inserted_words():
 def test_bins_spread_and_speakers():
     counts = zeros([10, 10, 10, 10], [0, 1, 2, 9])
     rows = report_card.by_bins(counts, np.array([1.0, 3.0, 4.0, math.nan]), (2, 5))
-    assert [(r["bin"], r["clips"], r["wer"]) for r in rows] == [("< 2", 1, 0.0), ("2 to 5", 2, 15.0)]
-    assert report_card.spread(counts)["p50"] == 15
-    assert report_card.spread(counts)["without_error"] == 0.25
+    assert [(r.bin, r.clips, r.wer) for r in rows] == [("< 2", 1, 0.0), ("2 to 5", 2, 15.0)]
+    assert report_card.spread(counts).p50 == 15
+    assert report_card.spread(counts).without_error == 0.25
     found = report_card.speakers(counts, ["x", "x", "y", None], minimum_clips=1)
-    assert [(r["speaker"], r["wer"]) for r in found["worst"]] == [("y", 20), ("x", 5)]
-    assert report_card.speakers(counts, ["x", "x", "y", None], minimum_clips=3)["worst"] == []
+    assert [(r.speaker, r.wer) for r in found.worst] == [("y", 20), ("x", 5)]
+    assert report_card.speakers(counts, ["x", "x", "y", None], minimum_clips=3).worst == []
 
 
 def test_speech_rate_is_reference_words_by_seconds():
     found = report_card.bins_of(zeros([10, 10], [1, 3]), [5.0, 2.0], [None, None])
-    assert [row["bin"] for row in found["words_per_s"]] == ["2 to 2.5", ">= 3.5"]
+    assert [row.bin for row in found["words_per_s"]] == ["2 to 2.5", ">= 3.5"]
     assert "loudness_dbfs" not in found
 
 
@@ -154,11 +154,11 @@ def test_lwerr_averages_before_the_ratio(write_run):
         gender=["female", "male"] * 2,
     )
     counted = [(one, one.count().counts) for one in map(open_run(folder).read, open_run(folder).configs)]
-    rows = {r["severity"]: r for r in lwerr_table(counted) if r["category"] == "aequevox"}
+    rows = {r.severity: r for r in lwerr_table(counted) if r.category == "aequevox"}
     # female: 0 and 3/8 -> 3/16; male: 1/4 and 0 -> 1/8
-    assert rows[None]["lwerr"] == pytest.approx(math.log2((3 / 16) / (1 / 8)))
-    assert rows[None]["configs"] == 2
-    assert rows[1]["lwerr"] is None  # no error of women at all: no finite ratio
+    assert rows[None].lwerr == pytest.approx(math.log2((3 / 16) / (1 / 8)))
+    assert rows[None].configs == 2
+    assert rows[1].lwerr is None  # no error of women at all: no finite ratio
     assert set(rows) == {None, 1, 2}
 
 
@@ -168,9 +168,9 @@ def test_languages_side_by_side():
         return {"clean": {"c": {"wer": {"value": wer}}}, "categories": {"sfx": row}, "overall": row, "adversarial": row}
 
     found = languages(results(languages={"en": table(5.0, 10.0), "es": table(10.0, 25.0)}))
-    assert found["rows"]["clean wer"]["es"]["ratio"] == 2
-    assert found["rows"]["sfx nwerd"]["es"]["ratio"] == 2.5
-    assert found["rows"]["overall nwerd"]["en"]["ratio"] == 1
+    assert found.rows["clean wer"]["es"].ratio == 2
+    assert found.rows["sfx nwerd"]["es"].ratio == 2.5
+    assert found.rows["overall nwerd"]["en"].ratio == 1
 
 
 # --- the card --------------------------------------------------------------------------------------------------------
@@ -183,7 +183,7 @@ def folder(write_run):
 
 
 def test_the_card_of_a_run(folder):
-    made = json.loads(json.dumps(card(aligned(open_run(folder), "en"), minimum=2), allow_nan=False))
+    made = json.loads(json.dumps(card(aligned(open_run(folder), "en"), minimum=2).as_json(), allow_nan=False))
     assert made["clean"]["wer"] == 0
     assert made["hard"]["hallucination"]["loops"] == 2
     assert made["hard"]["hallucination"]["examples"][0]["text"] == "and then and then and then"
@@ -197,9 +197,9 @@ def test_the_card_of_a_run(folder):
     assert made["reject"]["clips_with_words"] == 2
     assert made["reject"]["words_per_minute"] == pytest.approx(4 / (8 / 60))
     assert made["reject"]["phrases"] == [["thank you", 2]]
-    small = card(aligned(open_run(folder), "en"), minimum=3)["hard"]["groups"]["gender"]
-    assert small["too_small"] == ["female", "male"]
-    assert small["gap"] is None
+    small = card(aligned(open_run(folder), "en"), minimum=3).hard.groups["gender"]
+    assert small.too_small == ["female", "male"]
+    assert small.gap is None
 
 
 def test_the_command_prints_it_and_gives_json(folder, capsys):
@@ -254,6 +254,6 @@ def test_the_card_is_within_the_report(folder, tmp_path, capsys):
     assert "Words missed" in text
     assert "WER by loudness, dBFS" in text
     data = json.loads(page.with_suffix(".json").read_text("utf-8"))
-    assert data["m"]["en"]["hard"] == card(aligned(open_run(folder), "en"))["hard"]
+    assert data["m"]["en"]["hard"] == card(aligned(open_run(folder), "en")).hard.as_json()
     assert main(["report", str(folder), "--out", str(tmp_path / "report.json")]) == 2
     assert "name it .html" in capsys.readouterr().err

@@ -14,7 +14,7 @@ from support.part_records import results
 
 from speech_robust_bench.builders import suites
 from speech_robust_bench.builders.scenarios import SCENARIOS, find
-from speech_robust_bench.builders.suites import SUITES, Suite, load
+from speech_robust_bench.builders.suites import SUITES, Suite, SuiteFile, load
 from speech_robust_bench.cli.main import main
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.names import parse
@@ -24,7 +24,7 @@ from speech_robust_bench.push.verify_process import check
 
 ROOT = Path(__file__).parents[2]
 IDS = [f"clip-{number}" for number in range(200)]
-SMALL = Suite("small", {"version": 3, "configs": {"sfx": ["bass_sev1", "gain_sev2"]}, "pool": 5, "clips": {"sfx": 2}})
+SMALL = Suite("small", SuiteFile(version=3, configs={"sfx": ["bass_sev1", "gain_sev2"]}, pool=5, clips={"sfx": 2}))
 
 
 def test_every_suite_has_configs_that_can_be_built():
@@ -84,7 +84,7 @@ def test_clips_are_chosen_by_id_and_nothing_else():
 
 
 def test_another_version_takes_other_clips():
-    later = Suite("small", {**SMALL.about, "version": 4})
+    later = Suite("small", SMALL.about.replace(version=4))
     assert later.choose("en_clean", IDS) != SMALL.choose("en_clean", IDS)
 
 
@@ -141,13 +141,13 @@ def test_the_ood_average_is_the_papers():
     rates = {"es-cv7_clean": 37.15, "zh-cv7_clean": 26.23, "ar-cv7_clean": 54.94, "en-sbcsae_clean": 68.41}
     rates["en_clean"] = 6.42
     result = results(configs={name: {"wer": {"value": rate}} for name, rate in rates.items()})
-    rows = ood_rows(result, load("ood").about["corpora"])
+    rows = ood_rows(result, load("ood").corpora)
     assert rows[1][:2] == ("zh CER", "26.23")
     assert rows[3] == ("spon WER", "68.41", "6.42", "61.99")
     assert rows[4][0] == "AVG"
     assert float(rows[4][1]) == pytest.approx(46.69, abs=0.015)
     del result.configs["ar-cv7_clean"]
-    assert ood_rows(result, load("ood").about["corpora"])[4][1] == "-"
+    assert ood_rows(result, load("ood").corpora)[4][1] == "-"
 
 
 def test_ood_from_corpora_to_the_table(tmp_path, capsys):
@@ -212,7 +212,7 @@ def test_lite_is_fixed():
     taken = {config: lite.choose(config, ids) for config in lite.configs([("en", "x")])}
     assert sum(map(len, taken.values())) == 300
     assert set().union(*taken.values()) == taken["en-x_clean"]
-    rows = [row for row in SCENARIOS.values() if row.maker == "perturbation" and row.category in lite.about["configs"]]
+    rows = [row for row in SCENARIOS.values() if row.maker == "perturbation" and row.category in lite.about.configs]
     assert {parse(f"en_{member}").scenario for member in lite.members} == {row.name for row in rows}
     listed = "\n".join(f"{config} {' '.join(sorted(clips))}" for config, clips in taken.items())
     assert hashlib.sha256(listed.encode()).hexdigest()[:16] == "b9046e3e0ae69b44"
@@ -223,8 +223,8 @@ def test_lite_follows_the_rule_of_its_script():
     script = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(script)
     about = load("lite").about
-    assert about["configs"] == {category: script.balanced(category) for category in about["configs"]}
-    assert (about["clips"], about["pool"]) == (script.CLIPS, script.POOL)
+    assert about.configs == {category: script.balanced(category) for category in about.configs}
+    assert (about.clips, about.pool) == (script.CLIPS, script.POOL)
 
 
 def test_lite_is_not_offered_where_it_was_not_measured():

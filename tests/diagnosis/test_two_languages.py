@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from speech_robust_bench.builders.corpora.demo import FOLDER
+from speech_robust_bench.builders.corpora.folder import DEMO_FOLDER
 from speech_robust_bench.cli.main import main
 
 WRONG = {"en": 1, "es": 2}  # words of every clip that gaussian noise turns into another
@@ -18,7 +18,7 @@ LEVELS = ("gaussian_sev1", "gaussian_sev2")
 @pytest.fixture
 def clips() -> dict[str, list[dict[str, str]]]:
     """The demo corpus by language."""
-    with open(FOLDER / "manifest.csv", encoding="utf-8", newline="") as file:
+    with open(DEMO_FOLDER / "manifest.csv", encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     return {language: [row for row in rows if row["language"] == language] for language in WRONG}
 

@@ -22,8 +22,8 @@ from support.small_configs import tone
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.extensions.vendors import api, http_client
 from speech_robust_bench.extensions.vendors.api import VENDORS, Upload
-from speech_robust_bench.models.costs import cost_per_minute
 from speech_robust_bench.models.interface import SomeFailed, open_model, parse_spec
+from speech_robust_bench.models.runner import cost_per_minute
 
 KEY = "the-key"
 CLIPS = [tone(i) for i in range(4)]

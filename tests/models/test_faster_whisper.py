@@ -13,7 +13,7 @@ pytest.importorskip("transformers", reason="needs transformers, for the conversi
 
 from support.whisper_weights import default_folder
 
-from speech_robust_bench.builders.corpora.demo import FOLDER as DEMO
+from speech_robust_bench.builders.corpora.folder import DEMO_FOLDER as DEMO
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.models.interface import open_model
 from speech_robust_bench.scoring.scoring import normalise

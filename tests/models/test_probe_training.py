@@ -264,7 +264,7 @@ def test_features_are_kept_on_the_disk_only_if_asked(wav2vec2, corpus, tmp_path)
 
 def test_training_draws_what_random_perturb_draws_and_records_what_is_held_out(corpus, tmp_path):
     import speech_robust_bench as api
-    from speech_robust_bench.builders.random_scenarios import RandomScenarios
+    from speech_robust_bench.builders.apply import RandomScenarios
     from speech_robust_bench.extensions.probe.training_clips import Augmentation, read_clips
 
     _, clips = read_clips({("en", "tones"): str(corpus)}, 30, lambda what, total: lambda n: None)

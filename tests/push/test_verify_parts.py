@@ -1,7 +1,6 @@
 """The parts of `srb verify`, each by itself: what is close enough, what differs, which files and configs are there."""
 
 import json
-from dataclasses import replace
 
 import pytest
 
@@ -148,7 +147,7 @@ EXPECTED = Expected(
 
 
 def test_a_submission_has_every_config_of_its_languages_and_no_other():
-    spanish = replace(EXPECTED, language="es")
+    spanish = EXPECTED.replace(language="es")
     benchmark = {"en_clean": EXPECTED, "en_noise_sev1": EXPECTED, "es_clean": spanish}
     verdict = Verdict()
     _check_coverage(verdict, ["en_clean", "en_noise_sev1"], benchmark)
@@ -172,7 +171,7 @@ def test_predictions_of_the_benchmark_give_their_entry_of_run_json(tmp_path):
     assert (entry.rows_sha256, entry.content_sha256) == (EXPECTED.rows_sha256, "c" * 64)
     assert entry.suite is None
     assert "scenario_version" not in entry.as_json()
-    part = replace(EXPECTED, suite="lite-1", of=5, of_sha256="whole", scenario_version="2")
+    part = EXPECTED.replace(suite="lite-1", of=5, of_sha256="whole", scenario_version="2")
     of_suite = _entry(tmp_path / "en_clean.jsonl", predictions(LINES), part)
     assert (of_suite.suite, of_suite.of, of_suite.rows_sha256) == ("lite-1", 5, "whole")
     assert of_suite.scenario_version == "2"
@@ -207,7 +206,7 @@ def test_twenty_thousand_times_as_fast_is_the_limit_and_failed_clips_take_no_tim
     check(tmp_path, [line | {"time": 0.0001} for line in LINES])
     check(tmp_path, changed(pred_text=None, error="broken", time=0))
     silent = [line | {"duration": 0, "time": 0} for line in LINES]
-    check(tmp_path, silent, replace(EXPECTED, people_sha256=people_digest(predictions(silent))))
+    check(tmp_path, silent, EXPECTED.replace(people_sha256=people_digest(predictions(silent))))
 
 
 def test_run_json_says_what_the_predictions_give(tmp_path):
@@ -234,7 +233,7 @@ def test_run_json_says_what_the_predictions_give(tmp_path):
 
 
 def test_the_content_of_a_suites_config_need_not_be_known(tmp_path):
-    part = replace(EXPECTED, suite="lite-1", of=5)
+    part = EXPECTED.replace(suite="lite-1", of=5)
     entries = {"en_clean": check(tmp_path, LINES, part)}
     for content, accepted in ((None, True), ("d" * 64, False)):
         verdict = Verdict()

@@ -11,7 +11,7 @@ from support.fake_runs import make_run
 from support.forged_submissions import edit, seal
 
 from speech_robust_bench.builders import suites
-from speech_robust_bench.builders.suites import Suite
+from speech_robust_bench.builders.suites import Suite, SuiteFile
 from speech_robust_bench.cli.main import main
 from speech_robust_bench.core.records import RunRecord
 from speech_robust_bench.push import expected_rows, submission
@@ -20,7 +20,7 @@ from speech_robust_bench.push.verify import verify
 from speech_robust_bench.push.verify_process import check
 
 CONFIGS = {"noise_env": ["noise_sev1", "noise_sev3"]}
-SMALL = Suite("small", {"version": 2, "configs": CONFIGS, "pool": 8, "clips": {"noise_env": 3}})
+SMALL = Suite("small", SuiteFile(version=2, configs=CONFIGS, pool=8, clips={"noise_env": 3}))
 
 
 @pytest.fixture

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import doctest
 import re
+from functools import partial
 from itertools import combinations, pairwise
 
 import numpy as np
 import pytest
 from support.paper_numbers import paper_report, results, score, table_1
 
+from speech_robust_bench.core.card_records import CardConfigs, LwerrRow, ReportCard
 from speech_robust_bench.report import charts
 from speech_robust_bench.report.charts import (
     Axes,
@@ -118,13 +120,13 @@ def test_figure_6_compares_languages_by_category(report):
 def test_figure_7_lwerr_by_data_set_and_category():
     """Eq. 5: twice the errors for women is +1."""
     rows = [
-        {"corpus": "en librispeech", "category": "sfx", "severity": None, "lwerr": 1.0, "interval": [0.5, 1.5]},
-        {"corpus": "en librispeech", "category": "sfx", "severity": 2, "lwerr": 0.7, "interval": None},
-        {"corpus": "en ami", "category": "social_far", "severity": None, "lwerr": -0.5, "interval": None},
+        lwerr_row(corpus="en librispeech", category="sfx", severity=None, lwerr=1.0, interval=[0.5, 1.5]),
+        lwerr_row(corpus="en librispeech", category="sfx", severity=2, lwerr=0.7, interval=None),
+        lwerr_row(corpus="en ami", category="social_far", severity=None, lwerr=-0.5, interval=None),
     ]
     slices = {"gender": {g: {"wer": w, "speakers": 1, "utterances": 2, "words": 9} for g, w in WOMEN_AND_MEN.items()}}
     made = results("m", {"en": {**paper_language(), "slices": {"librispeech": {"hard": slices}}}})
-    report = Report([ReportedModel(0, "m", made, {}, cards={"en": {"lwerr": rows}})])
+    report = Report([ReportedModel(0, "m", made, {}, cards={"en": report_card(rows)})])
     drawn = speakers(report, "en") or ""
     assert "LWERR by category, en librispeech" in drawn
     assert "LWERR by category, en ami" in drawn
@@ -133,6 +135,13 @@ def test_figure_7_lwerr_by_data_set_and_category():
 
 
 WOMEN_AND_MEN = {"female": 20.0, "male": 10.0}
+lwerr_row = partial(LwerrRow, configs=1, **WOMEN_AND_MEN)
+
+
+def report_card(rows: list[LwerrRow]) -> ReportCard:
+    configs = CardConfigs(clean=1, speech=2)
+    facts = {"schema": 1, "model": "m", "language": "en", "unit": "word", "normaliser": "srb-paper-1"}
+    return ReportCard(**facts, configs=configs, unknown={}, reject=None, lwerr=rows)
 
 
 def paper_language() -> dict:
