@@ -146,9 +146,9 @@ def _interval_files(results: Mapping[str, dict[str, Any]]) -> dict[str, str]:
         rows += [(system, name, *map(_ends, (group[m] for m in MEASURES))) for name, group in named]
         for measure in MEASURES:
             both = [entry[measure]["interval"] for entry in content["configs"].values() if entry[measure]]
-            rows.append(
-                (system, f"sums over configs, {measure}", *(f"{sum(ends):.1f}" for ends in zip(*both, strict=True)))
-            )
+            ends = zip(*filter(None, both), strict=True)
+            without = f"{both.count(None)} without"
+            rows.append((system, f"sums over configs, {measure}", *(f"{sum(values):.1f}" for values in ends), without))
     one = results["moonshine-base"]
     keys = {"results": one, "language": one["languages"]["en"], "config": one["configs"]["en-human_noise_sev3"]}
     keys |= {"run": one["run"], "scoring": one["scoring"], "group": one["languages"]["en"]["overall"]}
@@ -160,7 +160,7 @@ def _interval_files(results: Mapping[str, dict[str, Any]]) -> dict[str, str]:
 
 
 def _ends(score: dict[str, Any] | None) -> str:
-    return "{:.1f} to {:.1f}".format(*score["interval"]) if score else "-"
+    return "{:.1f} to {:.1f}".format(*score["interval"]) if score and score["interval"] else "-"
 
 
 def _comparisons(srb: Any) -> dict[str, str]:

@@ -40,7 +40,8 @@ WORDS = [
     "rain",
     "fell",
 ]
-PEOPLE = (("ann", "female"), ("bob", "male"), ("cleo", "female"), ("dan", "male"))
+NAMES = ("ann", "bob", "cleo", "dan", "eva", "finn", "gina", "hugo", "ida", "jon", "kim", "leo", "mia", "ned", "olga")
+PEOPLE = tuple((name, "male" if place % 2 else "female") for place, name in enumerate(NAMES))  # enough for a verdict
 
 
 def text_of(index: int) -> str:
