@@ -41,8 +41,8 @@ Examples:
     ...     references=["good morning", "the cat", "sat down", "all day"],
     ...     predictions=["good morning", "the cat", "sat town", "all they"],
     ... )
-    >>> result["wer"], result["interval"], round(result["std"], 2)
-    (25.0, [0.0, 50.0], 28.87)
+    >>> result["wer"], result["interval"], round(result["std"], 2)  # four clips are too few for an interval
+    (25.0, None, 28.87)
     >>> result["percentiles"]["50"], result["substitutions"]
     (25.0, 2)
 """

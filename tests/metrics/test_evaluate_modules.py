@@ -197,7 +197,8 @@ def test_nwerd_refuses_attacks_and_unknown_scenarios(here):
         nwerd.compute(**call, difficulty="en_pgd_sev1-whisper-tiny.en")
     with pytest.raises(ValueError, match=r"no entry for 'en_ecko_sev1' \(nearest: echo_sev1"):
         evaluate.load("nwerd").compute(**call, difficulty="en_ecko_sev1")
-    result = evaluate.load("nwerd").compute(**call, difficulty="en_echo_sev1", replicates=50)
+    many = {key: 3 * texts for key, texts in call.items()}
+    result = evaluate.load("nwerd").compute(**many, difficulty="en_echo_sev1", replicates=50)
     assert result["nwerd"] == pytest.approx(100 * 12.5 / 54.9)
     assert result["nwerd_interval"] == pytest.approx([100 * end / 54.9 for end in result["werd_interval"]])
 
