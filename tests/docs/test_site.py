@@ -103,7 +103,7 @@ def test_the_site_builds_strictly(tmp_path):
     assert "Run a recogniser over configs and score it." in functions  # from the docstring
     tour = (tmp_path / "site" / "tutorials" / "tour.html").read_text("utf-8")
     assert "<audio" in tour  # a stored output
-    assert (tmp_path / "site" / "search" / "search_index.js").is_file()
+    assert (tmp_path / "site" / "search" / "search_index.json").is_file()
     pages = [page.read_text("utf-8") for page in (tmp_path / "site").rglob("*.html")]
     loads = re.compile(r"<(?:script|img|iframe)[^>]* src=\"?(https?:[^\" >]*)|<link[^>]*stylesheet[^>]*(https?:\S*)")
     assert [found for page in pages for found in loads.findall(page)] == []
