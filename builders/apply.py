@@ -143,13 +143,16 @@ class RandomScenarios:
     ) -> RandomScenarios:
         """Those of some names or categories; without any, all that leave the speech in the clip.
 
-        Among all, those that need a package of their own are left out: a draw does not depend on what is installed.
+        Those that need a package of their own are drawn only if they are named one by one, and then it must be there:
+        a draw does not depend on what is installed.
         """
         names, left_out = list(names), list(without)
         held_out = {row.name for row in choose(left_out, table)} if left_out else set()
-        known = [row for row in choose(names, table) if row.perturbs]
-        chosen = known if names else [row for row in known if row.has_speech and not row.packages]
+        known = [row for row in choose(names, table) if row.perturbs and (row.name in names or not row.packages)]
+        chosen = known if names else [row for row in known if row.has_speech]
         rows = tuple(row for row in chosen if row.name not in held_out)
+        for row in rows:
+            check_can_perturb(row)
         if not rows:
             raise UserError(f"none of {', '.join(names)} is a scenario that perturbs clips")
         low, high = severity

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from numbers import Integral
@@ -18,6 +18,7 @@ from speech_robust_bench.builders.scenarios import (
     perturbations,
 )
 from speech_robust_bench.builders.tts import default_engine, speak_all
+from speech_robust_bench.core.about import install_hint
 from speech_robust_bench.core.errors import UserError, did_you_mean
 from speech_robust_bench.core.names import ConfigName, parse
 
@@ -59,6 +60,8 @@ def plan(patterns: Iterable[str], sources: Sources, table: Mapping[str, Scenario
             asked_for = [row for row in own_clips_rows(table) if row.category in pattern]
             among = known | {str(job.name): job for job in jobs_of(asked_for, sources)}
             matching = {name: job for name, job in among.items() if fnmatchcase(name, pattern)}
+            if not matching and (lacking := uninstalled([pattern], sources, table)):
+                raise UserError(f"'{pattern}': {', '.join(lacking)} needs more packages: {install_hint('codecs')}")
             if not matching:
                 corpora = ", ".join(f"{language}-{corpus}" for language, corpus in sources)
                 raise UserError(
@@ -69,6 +72,18 @@ def plan(patterns: Iterable[str], sources: Sources, table: Mapping[str, Scenario
             job = job_named(pattern, table)
             chosen[str(job.name)] = job
     return [chosen[name] for name in sorted(chosen)]
+
+
+def lacking_clean(names: Iterable[str], there: Container[str] = ()) -> list[str]:
+    """The clean configs that some configs are compared with and that are not among them, nor there already.
+
+    >>> lacking_clean(["en_noise_sev3", "es_gsm", "es_clean", "en_silence"])
+    ['en_clean']
+    """
+    chosen = list(names)
+    rows = [(parse(name).clean, SCENARIOS.get(parse(name).scenario)) for name in chosen]
+    wanted = dict.fromkeys(str(clean) for clean, row in rows if row is None or row.has_speech)
+    return [clean for clean in wanted if clean not in chosen and clean not in there]
 
 
 def tts_without_engine(patterns: Iterable[str], sources: Sources) -> list[str]:

@@ -127,7 +127,9 @@ PUSH = (
 class SubmitArguments(Options):
     run: str = run_argument()
     to: str | None = option(None, "results repository, a dataset on the Hub", metavar="ORG/RESULTS")
-    out: str | None = option(None, "keep the submission here (default: submissions/<model>)", metavar="FOLDER")
+    out: str | None = option(
+        None, "keep the submission here (default: submissions/<model>, nowhere in a dry run)", metavar="FOLDER"
+    )
     data: str = benchmark_option()
     adversarial: str | None = adversarial_option()
     submit_options: srb.SubmitOptions = option_group(srb.SubmitOptions)
@@ -144,7 +146,7 @@ def submit(args: SubmitArguments) -> None:
         dry_run=args.dry_run,
         submit_options=args.submit_options,
     )
-    print(f"{submission.folder}: accepted")
+    print(f"{submission.folder or args.run}: accepted")
     if submission.pull_request:
         print(submission.pull_request)
 

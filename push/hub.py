@@ -28,7 +28,8 @@ MOST_WAIT_S = 300.0  # a server that asks for more is down: better to stop and b
 BUSY = (429, 500, 502, 503, 504)
 CONFLICT = (409, 412)
 _TOKEN = re.compile(r"\b(hf|api_org)_[A-Za-z0-9]{6,}")
-AGAIN = "run the same command again: what is uploaded stays there"
+AGAIN = "run the same command again"
+RESUMED = f"{AGAIN}: what is uploaded stays there"
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,7 @@ class Hub:
 
     def __init__(self, say: Callable[[str], None] = lambda line: None, retries: int = RETRIES):
         self.say, self.retries = say, retries
+        self.again = AGAIN
 
     @cached_property
     def api(self) -> HfApi:
@@ -80,11 +82,11 @@ class Hub:
                 raise
             except Exception as error:
                 status, after = status_of(error), retry_after(error)
-                passing = status in BUSY or (status is None and is_network(error))
+                passing = status in BUSY or (status is None and is_network(error) and not is_offline(error))
                 if status in CONFLICT and attempt < retry_conflicts:
                     passing = True
                 if not passing or attempt == self.retries or (after or 0) > MOST_WAIT_S:
-                    raise UserError(self.clean(f"{what}: {explain(error)}")) from None
+                    raise UserError(self.clean(f"{what}: {explain(error, self.again)}")) from None
                 pause = after if after is not None else wait
                 self.say(self.clean(f"{what}: the Hub answers {status or 'nothing'}, trying again in {pause:g} s"))
                 time.sleep(pause)
@@ -147,6 +149,7 @@ class Hub:
             if self.info(repo, kind) is None:
                 self.api.create_repo(repo, repo_type=kind, private=private, space_sdk=sdk, exist_ok=True)
 
+        self.again = RESUMED
         self.ask(repo, make)
 
     def commit(
@@ -200,6 +203,7 @@ class Hub:
             place = {"dataset": "datasets/", "space": "spaces/"}.get(kind, "")
             return commit.pr_url or f"{self.api.endpoint}/{place}{repo}/discussions/{number}"
 
+        self.again = RESUMED
         return self.ask(repo, send, retry_conflicts=2)
 
     def _open_pulls(self, repo: str, kind: str, title: str) -> Iterator[int]:
@@ -260,24 +264,31 @@ def is_network(error: BaseException) -> bool:
     return bool(names & {"TransportError", "ConnectionError", "TimeoutException", "ChunkedEncodingError"})
 
 
-def explain(error: BaseException) -> str:
+def is_offline(error: BaseException) -> bool:
+    """Whether the user told the client to stay offline."""
+    return any(type(each).__name__ == "OfflineModeIsEnabled" for each in _chain(error))
+
+
+def explain(error: BaseException, again: str = AGAIN) -> str:
     """One line: what happened and what to do."""
+    if is_offline(error):
+        return "HF_HUB_OFFLINE is set, so the Hub is not asked; unset it, or name a folder or file of this machine"
     status = status_of(error)
     said = _server_message(error)
     if status == 401:
         return f"the Hub does not accept the token ({said}); `hf auth login` again, or set HF_TOKEN to a valid one"
     if status in (402, 413, 507) or re.search(r"quota|storage|exceed", said, re.IGNORECASE):
-        return f"no room on the Hub ({said}); free some space or ask for more, then {AGAIN}"
+        return f"no room on the Hub ({said}); free some space or ask for more, then {again}"
     if status == 403:
         return f"the Hub refuses ({said}); use a token that may write there"
     if status == 404:
         return f"not found on the Hub, or not yours to see ({said})"
     if status in CONFLICT:
-        return f"somebody else changed it at the same time ({said}); {AGAIN}"
+        return f"somebody else changed it at the same time ({said}); {again}"
     if status in BUSY:
-        return f"the Hub is not available ({status}, {said}); {AGAIN}"
+        return f"the Hub is not available ({status}, {said}); {again}"
     if status is None and is_network(error):
-        return f"the connection to the Hub failed ({said}); {AGAIN}"
+        return f"the connection to the Hub failed ({said}); {again}"
     return said
 
 

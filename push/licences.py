@@ -48,12 +48,13 @@ class LicenceTerms:
     config: str
     sources: Mapping[str, str]
     forbids_derivatives: bool
+    banks: tuple[str, ...] = ()  # those of the sources that are banks
 
     def refusal(self) -> str | None:
         """Why the config may not be published, None if it may."""
         for source, licence in self.sources.items():
             if is_unknown(licence):
-                return f"the licence of {source} is unknown"
+                return f"the licence of {source} is unknown; {self._way_out(source)}"
             if no_derivatives(licence):
                 return f"{source} is {licence}, which forbids publishing what is made from it"
         closed = [licence for licence in self.licences if _has("NC", licence)]
@@ -63,6 +64,11 @@ class LicenceTerms:
         if self.forbids_derivatives:
             return f"{next(iter(self.sources))} forbids publishing what is made from it"
         return None
+
+    def _way_out(self, source: str) -> str:
+        if source in self.banks:
+            return f"name it with --bank-licence '{source}=LICENCE'"
+        return "give every clip one in the column 'licence' of the corpus' manifest, and build the config again"
 
     @property
     def licences(self) -> list[str]:
@@ -82,14 +88,16 @@ def bank_names(manifest: Manifest) -> list[str]:
 
 def terms(manifest: Manifest, rows: Iterable[str] = (), banks: Mapping[str, str] | None = None) -> LicenceTerms:
     """The terms of a config: of its corpus, of its rows where they have their own, and of its bank."""
-    corpus = manifest.corpus
-    sources = {str(corpus.title): str(corpus.licence or "")}
-    known = {*(part.strip() for part in str(corpus.licence).split(" AND ")), str(corpus.licence)}
-    for licence in sorted(set(rows) - known):
-        sources[f"some clips of {corpus.title}" if not is_unknown(licence) else str(corpus.title)] = licence
-    for bank in bank_names(manifest):
-        sources[bank] = {**BANKS, **(banks or {})}.get(bank, "unknown")
-    return LicenceTerms(manifest.config, sources, not corpus.derivatives_allowed)
+    corpus, own = manifest.corpus, str(manifest.corpus.licence or "")
+    others = sorted(set(rows) - {own, *(part.strip() for part in own.split(" AND "))})
+    by_clip = is_unknown(own) and bool(others) and own not in rows  # every clip has a licence of its own
+    sources = {} if by_clip else {corpus.title: next(filter(is_unknown, others), own)}
+    for licence in others:
+        name = f"some clips of {corpus.title}" if sources else corpus.title
+        sources[f"{name} ({licence})" if name in sources else name] = licence
+    names = bank_names(manifest)
+    sources |= {bank: {**BANKS, **(banks or {})}.get(bank, "unknown") for bank in names}
+    return LicenceTerms(manifest.config, sources, not (corpus.derivatives_allowed or by_clip), tuple(names))
 
 
 def row_licences(files: Iterable[Path]) -> set[str]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import re
 import shlex
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from importlib import metadata
 from pathlib import Path
 from typing import Any, Literal
@@ -64,9 +64,17 @@ def choose(run_folder: str | Path, expected: Container[str]) -> tuple[list[str],
 
 
 def make(
-    run_folder: str | Path, out: Path, model: Mapping[str, Any], configs: Iterable[str] = (), parquet: bool = False
+    run_folder: str | Path,
+    out: Path,
+    model: Mapping[str, Any],
+    configs: Iterable[str] = (),
+    parquet: bool = False,
+    verified: Callable[[Path], None] = lambda folder: None,
 ) -> Path:
-    """Write the submission of a run into a new folder; scores are computed anew with the leaderboard's options."""
+    """Write the submission of a run into a new folder; scores are computed anew with the leaderboard's options.
+
+    `verified` raises an error if the submission is not to be kept; the folder appears once it has returned.
+    """
     run = open_run(run_folder)
     run.refuse_anchors()
     # Another model's adversarial configs say nothing about this one.
@@ -89,6 +97,7 @@ def make(
         _fill(part, run, about, SubmittedModel(**{**model, "owner": owner, "name": name}), parquet)
         if out.exists() and not _same_submission(out, part):
             raise UserError(f"{out}: is there already, with something else; name another folder with --out")
+        verified(part)
     return out
 
 

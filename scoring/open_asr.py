@@ -29,6 +29,15 @@ _HESITATIONS = re.compile(
 )
 _IS = re.compile(r"\b(it|he|she|what|that|who|here|there|how|when|where|why|this)'s\b")
 _NOT_THEIRS = (r"\bkinda\b", r"\bsorta\b", r"\bdunno\b", r"\bcause\b")  # the package's additions to Whisper's rules
+_DIGIT = re.compile(r"\d")
+_BRACKETS = re.compile(r"[<\[][^>\]]*[>\]]")
+_PARENTHESES = re.compile(r"\([^)]+?\)")
+_BEFORE_APOSTROPHE = re.compile(r"\s+'")
+_DIGIT_COMMA = re.compile(r"(\d),(\d)")
+_FULL_STOP = re.compile(r"\.(?!\d)")
+_LONE_SIGN = re.compile(r"[.$¢€£](?!\d)")
+_LONE_PER_CENT = re.compile(r"(?<!\d)%")
+_KEPT = ".%$¢€£"
 _COMPOUNDS = {
     r"et cetera": "etc",
     r"all? right": "alright",
@@ -108,26 +117,39 @@ def contractions(whisper: Any) -> list[tuple[re.Pattern[str], str]]:
 @lru_cache(maxsize=1)
 def _rules() -> Callable[[str], str]:
     whisper, plain_letters = whisper_english(NAME)
-    long_forms = contractions(whisper)
+    long_forms = [(rule, _literal(rule.pattern), written) for rule, written in contractions(whisper)]
     compounds = [(re.compile(rf"\b(?:{rule})\b".replace(" ", r"\s+")), written) for rule, written in _COMPOUNDS.items()]
+    plain_ascii = str.maketrans({code: plain_letters(chr(code), keep=_KEPT) for code in range(128)})
+    numbers, number_words = whisper.standardize_numbers, whisper.standardize_numbers.words - {"and"}
+
+    def in_digits(text: str) -> str:
+        words = text.split()
+        if _DIGIT.search(text) or "half" in text or not number_words.isdisjoint(words):
+            return numbers(text)
+        return " ".join(words)
 
     def rules(text: str) -> str:
-        text = re.sub(r"[<\[][^>\]]*[>\]]", "", text.lower())
-        text = re.sub(r"\([^)]+?\)", "", text)
-        text = re.sub(r"\s+'", "'", _HESITATIONS.sub("", text))
-        text = _one_form_of_times(text, whisper.standardize_numbers)
-        for rule, written in long_forms:
-            text = rule.sub(written, text)
-        text = re.sub(r"(\d),(\d)", r"\1\2", text)
-        text = plain_letters(re.sub(r"\.(?!\d)", " ", text), keep=".%$¢€£")
-        for rule, written in compounds:
-            text = rule.sub(written, text)
-        text = whisper.standardize_spellings(whisper.standardize_numbers(text))
+        text = _PARENTHESES.sub("", _BRACKETS.sub("", text.lower()))
+        text = _BEFORE_APOSTROPHE.sub("'", _HESITATIONS.sub("", text))
+        text = _one_form_of_times(text, numbers)
+        for rule, literal, written in long_forms:
+            if literal in text:
+                text = rule.sub(written, text)
+        text = _FULL_STOP.sub(" ", _DIGIT_COMMA.sub(r"\1\2", text))
+        text = text.translate(plain_ascii) if text.isascii() else plain_letters(text, keep=_KEPT)
+        for compound, written in compounds:
+            text = compound.sub(written, text)
+        text = whisper.standardize_spellings(in_digits(text))
         text = joined_acronyms([_SPELLINGS.get(word, word) for word in text.split()])
-        text = re.sub(r"[.$¢€£](?!\d)", " ", text)
-        return " ".join(re.sub(r"(?<!\d)%", " ", text).split())
+        return " ".join(_LONE_PER_CENT.sub(" ", _LONE_SIGN.sub(" ", text)).split())
 
     return rules
+
+
+def _literal(rule: str) -> str:
+    """What a text must hold for a rule to apply; nothing where that is not plain."""
+    plain = rule.replace(r"\b", "")
+    return plain if re.fullmatch(r"[a-z' ]+", plain) else ""
 
 
 def _one_form_of_times(text: str, numbers: Callable[[str], str]) -> str:
@@ -156,11 +178,17 @@ def _one_form_of_times(text: str, numbers: Callable[[str], str]) -> str:
         hour, minute = int(match[1]), int(match[2])
         return f"{hour}:{minute:02d}" if minute else str(hour)
 
-    return _CLOCK_TIME.sub(clock, _FULL_HOUR.sub(full_hour, _RELATIVE_TIME.sub(relative, text)))
+    if "half" in text or "quarter" in text or "minute" in text:
+        text = _RELATIVE_TIME.sub(relative, text)
+    if "clock" in text:
+        text = _FULL_HOUR.sub(full_hour, text)
+    return _CLOCK_TIME.sub(clock, text) if ":" in text else text
 
 
 def joined_acronyms(words: list[str]) -> str:
     """Single letters and digits in a row are one word: two of them, or three where one is also a word ("a", "i")."""
+    if sum(len(word) == 1 for word in words) < 2:
+        return " ".join(words)
     joined: list[str] = []
     for single, run in groupby(words, key=lambda word: len(word) == 1 and word.isalnum()):
         letters = list(run)

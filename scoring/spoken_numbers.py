@@ -39,6 +39,8 @@ _SINGULAR = {
 }
 _SCALES = {"thousand": 3, "million": 6, "billion": 9, "mil": 3, "millón": 6, "millones": 6}
 _REPEATS = {"double": 2, "triple": 3, "doble": 2}
+_DIGIT = re.compile(r"\d")
+_BETWEEN_DIGITS = re.compile(r"(?<=\d)(?=\d)")
 KNOWN = ("en", "es", "fr", "de", "it", "nl", "pt")
 
 
@@ -49,19 +51,27 @@ def spoken_numbers(text: str, language: str | None, finish: Callable[[str], str]
     'room 8 4 7, please'
     """
     base = re.split("[-_]", (language or "en").lower())[0]
-    text = _written_to_spoken(text.lower(), base)
+    text = text.lower()
+    text = _written_to_spoken(text, base) if _DIGIT.search(text) else text.replace("per cent", "percent")
     if base in KNOWN:
         text = _to_digits()(text, base, 0.0)
+    if _DIGIT.search(text):
+        text = _digits_apart(text, base)
+    text = finish(text)
+    words = [_SINGULAR.get(word, word) for word in _BETWEEN_DIGITS.sub(" ", text).split()]
+    text = " ".join(words)
+    return re.sub(r"\b([ap]) m\b", r"\1m", text) if " m" in text else text
+
+
+def _digits_apart(text: str, base: str) -> str:
+    """Decimals, zeros, repeats, ordinals and times in a text that has digits."""
     text = _decimals(text, base)
     if base == "en":
         text = _english_zeros(text)
     text = re.sub(r"\b(double|triple|doble) (\d)\b", lambda m: " ".join([m[2]] * _REPEATS[m[1]]), text)
     text = re.sub(r"(\d)(?:st|nd|rd|th|º|ª|\.º|\.ª)(?!\w)", r"\1 th", text)
     text = re.sub(r"(?<=\d)(?=[^\W\d_])|(?<=[^\W\d_])(?=\d)", " ", text)  # 5pm, mp3
-    text = re.sub(r"(?<=\d)[:/.,–-]+(?=\d)", " ", text)  # 7:30, 12/5: what is left between digits keeps them apart
-    text = finish(text)
-    words = [_SINGULAR.get(word, word) for word in re.sub(r"(?<=\d)(?=\d)", " ", text).split()]
-    return re.sub(r"\b([ap]) m\b", r"\1m", " ".join(words))
+    return re.sub(r"(?<=\d)[:/.,–-]+(?=\d)", " ", text)  # 7:30, 12/5: what is left between digits keeps them apart
 
 
 def _written_to_spoken(text: str, language: str) -> str:

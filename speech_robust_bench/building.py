@@ -19,7 +19,7 @@ from speech_robust_bench.builders.build import build as build_jobs
 from speech_robust_bench.builders.corpora import Utterance, as_sources, dev_splits
 from speech_robust_bench.builders.custom import load_table
 from speech_robust_bench.builders.dataset import open_cache_folder, to_cache
-from speech_robust_bench.builders.manifests import CACHE_MARKER, check_configs, matching_configs
+from speech_robust_bench.builders.manifests import CACHE_MARKER, MANIFEST, check_configs, matching_configs
 from speech_robust_bench.builders.plan import (
     DEMO,
     Job,
@@ -27,6 +27,7 @@ from speech_robust_bench.builders.plan import (
     check_limit,
     clips,
     job_named,
+    lacking_clean,
     plan,
     tts_without_engine,
     uninstalled,
@@ -96,6 +97,9 @@ def build(
     jobs = available(given or DEMO, table) if build_options.all else plan(patterns, sources, table)
     _warn_left_out(["*"] if build_options.all else patterns, given or DEMO, table)
     folder, copy_to_cache = _places(out, build_options.to_cache)
+    there = {manifest.parent.name for manifest in folder.glob(f"*/{MANIFEST}")}
+    if lacking := lacking_clean([str(job.name) for job in jobs], there):
+        warn(f"no WERD without {', '.join(lacking)}, which the others are compared with: build it too")
     banks = Banks(data_options.noise_dir, data_options.rir_dir)  # listed anew: a recording may be new
     secret = read_secret(Path(build_options.secret)) if build_options.secret else b""
     settings = BuildSettings(limit, data_options.tts, data_options.on_error, build_options.overwrite, secret)

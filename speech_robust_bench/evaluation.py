@@ -85,6 +85,7 @@ def run(
         names = source.select(_patterns(configs), suite)
         if run_options.until is not None:
             names = _with_clean(names, source, progress)
+        _warn_no_clean(names, folder)
         return _transcribe((spec, recogniser), folder, source, names, run_options, suite)
 
 
@@ -207,6 +208,14 @@ def _with_clean(names: list[str], source: DataSource, progress: bool) -> list[st
     if (added := [name for name in chosen if name not in names]) and progress:
         print(f"added {', '.join(added)}, which the others are compared with")
     return chosen
+
+
+def _warn_no_clean(names: list[str], folder: Path) -> None:
+    """Say before hours of work that there will be no WERD, because a clean config is neither chosen nor there."""
+    from speech_robust_bench.builders.plan import lacking_clean
+
+    if lacking := lacking_clean(names, {path.stem for path in folder.glob("*.jsonl")}):
+        warn(f"no WERD without {', '.join(lacking)}, which the others are compared with: run it too")
 
 
 def _transcribe(

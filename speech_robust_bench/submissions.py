@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -51,9 +52,9 @@ class SubmitOptions(Options):
 
 @dataclass(frozen=True)
 class Submission:
-    """A submission that was accepted here, and the address of its pull request if it was sent."""
+    """A submission that was accepted here: where it is kept, and the address of its pull request if it was sent."""
 
-    folder: Path
+    folder: Path | None
     pull_request: str | None = None
 
 
@@ -74,7 +75,7 @@ def submit(
         to: the results repository, a dataset on the Hub.
         data: the built folder, benchmark.json or "ORG/srb" that the run was made on.
         adversarial: the audio of the model's own adversarial configs, if not in `data`.
-        out: where the submission is kept; `submissions/<model>` by default.
+        out: where the submission is kept; by default `submissions/<model>`, and nowhere in a dry run.
         dry_run: make and verify it, send nothing.
         submit_options: what the leaderboard says about the model.
     """
@@ -90,23 +91,27 @@ def submit(
         "url": options.url,
         "training_data": options.training_data,
     }
-    place = Path(out) if out else Path("submissions") / (options.name or open_run(Path(run)).model)
+    place = Path(out) if out else None if dry_run else Path("submissions") / (options.name or open_run(Path(run)).model)
     benchmark = expected_rows.load(str(data))
     configs, others = submission.choose(str(run), benchmark)
     if others:
         warn(f"left out, because {data} does not have them: {for_terminal(', '.join(others))}")
-    folder = submission.make(str(run), place, model, configs, parquet=options.parquet)
-    verdict = check(folder, benchmark, audio=places(str(data), str(adversarial) if adversarial else None))
-    if not verdict.accepted:
+    audio = places(str(data), str(adversarial) if adversarial else None)
+
+    def verified(folder: Path) -> None:
+        verdict = check(folder, benchmark, audio=audio)
         for reason in verdict.reasons:
             warn(f"  {reason}")
-        raise UserError(
-            f"{folder}: would be refused (reasons above); correct the run, remove the folder and submit again"
-        )
-    if dry_run:
-        return Submission(folder)
-    hub.need_login()
-    return Submission(folder, submission.send(hub, folder, str(to)))
+        if not verdict.accepted:
+            raise UserError(f"{run}: its submission would be refused (reasons above); correct the run and submit again")
+
+    with tempfile.TemporaryDirectory(prefix="srb-") as scratch:
+        folder = place or Path(scratch) / "submission"
+        submission.make(str(run), folder, model, configs, parquet=options.parquet, verified=verified)
+        if dry_run:
+            return Submission(place)
+        hub.need_login()
+        return Submission(place, submission.send(hub, folder, str(to)))
 
 
 def _owner(options: SubmitOptions, dry_run: bool, hub: Hub) -> str | None:

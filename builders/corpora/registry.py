@@ -151,13 +151,25 @@ def parse_flags(flags: Iterable[str], follow_links: bool = False) -> dict[tuple[
     for flag in flags:
         match = _FLAG.fullmatch(flag)
         if not match or not (match["source"] or match["name"] == folder.DEMO.name):
-            raise UserError(f"--corpus {flag}: write LANGUAGE=PATH or LANGUAGE-NAME=PATH, as in en=data/LibriSpeech")
+            raise UserError(f"--corpus {flag}: {_flag_problem(flag)}")
         key = match["language"], match["name"] or default_corpus(match["language"])
         if key in sources:
             raise UserError(f"--corpus {flag}: {_flag(*key)} is given twice; name one of them otherwise")
         source = match["source"]
         sources[key] = f"{LINKS}{source.removeprefix(LINKS)}" if source and follow_links else source
     return sources
+
+
+def _flag_problem(flag: str) -> str:
+    language, dash, name = flag.partition("=")[0].partition("-")
+    odd = re.sub(r"[a-z0-9]", "", name)
+    if not (dash and odd and re.fullmatch("[a-z]{2,3}", language)):
+        return "write LANGUAGE=PATH or LANGUAGE-NAME=PATH, as in en=data/LibriSpeech"
+    better = re.sub(r"[^a-z0-9]", "", name.lower())
+    return (
+        f"the name '{name}' has '{odd[0]}', and the name of a corpus has small letters and digits alone (write it as "
+        f"LANGUAGE-NAME=PATH{f', as in {language}-{better}=...' if better else ''})"
+    )
 
 
 def dev_splits(

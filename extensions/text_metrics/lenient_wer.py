@@ -12,7 +12,7 @@ import hashlib
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import pairwise
 from pathlib import Path
 
@@ -33,6 +33,7 @@ from speech_robust_bench.scoring.table1 import cell_text
 NORMALISER = "srb-numbers-1"
 HEAD = ["kind", "written", "counted_as"]
 MOST_BYTES = 5_000_000
+SHORTEST = 3  # letters of the beginning of a word that has another spelling
 _DATA = Path(__file__).parent / "data"
 
 
@@ -42,14 +43,23 @@ class Conventions:
 
     phrases: dict[tuple[str, ...], tuple[str, ...]]
     beginnings: dict[str, str]
-    longest: int
+
+    @cached_property
+    def longest(self) -> dict[str, int]:
+        """How many words the longest phrase has that begins with a word."""
+        return {first: max(len(p) for p in self.phrases if p[0] == first) for first in {p[0] for p in self.phrases}}
+
+    @cached_property
+    def stems(self) -> frozenset[str]:
+        """How the beginnings begin: a word with another stem has none of them."""
+        return frozenset(beginning[:SHORTEST] for beginning in self.beginnings)
 
     def apply(self, text: str) -> list[str]:
         """The words of a normalised text in the form in which they are counted; the longest phrase first."""
         words, at = text.split(), 0
         out: list[str] = []
         while at < len(words):
-            for length in range(min(self.longest, len(words) - at), 0, -1):
+            for length in range(min(self.longest.get(words[at], 0), len(words) - at), 0, -1):
                 known = self.phrases.get(tuple(words[at : at + length]))
                 if known is not None:
                     out += known
@@ -61,7 +71,9 @@ class Conventions:
         return out
 
     def _spelling(self, word: str) -> str:
-        for length in range(len(word), 2, -1):
+        if word[:SHORTEST] not in self.stems:
+            return word
+        for length in range(len(word), SHORTEST - 1, -1):
             if (form := self.beginnings.get(word[:length])) is not None:
                 return form + word[length:]
         return word
@@ -83,7 +95,7 @@ def load(language: str | None, own: str | None = None) -> Conventions:
             else:
                 key = tuple(normalise(written, NORMALISER, base).split())
                 phrases[key] = tuple(normalise(form, NORMALISER, base).split())
-    return Conventions(phrases, beginnings, max(map(len, phrases), default=0))
+    return Conventions({phrase: form for phrase, form in phrases.items() if phrase}, beginnings)
 
 
 def file_digest(path: str) -> str:
@@ -116,12 +128,11 @@ def lenient_errors(
     own: str | None = None,
 ) -> np.ndarray:
     """The errors of every utterance when what can be written in several ways is no error."""
-    known = load(language, own)
     errors = strict.errors.copy()
     wrong = np.flatnonzero(errors)
     said, written = [], []
     for index in map(int, wrong):
-        reference, prediction = (_counted_as(texts[index], known, language) for texts in (references, predictions))
+        reference, prediction = (_counted_as(texts[index], language, own) for texts in (references, predictions))
         said.append(" ".join(reference))
         written.append(" ".join(_compounds_as_in(reference, prediction)))
     lenient = align(said, written, normaliser="none", unit="word").errors
@@ -129,13 +140,15 @@ def lenient_errors(
     return errors
 
 
-def _counted_as(text: str, known: Conventions, language: str | None) -> list[str]:
+@lru_cache(maxsize=1 << 16)  # the same references come back with every config of a corpus
+def _counted_as(text: str, language: str | None, own: str | None) -> tuple[str, ...]:
     """The words that a text counts as, with the mark between two talkers."""
+    known = load(language, own)
     first, second = (known.apply(normalise(part, NORMALISER, language)) for part in talkers(text))
-    return [*first, TALKER_CHANGE, *second] if second else first
+    return (*first, TALKER_CHANGE, *second) if second else tuple(first)
 
 
-def _compounds_as_in(reference: list[str], prediction: list[str]) -> list[str]:
+def _compounds_as_in(reference: Sequence[str], prediction: Sequence[str]) -> list[str]:
     """The prediction with its compounds apart or together, as the reference has them."""
     singles = set(reference)
     apart = {a + b: (a, b) for a, b in pairwise(reference)}

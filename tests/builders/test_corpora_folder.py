@@ -169,7 +169,7 @@ def test_a_manifest_that_is_no_text_is_named(tmp_path):
 def test_flags():
     assert parse_flags(["en=/data/LibriSpeech"]) == {("en", "librispeech"): "/data/LibriSpeech"}
     assert parse_flags(["es=x", "en-tedlium=a=b"]) == {("es", "mls"): "x", ("en", "tedlium"): "a=b"}
-    with pytest.raises(UserError, match="LANGUAGE=PATH"):
+    with pytest.raises(UserError, match="write LANGUAGE=PATH"):
         parse_flags(["/data/LibriSpeech"])
     with pytest.raises(UserError, match="given twice"):
         parse_flags(["en=a", "en-librispeech=b"])

@@ -85,7 +85,7 @@ def test_a_corpus_that_forbids_it_in_another_way():
         ("CC-BY-NC-4.0", "MS-SNSD", "CC-BY-SA-3.0 and CC-BY-NC-4.0, which cannot both be kept"),
         ("CC-BY-NC-SA-4.0", None, None),  # one licence that asks for both
         ("CC-BY-4.0", "WHAM!", None),
-        ("CC-BY-4.0", "a bank that nobody named", "the licence of a bank that nobody named is unknown"),
+        ("CC-BY-4.0", "a bank that nobody named", "--bank-licence 'a bank that nobody named=LICENCE'"),
     ],
 )
 def test_terms_that_exclude_each_other(corpus, bank, refused):
@@ -94,3 +94,22 @@ def test_terms_that_exclude_each_other(corpus, bank, refused):
         refused or ""
     )
     assert bool(refused) == bool(terms(part_of(Manifest, {"config": "x", "corpus": about, "bank": bank})).refusal())
+
+
+LOCAL = {"title": "mine (a local corpus)", "licence": "unknown", "derivatives_allowed": False}
+
+
+@pytest.mark.parametrize(
+    ("rows", "refused"),
+    [
+        (["unknown"], "column 'licence' of the corpus' manifest"),
+        (["CC0-1.0", "unknown"], "column 'licence' of the corpus' manifest"),
+        (["CC0-1.0"], None),
+        (["CC0-1.0", "MIT"], None),
+        (["CC-BY-NC-ND-4.0", "MIT"], "CC-BY-NC-ND-4.0, which forbids"),
+        (["CC-BY-NC-4.0", "CC-BY-SA-4.0"], "which cannot both be kept"),
+    ],
+)
+def test_clips_of_a_local_corpus_bring_their_own_licences(rows, refused):
+    refusal = terms(part_of(Manifest, {"config": "x", "corpus": LOCAL}), rows).refusal()
+    assert (refused in refusal) if refused else refusal is None

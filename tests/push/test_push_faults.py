@@ -176,3 +176,19 @@ def test_a_large_file_goes_up_in_parts_and_a_lost_part_is_sent_again(hub, srb, b
     hub.fault("PUT", "/lfs-part/.*/2", drop_after=64)
     srb("push", "data", "--repo", REPO, "--data", folder)
     assert whole(hub.repo(REPO)) == ["en_clean"]
+
+
+def test_offline_is_said_at_once_and_only_what_is_true(hub, push, srb, monkeypatch):
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    for words in (("verify", "srb", "--data", "acme/other"), ("push", "data", "--repo", REPO, "--data", "srb")):
+        said = srb(*words, code=2).stderr
+        assert "HF_HUB_OFFLINE is set" in said
+        assert "again" not in said
+    assert srb.waits == []
+
+
+def test_a_dry_run_does_not_speak_of_uploads(hub, push, srb, monkeypatch):
+    monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", "http://127.0.0.1:9")
+    said = srb("push", "data", "--repo", REPO, "--data", "srb", "--dry-run").stderr
+    assert "the connection to the Hub failed" in said
+    assert "uploaded" not in said

@@ -96,6 +96,22 @@ def test_an_interrupted_submission_can_be_repeated(hub, srb, ready, tmp_path, mo
     assert [path.name for path in (tmp_path / "submissions").iterdir()] == ["hears"]
 
 
+def test_a_dry_run_leaves_no_folder(srb, ready, tmp_path):
+    assert srb("submit", ready, "--dry-run", "--data", "acme/srb").stdout == f"{ready}: accepted\n"
+    assert not (tmp_path / "submissions").exists()
+
+
+def test_what_is_refused_leaves_no_folder_so_that_the_corrected_run_can_follow(srb, ready, tmp_path):
+    words = ("submit", ready, "--dry-run", "--data", "acme/srb", "--out", tmp_path / "sent")
+    predictions = ready / "en_noise_sev3.jsonl"
+    whole = predictions.read_bytes()
+    predictions.write_bytes(whole.split(b"\n")[0] + b"\n")
+    assert "correct the run and submit again" in srb(*words, code=2).stderr
+    predictions.write_bytes(whole)
+    srb(*words)
+    assert len((tmp_path / "sent" / predictions.name).read_bytes().splitlines()) == 12
+
+
 def test_another_submission_is_not_replaced(srb, ready, tmp_path):
     words = ("submit", ready, "--dry-run", "--data", "acme/srb", "--out", tmp_path / "sent")
     srb(*words)

@@ -151,3 +151,10 @@ def test_a_data_loader_gives_the_same_with_any_number_of_workers(clips):
 def test_what_is_wrong_is_said_in_one_line(make, said):
     with pytest.raises(ValueError, match=said):
         make()
+
+
+def test_scenarios_whose_package_is_missing_are_found_when_it_is_made(monkeypatch):
+    monkeypatch.setattr("speech_robust_bench.builders.scenarios._installed", lambda package: package != "av")
+    with pytest.raises(srb.UserError, match="scenario 'amr' needs av"):
+        srb.RandomPerturb(["gsm", "amr"])
+    assert "amr" not in srb.RandomPerturb(["codec"]).scenarios

@@ -206,3 +206,16 @@ def test_a_limit_is_a_number_of_clips(limit):
         srb.evaluate(quiet_ears, "en-demo_clean", limit=limit, progress=False)
     with pytest.raises(ValueError, match="a limit is a whole number of clips"):
         srb.load("en-demo_clean", limit=limit)
+
+
+def test_a_run_and_a_build_without_clean_speech_say_that_there_is_no_werd(tmp_path, recwarn):
+    words = "no WERD without en-demo_clean"
+    how = {"corpus": {"en-demo": None}, "limit": 1, "progress": False}
+    srb.run(quiet_ears, "en-demo_gsm", out=tmp_path / "run", **how)
+    srb.build("en-demo_gsm", out=tmp_path / "srb", **how)
+    assert [words in str(each.message) for each in recwarn if "WERD" in str(each.message)] == [True, True]
+    recwarn.clear()
+    srb.run(quiet_ears, "en-demo_clean", out=tmp_path / "run", **how)
+    srb.run(quiet_ears, "en-demo_gsm", out=tmp_path / "run", **how)
+    srb.build(["en-demo_clean", "en-demo_silence"], out=tmp_path / "srb", **how)
+    assert not [each for each in recwarn if "WERD" in str(each.message)]
