@@ -5,7 +5,7 @@
     python benchmarks/publish.py score --rows 100000
 
 board: read that many verified models of 114 configs and make every page. submission: `srb submit --dry-run`, then
-`srb verify --out`, of a run over that many configs and clips, of eight words each. score: `srb score` of a clean and a
+`srb verify --out`, of a run over that many configs and clips, of 20 words each. score: `srb score` of a clean and a
 perturbed config of that many clips. The inputs are made by chance and not measured.
 """
 
@@ -33,7 +33,8 @@ from speech_robust_bench.models.run_file import record_of
 from speech_robust_bench.push.expected_rows import Expected, people_digest, to_json
 
 SRB = (sys.executable, "-m", "speech_robust_bench")
-WORDS = 8  # of a clip
+WORDS = 20  # of a clip, as in LibriSpeech test-clean
+LETTERS = tuple("etaoinshrdlu")
 VOCABULARY = 5_000
 BOARD = """
 import sys
@@ -46,7 +47,7 @@ print(len(files), "files, the largest page has", max(len(v) for k, v in files.it
 def write_run(folder: Path, configs: Sequence[str], rows: int, seed: int = 0) -> Path:
     """A run over some configs, the more errors the harder, and the `benchmark.json` beside it that it was made on."""
     rng = np.random.default_rng(seed)
-    vocabulary = np.array([f"w{number}" for number in range(VOCABULARY)])
+    vocabulary = np.array(["".join(rng.choice(LETTERS, rng.integers(2, 9))) for _ in range(VOCABULARY)])
     texts = vocabulary[rng.integers(0, VOCABULARY, (rows, WORDS))]
     run = folder / "run"
     run.mkdir(parents=True)

@@ -267,6 +267,16 @@ class Speed(Record, frozen=True, kw_only=True):
     rtf: float | None  # seconds / audio_s
 
 
+class SubmittedResults(Record, frozen=True, kw_only=True):
+    """What decides whether a stranger's results.json is compared with the scores of its predictions at all."""
+
+    schema: Whole | None = None
+    model: Annotated[str, Meta(max_length=200)] | None = None
+    software: dict[str, str]
+    options: Settings | None = None
+    suite: Annotated[str, Meta(max_length=80)] | None = None
+
+
 class RunResults(Record, frozen=True, kw_only=True):
     """`results.json`."""
 

@@ -49,12 +49,12 @@ LONGEST = {
     "accent": 300,
     "licence": 300,
 }
-_FORBIDDEN = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+FORBIDDEN = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 def forbidden_character(text: str) -> str | None:
     """The first character that may not stand in a row, as `U+001B`; None where there is none."""
-    match = _FORBIDDEN.search(text)
+    match = FORBIDDEN.search(text)
     return f"U+{ord(match[0]):04X}" if match else None
 
 

@@ -25,6 +25,7 @@ from speech_robust_bench.builders.scenarios import SCENARIOS
 from speech_robust_bench.builders.stored_config import StoredConfig, frames_of
 from speech_robust_bench.core.audio import read, to_pcm16
 from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.core.guarded_json import Refused
 from speech_robust_bench.core.names import ConfigName, parse
 from speech_robust_bench.core.records import RunRecord, Settings
 from speech_robust_bench.core.rows import content_digest, row_digest
@@ -32,7 +33,7 @@ from speech_robust_bench.core.secrets import without_folders
 from speech_robust_bench.core.table_files import count_rows, row_groups
 from speech_robust_bench.models.interface import parse_spec
 from speech_robust_bench.push.expected_rows import Expected, expected_of
-from speech_robust_bench.push.untrusted_json import Refused, shown
+from speech_robust_bench.push.submitted_files import shown
 
 UNUSED_DB = 3.0  # the median SNR of the standard attacks is at the bound; this far above it is another attack
 LEFT_OUT = 0.02  # share of clips that may be missing: silent, or longer than the model takes

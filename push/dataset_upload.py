@@ -28,7 +28,7 @@ from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.records import Manifest
 from speech_robust_bench.core.secrets import has_secret, texts, without_folders
 from speech_robust_bench.push import expected_rows
-from speech_robust_bench.push.hub import Hub, Remote
+from speech_robust_bench.push.hub import Hub, Remote, git_blob
 from speech_robust_bench.push.licences import LicenceTerms, bank_names, hub_licence, row_licences, terms
 from speech_robust_bench.push.model_results import MEANS
 
@@ -208,11 +208,6 @@ def same(local: Path, remote: Remote | None) -> bool:
         with local.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest() == remote.sha256
     return git_blob(local.read_bytes()) == remote.blob
-
-
-def git_blob(data: bytes) -> str:
-    """The id that git gives to a file's content."""
-    return hashlib.sha1(b"blob %d\0" % len(data) + data).hexdigest()
 
 
 def batches(changes: Sequence[Change]) -> list[list[Change]]:

@@ -19,8 +19,9 @@ from __future__ import annotations
 import hashlib
 import heapq
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 
 from speech_robust_bench.core.names import parse
 from speech_robust_bench.core.records import Prediction, RunConfig
@@ -34,21 +35,38 @@ _ABOVE = 1 << 48  # every hash
 
 def wrong_words(reference: str, prediction: str | None) -> frozenset[str]:
     """The words of a prediction that its reference does not have; one that is there twice too often is two."""
-    surplus = Counter(_words(prediction or ""))
+    if not prediction or prediction == reference:
+        return frozenset()
+    surplus = Counter(_words(prediction))
     surplus.subtract(_words(reference))
     return frozenset(f"{word} {count}" for word, extra in surplus.items() for count in range(extra))
 
 
-def _words(text: str) -> Iterator[str]:
+class _LettersAndDigits(dict[int, int | None]):
+    """A table for `str.translate` that keeps letters, digits and spaces, filled in as characters come."""
+
+    def __missing__(self, code: int) -> int | None:
+        self[code] = code if chr(code).isalnum() or chr(code).isspace() else None
+        return self[code]
+
+
+_LETTERS_AND_DIGITS = _LettersAndDigits()
+
+
+def _words(text: str) -> list[str]:
     """Its words without case and punctuation."""
-    words = ("".join(filter(str.isalnum, word)) for word in text.casefold().split())
-    return filter(None, words)
+    return text.casefold().translate(_LETTERS_AND_DIGITS).split()
 
 
 def sketch(items: Iterable[str]) -> list[int]:
     """The smallest hashes of some texts, in order: a sample that is the same for the same texts."""
-    hashes = {int.from_bytes(hashlib.sha256(item.encode()).digest()[:6], "big") for item in items}
-    return heapq.nsmallest(SKETCH, hashes)
+    smallest: set[int] = set()
+    waiting = iter(items)
+    while part := [
+        int.from_bytes(hashlib.sha256(i.encode()).digest()[:6], "big") for i in islice(waiting, 100 * SKETCH)
+    ]:
+        smallest = set(heapq.nsmallest(SKETCH, smallest.union(part)))
+    return sorted(smallest)
 
 
 def near_copy(ours: Sequence[int], theirs: Sequence[int]) -> str | None:
@@ -82,11 +100,10 @@ class Evidence:
         """Remember a config; returns an earlier one that has the same wrong transcripts."""
         self.predictions[config] = {line.id: line.pred_text for line in lines}
         self.equal_to_reference[config] = sum(bool(line.text) and line.pred_text == line.text for line in lines)
-        self.same_letters[config] = sum(
-            bool(line.text) and _letters(line.pred_text) == _letters(line.text) for line in lines
-        )
-        self.wrong[config] = {line.id for line in lines if _letters(line.pred_text) != _letters(line.text)}
-        self.wrong_words[config] = {line.id: wrong_words(line.text or "", line.pred_text) for line in lines}
+        self.same_letters[config] = sum(bool(line.text) and _same_letters(line) for line in lines)
+        self.wrong[config] = {line.id for line in lines if not _same_letters(line)}
+        words = ((line.id, wrong_words(line.text or "", line.pred_text)) for line in lines)
+        self.wrong_words[config] = {clip: wrong for clip, wrong in words if wrong}
         wrong = [f"{line.id}\x1f{line.pred_text}" for line in lines if line.pred_text != line.text]
         if len(wrong) < SAME_ERRORS or len({line.pred_text for line in lines}) < 2:
             return None
@@ -101,18 +118,20 @@ class Evidence:
 
     def sketches(self, entries: Mapping[str, RunConfig]) -> dict[str, list[int]]:
         """Language -> a sample of the wrong words that its scenarios cause; see `shared_errors`."""
-        items: dict[str, list[str]] = {}
-        for config, by_clip in self.wrong_words.items():
+        configs: dict[str, list[str]] = {}
+        for config in self.wrong_words:
             entry = entries[config]
-            if entry.scenario == "clean" or parse(config).model:  # adversarial configs are a model's own
-                continue
-            clean = self.wrong_words.get(str(entry.source), {})
-            items.setdefault(entry.language or "", []).extend(
+            if entry.scenario != "clean" and not parse(config).model:  # adversarial configs are a model's own
+                configs.setdefault(entry.language or "", []).append(config)
+        return {
+            language: sketch(
                 f"{config}\x1f{clip}\x1f{word}"
-                for clip, words in by_clip.items()
-                for word in words - clean.get(clip, set())
+                for config in own
+                for clip, words in self.wrong_words[config].items()
+                for word in words - self.wrong_words.get(str(entries[config].source), {}).get(clip, frozenset())
             )
-        return {language: sketch(texts) for language, texts in items.items()}
+            for language, own in configs.items()
+        }
 
     def flags(self, entries: Mapping[str, RunConfig]) -> list[str]:
         """One line for each config that looks copied."""
@@ -142,7 +161,11 @@ class Evidence:
 
 
 def _letters(text: str | None) -> str:
-    return "".join(filter(str.isalnum, (text or "").casefold()))
+    return "".join(_words(text or ""))
+
+
+def _same_letters(line: Prediction) -> bool:
+    return line.pred_text == line.text or _letters(line.pred_text) == _letters(line.text)
 
 
 @dataclass(frozen=True)

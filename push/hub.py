@@ -7,10 +7,11 @@ twice: commits are made from operations that are built anew, and a pull request 
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import re
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -27,6 +28,7 @@ FIRST_WAIT_S = 0.5
 MOST_WAIT_S = 300.0  # a server that asks for more is down: better to stop and be run again
 BUSY = (429, 500, 502, 503, 504)
 CONFLICT = (409, 412)
+HUBS_OWN = (".gitattributes",)  # files that it keeps in every repository
 _TOKEN = re.compile(r"\b(hf|api_org)_[A-Za-z0-9]{6,}")
 AGAIN = "run the same command again"
 RESUMED = f"{AGAIN}: what is uploaded stays there"
@@ -212,6 +214,23 @@ class Hub:
             if item.is_pull_request and item.status == "open" and item.title == title and item.author == me:
                 yield item.num
 
+    def fill_space(self, repo: str, files: Mapping[str, bytes], private: bool, message: str) -> list[str]:
+        """Bring a Space to exactly these files, in one commit; returns the paths that changed."""
+        from huggingface_hub import CommitOperationAdd, CommitOperationDelete
+
+        self.create(repo, "space", private, sdk="gradio")
+        there = self.files(repo, "space", "main")
+        changed = [path for path, data in files.items() if path not in there or there[path].blob != git_blob(data)]
+        gone = [path for path in there if path not in files and path not in HUBS_OWN]
+
+        def operations() -> list[CommitOperationAdd | CommitOperationDelete]:
+            adds = [CommitOperationAdd(path_in_repo=path, path_or_fileobj=files[path]) for path in changed]
+            return [*adds, *(CommitOperationDelete(path_in_repo=path) for path in gone)]
+
+        if changed or gone:
+            self.commit(repo, "space", operations, message)
+        return changed
+
     def tag(self, repo: str, kind: str, tag: str, revision: str, move: bool = False) -> str:
         """Tag a revision; returns the result. A tag that is there stays where it is unless it is to move."""
 
@@ -228,6 +247,11 @@ class Hub:
             return f"tagged {tag}"
 
         return self.ask(repo, place)
+
+
+def git_blob(data: bytes) -> str:
+    """The id that git gives to a file's content."""
+    return hashlib.sha1(b"blob %d\0" % len(data) + data).hexdigest()
 
 
 # --- errors ----------------------------------------------------------------------------------------------------------

@@ -20,8 +20,9 @@ from typing import Any
 from msgspec import structs
 
 from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.core.guarded_json import Refused
 from speech_robust_bench.core.records import SubmittedPrediction
-from speech_robust_bench.push.untrusted_json import JSONL_BYTES, LINE_BYTES, TOTAL_BYTES, Refused, shown
+from speech_robust_bench.push.submitted_files import JSONL_BYTES, LINE_BYTES, TOTAL_BYTES, shown
 
 SUFFIX = ".parquet"
 # A column for each key of a line, what is nested as JSON; what is optional is left out of a line in which it is null.

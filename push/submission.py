@@ -8,7 +8,6 @@ and `submission.json`: `schema`, `model` (owner, name, id, params_m, licence, ur
 
 from __future__ import annotations
 
-import hashlib
 import re
 import shlex
 from collections.abc import Callable, Container, Iterable, Mapping
@@ -22,7 +21,6 @@ from speech_robust_bench.core.names import parse
 from speech_robust_bench.core.records import (
     MODEL_NAME,
     OWNER_NAME,
-    FileFacts,
     RunRecord,
     SubmissionRecord,
     SubmittedModel,
@@ -35,19 +33,13 @@ from speech_robust_bench.core.secrets import has_secret, texts, without_folders
 from speech_robust_bench.core.seeding import BENCHMARK_VERSION
 from speech_robust_bench.models.interface import mode_of
 from speech_robust_bench.push import parquet_predictions
+from speech_robust_bench.push.submitted_files import NAME, file_facts
 from speech_robust_bench.scoring import results
 from speech_robust_bench.scoring.runs import Run, open_run
 
 SCHEMA: Literal[1] = 1
-NAME = "submission.json"
 LOCAL_OWNER = "local"  # of a submission that is never sent
 SCANNED = ("model", "spec", "target", "asked", "options", "data")  # of run.json: what a user wrote
-
-
-def file_facts(path: Path) -> FileFacts:
-    """A file's hash and size."""
-    with path.open("rb") as file:
-        return FileFacts(sha256=hashlib.file_digest(file, "sha256").hexdigest(), size=path.stat().st_size)
 
 
 def choose(run_folder: str | Path, expected: Container[str]) -> tuple[list[str], list[str]]:

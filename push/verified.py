@@ -296,27 +296,30 @@ def _by_normaliser(verdict: Verdict) -> dict[str, dict[str, NormalisedRates]]:
     A model that writes "8 4 7" for "eight four seven" looks different by each: the difference says how it writes.
     """
     assert verdict.run is not None
-    speech = _with_references(verdict.run)
-    by_normaliser: dict[str, dict[str, NormalisedRates]] = {}
-    for normaliser in OTHER_NORMALISERS:
-        with suppress(UserError):  # a package that is not there, or a language that it does not know
-            counts = [predictions.count(normaliser) for predictions in speech]
-            own = results.own_scores(
-                verdict.run, aggregate.score(counts, replicates=0, floor=results.ScoreOptions().floor)
-            )
-            by_normaliser[normaliser] = {
-                language: NormalisedRates(
-                    clean=_mean_wer(summary.clean.values()), nwerd=_rounded(summary.overall.values.get("nwerd"))
-                )
-                for language, summary in aggregate.summarise(own).items()
-            }
-    return by_normaliser
+    counts: dict[str, list[aggregate.ConfigCounts]] = {normaliser: [] for normaliser in OTHER_NORMALISERS}
+    for predictions in _with_references(verdict.run):
+        for normaliser in list(counts):
+            try:
+                counts[normaliser].append(predictions.count(normaliser))
+            except UserError:  # a package that is not there, or a language that it does not know
+                del counts[normaliser]
+    return {normaliser: _rates(verdict.run, own) for normaliser, own in counts.items()}
 
 
-def _with_references(run: Run) -> list[Predictions]:
-    """What was written for clips with speech of which it is known what was said."""
+def _rates(run: Run, counts: Sequence[aggregate.ConfigCounts]) -> dict[str, NormalisedRates]:
+    own = results.own_scores(run, aggregate.score(counts, replicates=0, floor=results.ScoreOptions().floor))
+    return {
+        language: NormalisedRates(
+            clean=_mean_wer(summary.clean.values()), nwerd=_rounded(summary.overall.values.get("nwerd"))
+        )
+        for language, summary in aggregate.summarise(own).items()
+    }
+
+
+def _with_references(run: Run) -> Iterator[Predictions]:
+    """What was written for clips with speech of which it is known what was said, one config in memory at a time."""
     speech = (p for p in map(run.read, run.configs) if p.entry.category != results.REJECT)
-    return [own for predictions in speech if (own := predictions.transcribed).lines]
+    return (own for predictions in speech if (own := predictions.transcribed).lines)
 
 
 def _mean_wer(rows: Iterable[aggregate.Mean]) -> float | None:

@@ -13,28 +13,26 @@ from dataclasses import dataclass, field
 from importlib import metadata
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Protocol
+from typing import Protocol
 
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.extensions import registered_objects
+from speech_robust_bench.core.guarded_json import Refused
 from speech_robust_bench.core.records import (
-    FileFacts,
     Prediction,
     RunConfig,
     RunRecord,
     Settings,
     SubmissionRecord,
     SubmittedPrediction,
-    SubmittedRun,
-    convert,
 )
 from speech_robust_bench.core.result_records import RunResults
 from speech_robust_bench.core.rows import transcripts_digest
 from speech_robust_bench.core.seeding import BENCHMARK_VERSION
-from speech_robust_bench.push import adversarial, parquet_predictions, submission, untrusted_json
+from speech_robust_bench.push import adversarial, parquet_predictions
 from speech_robust_bench.push.evidence import Evidence, Fingerprints
 from speech_robust_bench.push.expected_rows import Expected, of_suite, people_digest
-from speech_robust_bench.push.untrusted_json import Refused, shown
+from speech_robust_bench.push.submitted_files import SubmittedFiles, check_listed, file_facts, read_lines, shown, survey
 from speech_robust_bench.scoring import results
 from speech_robust_bench.scoring.runs import Run
 
@@ -44,8 +42,8 @@ INTERVAL_TOLERANCE = 0.002
 TIME_TOLERANCE = 2e-6
 FASTEST = 20_000.0  # seconds of audio in a second; the fastest published recognisers reach some thousands
 MOST_REASONS = 50
+PACKAGE = "speech-robust-bench"
 EXTENSION_FIELDS = ("stream",)  # of predictions, that say more than a text
-Json = dict[str, Any]
 
 
 class LineCheck(Protocol):
@@ -88,34 +86,13 @@ class Verdict:
             self.reasons.append(reason)
 
 
-@dataclass(frozen=True)
-class SubmittedFiles:
-    """The three documents of a submission; its results are compared key by key, so they stay as they are."""
-
-    submission: SubmissionRecord
-    run: RunRecord
-    results: Json
-
-    @classmethod
-    def read(cls, folder: Path) -> SubmittedFiles:
-        """Read them; a `Refused` names the file and what is wrong with it."""
-        kinds: dict[str, Any] = {"submission.json": SubmissionRecord, "run.json": SubmittedRun, "results.json": dict}
-        documents = []
-        for name, kind in kinds.items():
-            try:
-                documents.append(convert(untrusted_json.read_document(folder / name), kind))
-            except ValueError as reason:
-                raise Refused(f"{name}: {reason}") from None
-        return cls(*documents)
-
-
 def verify(folder: str | Path, benchmark: Mapping[str, Expected], audio: Sequence[str] = ()) -> Verdict:
     """Check a submission; each stage is begun only if those before it found nothing.
 
     `audio` are the places (built folders, datasets) where the audio of its own adversarial configs is looked for.
     """
     folder, verdict = Path(folder), Verdict()
-    configs, verdict.reasons = untrusted_json.survey(folder)
+    configs, verdict.reasons = survey(folder)
     verdict.reasons = verdict.reasons[:MOST_REASONS]
     if not verdict.accepted:
         return verdict
@@ -126,8 +103,8 @@ def verify(folder: str | Path, benchmark: Mapping[str, Expected], audio: Sequenc
         return verdict
     if verdict.accepted:
         _check_submission(verdict, folder, files, {benchmark[c].benchmark_version for c in configs if c in benchmark})
-    if verdict.accepted and (suite := files.results.get("suite")) is not None:
-        benchmark = of_suite(benchmark, suite) if isinstance(suite, str) else {}
+    if verdict.accepted and (suite := files.results.suite) is not None:
+        benchmark = of_suite(benchmark, suite)
         if not benchmark:
             verdict.refuse(f"results.json: the benchmark knows no suite {_short(suite)}")
     if verdict.accepted:
@@ -172,46 +149,28 @@ def _line_checks(options: Settings) -> dict[str, LineCheck]:
 def _check_submission(verdict: Verdict, folder: Path, files: SubmittedFiles, versions: Collection[str]) -> None:
     about = files.submission
     try:
-        _check_files(about.files, folder)
+        check_listed(about.files, folder)
         known = sorted(versions) or [BENCHMARK_VERSION]
         if about.benchmark_version not in known:
             raise Refused(f"'benchmark_version' is {_short(about.benchmark_version)}, the benchmark's is {known[0]}")
     except Refused as reason:
         verdict.refuse(f"submission.json: {reason}")
         return
-    ours, theirs = metadata.version("speech-robust-bench"), _version(about.software)
-    if theirs != ours:
+    ours = metadata.version(PACKAGE)
+    if (made_with := about.software.get(PACKAGE)) != ours:
         verdict.refuse(
-            f"submission.json: made with srb {shown(str(theirs))}, this is {ours}; make it again with {ours}"
+            f"submission.json: made with srb {shown(str(made_with))}, this is {ours}; make it again with {ours}"
         )
     scored = files.results
-    if scored.get("schema") != results.SCHEMA:
+    if scored.schema != results.SCHEMA:
         verdict.refuse(f"results.json: 'schema' must be {results.SCHEMA}")
-    elif _version(scored.get("software")) != ours:
-        verdict.refuse(f"results.json: scored with srb {shown(str(_version(scored.get('software'))))}, this is {ours}")
-    elif scored.get("options") != results.ScoreOptions().record.as_json():
+    elif (scored_with := scored.software.get(PACKAGE)) != ours:
+        verdict.refuse(f"results.json: scored with srb {shown(str(scored_with))}, this is {ours}")
+    elif scored.options != results.ScoreOptions().record.as_json():
         verdict.refuse("results.json: not scored with the leaderboard's options; `srb score` without any has them")
-    for name, model in (("run.json", files.run.model), ("results.json", scored.get("model"))):
+    for name, model in (("run.json", files.run.model), ("results.json", scored.model)):
         if model != about.model.name:
             verdict.refuse(f"{name}: is of another model than submission.json says")
-
-
-def _version(software: Any) -> Any:
-    return software.get("speech-robust-bench") if isinstance(software, dict) else None
-
-
-def _check_files(listed: Mapping[str, FileFacts], folder: Path) -> None:
-    for name in listed:
-        if "/" in name or "\\" in name or name in (".", ".."):
-            raise Refused(f"'{shown(name)}' leads out of the folder")
-    there = {path.name for path in folder.iterdir()} - {submission.NAME}
-    if odd := sorted(there ^ set(listed)):
-        raise Refused(
-            f"'{shown(odd[0])}' is " + ("not listed in 'files'" if odd[0] in there else "listed but not there")
-        )
-    for name in sorted(there):
-        if listed[name] != submission.file_facts(folder / name):
-            raise Refused(f"{name} does not have the sha256 and size that 'files' says")
 
 
 def _check_coverage(verdict: Verdict, configs: list[str], benchmark: Mapping[str, Expected]) -> None:
@@ -250,7 +209,7 @@ def _check_predictions(
     path = folder / f"{config}.jsonl"
     lines: list[SubmittedPrediction] = []
     seen: set[str] = set()
-    for line in untrusted_json.read_lines(path):
+    for line in read_lines(path):
         where = f"line {len(lines) + 1}"
         if line.id in seen:
             raise Refused(f"{where}: the id '{shown(line.id)}' occurs twice")
@@ -290,7 +249,7 @@ def _entry(path: Path, lines: Sequence[Prediction], expected: Expected) -> RunCo
 
     record = record_of(expected.config_data, expected.of or len(lines), lines)
     suite = expected.suite if len(lines) < (record.of or 0) else None
-    return record.replace(suite=suite, sha256=submission.file_facts(path).sha256)
+    return record.replace(suite=suite, sha256=file_facts(path).sha256)
 
 
 NOT_CHECKED = ("fingerprint",)  # of the folder that a config was built in: the benchmark does not have it
@@ -315,7 +274,7 @@ def _check_run(verdict: Verdict, claimed: RunRecord, entries: Mapping[str, RunCo
 
 
 def _check_scores(verdict: Verdict, folder: Path, files: SubmittedFiles, entries: Mapping[str, RunConfig]) -> None:
-    claimed, trusted = files.results, files.run.replace(configs=dict(entries))
+    claimed, trusted = files.scores, files.run.replace(configs=dict(entries))
     run = Run(folder, files.submission.model.name, trusted, tuple(sorted(entries)))
     try:
         recomputed = results.results(run)
@@ -331,7 +290,7 @@ def _check_scores(verdict: Verdict, folder: Path, files: SubmittedFiles, entries
 LATER_KEYS = ("nwer", "measures")  # results of before do not have them
 
 
-def differences(claimed: Any, recomputed: Any, where: str = "", skip: tuple[str, ...] = ()) -> list[str]:
+def differences(claimed: object, recomputed: object, where: str = "", skip: tuple[str, ...] = ()) -> list[str]:
     """The lines that differ: what a file says, and what its predictions give."""
     if isinstance(claimed, dict) and isinstance(recomputed, dict):
         lines = []
@@ -350,10 +309,11 @@ def differences(claimed: Any, recomputed: Any, where: str = "", skip: tuple[str,
     return [f"{where} says {_short(claimed)}, the predictions give {_short(recomputed)}"]
 
 
-def close(value: Any, expected: Any, tolerance: float) -> bool:
+def close(value: object, expected: object, tolerance: float) -> bool:
     """Equal, but for what rounding may do to a number."""
-    numbers = [isinstance(v, int | float) and not isinstance(v, bool) for v in (value, expected)]
-    if all(numbers):
+    if isinstance(value, bool) or isinstance(expected, bool):
+        return value is expected
+    if isinstance(value, int | float) and isinstance(expected, int | float):
         return abs(value - expected) <= tolerance
     if isinstance(value, list) and isinstance(expected, list) and len(value) == len(expected):
         return all(close(a, b, tolerance) for a, b in zip(value, expected, strict=True))
@@ -362,5 +322,5 @@ def close(value: Any, expected: Any, tolerance: float) -> bool:
     return type(value) is type(expected) and bool(value == expected)
 
 
-def _short(value: Any) -> str:
+def _short(value: object) -> str:
     return shown(value if isinstance(value, str) else repr(value))

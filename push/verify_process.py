@@ -18,7 +18,7 @@ from pathlib import Path
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.push import expected_rows
 from speech_robust_bench.push.expected_rows import Expected
-from speech_robust_bench.push.untrusted_json import shown
+from speech_robust_bench.push.submitted_files import shown
 
 MEMORY_BYTES = 12_000_000_000
 CPU_SECONDS = 1_800

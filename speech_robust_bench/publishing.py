@@ -19,7 +19,7 @@ from speech_robust_bench.core.options import Options, option
 from speech_robust_bench.core.progress import tasks
 from speech_robust_bench.core.seeding import BENCHMARK_VERSION
 from speech_robust_bench.options import Place
-from speech_robust_bench.push import dataset_upload, model_results, spaces
+from speech_robust_bench.push import dataset_upload, model_results
 from speech_robust_bench.push.hub import Hub
 from speech_robust_bench.scoring import modules
 
@@ -125,7 +125,7 @@ def push_metrics(
         public: make them public.
         dry_run: send nothing.
     """
-    chosen = {f"{namespace}/{metric}": files for metric, files in spaces.metric_files(list(metrics)).items()}
+    chosen = {f"{namespace}/{metric}": modules.space_files(metric) for metric in metrics or modules.METRICS}
     if dry_run:
         return chosen
     hub = Hub(_say)
@@ -133,7 +133,7 @@ def push_metrics(
     sent = {}
     for repo, files in chosen.items():
         message = f"Update {repo.rpartition('/')[2]}"
-        changed = spaces.push(hub, repo, files, private=not public, message=message)
+        changed = hub.fill_space(repo, files, private=not public, message=message)
         sent[repo] = {path: files[path] for path in changed}
     return sent
 

@@ -20,11 +20,11 @@ from msgspec import UNSET
 from speech_robust_bench.builders.forced_alignment import align, spoken_words
 from speech_robust_bench.builders.scenarios import SCENARIOS
 from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.core.guarded_json import Refused
 from speech_robust_bench.core.names import parse
 from speech_robust_bench.core.records import Prediction, Settings, WordTime
 from speech_robust_bench.extensions.streaming.clip_measures import early_words, updates_of
 from speech_robust_bench.extensions.streaming.record import calls_of, check_stream, check_words, transcript
-from speech_robust_bench.push.untrusted_json import Refused
 
 SAMPLE = 8  # clips of a clean config that are aligned again
 SAME_S = 0.05  # between two alignments of a clip by one aligner

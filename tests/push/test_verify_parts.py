@@ -5,18 +5,17 @@ import json
 import pytest
 
 from speech_robust_bench.core.about import __version__
+from speech_robust_bench.core.guarded_json import Refused
 from speech_robust_bench.core.records import FileFacts, RunConfig, RunRecord, SubmittedPrediction, convert
 from speech_robust_bench.core.rows import transcripts_digest
 from speech_robust_bench.extensions.streaming.submission_check import StreamedLines
 from speech_robust_bench.push import submission
 from speech_robust_bench.push.evidence import Evidence
 from speech_robust_bench.push.expected_rows import Expected, people_digest
-from speech_robust_bench.push.untrusted_json import Refused
+from speech_robust_bench.push.submitted_files import SubmittedFiles, check_listed
 from speech_robust_bench.push.verify import (
-    SubmittedFiles,
     Verdict,
     _check_coverage,
-    _check_files,
     _check_predictions,
     _check_run,
     _check_submission,
@@ -103,7 +102,7 @@ def listed(folder):
 def test_listed_files_are_those_of_the_folder(tmp_path):
     for name in ("submission.json", "run.json", "en_clean.jsonl"):
         (tmp_path / name).write_text(name)
-    _check_files(listed(tmp_path), tmp_path)
+    check_listed(listed(tmp_path), tmp_path)
     cases = {
         r"'\.\./x' leads out of the folder": listed(tmp_path) | {"../x": FACTS},
         r"'a\\b' leads out": listed(tmp_path) | {"a\\b": FACTS},
@@ -115,7 +114,7 @@ def test_listed_files_are_those_of_the_folder(tmp_path):
     }
     for why, files in cases.items():
         with pytest.raises(Refused, match=why):
-            _check_files(files, tmp_path)
+            check_listed(files, tmp_path)
 
 
 LINES = [

@@ -1,38 +1,35 @@
-"""Reads files that a stranger sent: what is not plain JSON or JSONL of a modest size is refused, with the reason.
-(Parquet is unpacked to JSONL first, by `parquet_predictions`.)
+"""The files of a stranger's submission: what the folder may hold, its three documents, and its predictions.
 
 Nothing is unpacked, imported or executed, and nothing is followed: a submission is one flat folder of plain files whose
-names are known beforehand. JSON is read without the extensions of Python's reader (NaN, repeated keys) and within
-limits of size, depth and length, so that a file can cost no more than its size.
+names are known beforehand. What does not fit into limits of size, or is not the record that it should be, is refused
+with the reason. (Parquet is unpacked to JSONL first, by `parquet_predictions`.)
 """
 
 from __future__ import annotations
 
-import json
-import math
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.escape import for_terminal
+from speech_robust_bench.core.files import file_digest
+from speech_robust_bench.core.guarded_json import Refused, decode_guarded, read_object
 from speech_robust_bench.core.names import parse
-from speech_robust_bench.core.records import SubmittedPrediction, convert
-from speech_robust_bench.core.rows import forbidden_character
+from speech_robust_bench.core.records import FileFacts, RunRecord, SubmissionRecord, SubmittedPrediction, SubmittedRun
+from speech_robust_bench.core.result_records import SubmittedResults
 
 JSON_BYTES = 20_000_000
 JSONL_BYTES = 200_000_000
 TOTAL_BYTES = 4_000_000_000
 LINE_BYTES = 2_000_000  # a reference and a transcript of the longest that there may be
 FILES = 2_000
-DEPTH = 12
-DOCUMENTS = ("submission.json", "run.json", "results.json")
+NAME = "submission.json"
+DOCUMENTS = (NAME, "run.json", "results.json")
 PREDICTIONS = (".jsonl", ".parquet")
-
-
-class Refused(ValueError):
-    """Why a file is not taken."""
+T = TypeVar("T")
 
 
 def survey(folder: Path) -> tuple[list[str], list[str]]:
@@ -82,9 +79,49 @@ def _name_problem(name: str) -> str | None:
     return None
 
 
-def read_document(path: Path) -> dict[str, Any]:
-    """One JSON object."""
-    return _object(path.read_bytes())
+@dataclass(frozen=True)
+class SubmittedFiles:
+    """The three documents of a submission; `scores` is all that results.json says, to be compared key by key."""
+
+    submission: SubmissionRecord
+    run: RunRecord
+    results: SubmittedResults
+    scores: Mapping[str, object]
+
+    @classmethod
+    def read(cls, folder: Path) -> SubmittedFiles:
+        """Read them; a `Refused` names the file and what is wrong with it."""
+        about = _document(folder, NAME, SubmissionRecord)
+        run = _document(folder, "run.json", SubmittedRun)
+        results = _document(folder, "results.json", SubmittedResults)
+        return cls(about, run, results, read_object((folder / "results.json").read_bytes()))
+
+
+def _document(folder: Path, name: str, kind: type[T]) -> T:
+    try:
+        return decode_guarded((folder / name).read_bytes(), kind)
+    except Refused as reason:
+        raise Refused(f"{name}: {reason}") from None
+
+
+def file_facts(path: Path) -> FileFacts:
+    """A file's hash and size."""
+    return FileFacts(sha256=file_digest(path), size=path.stat().st_size)
+
+
+def check_listed(listed: Mapping[str, FileFacts], folder: Path) -> None:
+    """Refuse a folder whose files are not those that its submission.json lists."""
+    for name in listed:
+        if "/" in name or "\\" in name or name in (".", ".."):
+            raise Refused(f"'{shown(name)}' leads out of the folder")
+    there = {path.name for path in folder.iterdir()} - {NAME}
+    if odd := sorted(there ^ set(listed)):
+        raise Refused(
+            f"'{shown(odd[0])}' is " + ("not listed in 'files'" if odd[0] in there else "listed but not there")
+        )
+    for name in sorted(there):
+        if listed[name] != file_facts(folder / name):
+            raise Refused(f"{name} does not have the sha256 and size that 'files' says")
 
 
 def read_lines(path: Path) -> Iterator[SubmittedPrediction]:
@@ -96,68 +133,9 @@ def read_lines(path: Path) -> Iterator[SubmittedPrediction]:
             if len(data) > LINE_BYTES:
                 raise Refused(f"line {number}: longer than {LINE_BYTES} bytes")
             try:
-                yield convert(_object(data), SubmittedPrediction)
-            except ValueError as reason:
+                yield decode_guarded(data, SubmittedPrediction)
+            except Refused as reason:
                 raise Refused(f"line {number}: {reason}") from None
-
-
-def _object(data: bytes) -> dict[str, Any]:
-    try:
-        text = data.decode("utf-8")
-    except UnicodeDecodeError:
-        raise Refused("not UTF-8 text") from None
-    try:
-        value = json.loads(text, object_pairs_hook=_unique, parse_constant=_no_constant, parse_float=_finite)
-    except Refused:
-        raise
-    except RecursionError:
-        raise Refused(f"nested deeper than {DEPTH}") from None
-    except ValueError as error:  # also an integer of thousands of digits
-        raise Refused(f"not JSON ({str(error)[:80]})") from None
-    if not isinstance(value, dict):
-        raise Refused("not a JSON object")
-    _check(value, DEPTH)
-    return value
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    value = dict(pairs)
-    if len(value) != len(pairs):
-        raise Refused("a key occurs twice")
-    return value
-
-
-def _no_constant(name: str) -> float:
-    raise Refused(f"{name} is not a number that JSON has")
-
-
-def _finite(text: str) -> float:
-    value = float(text)
-    if not math.isfinite(value):
-        raise Refused(f"{text[:20]} is too large a number")
-    return value
-
-
-def _check(value: Any, depth: int) -> None:
-    if depth < 0:
-        raise Refused(f"nested deeper than {DEPTH}")
-    if isinstance(value, str):
-        check_text(value)
-    elif isinstance(value, dict):
-        for key, inner in value.items():
-            check_text(key)
-            _check(inner, depth - 1)
-    elif isinstance(value, list):
-        for inner in value:
-            _check(inner, depth - 1)
-    elif isinstance(value, int) and not isinstance(value, bool) and abs(value) > 2**53:
-        raise Refused("an integer beyond 2**53")
-
-
-def check_text(text: str) -> None:
-    """Refuse what the builder lets into no row either: control characters and half characters."""
-    if character := forbidden_character(text):
-        raise Refused(f"a control character ({character})")
 
 
 def shown(text: str) -> str:
