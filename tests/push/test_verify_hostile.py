@@ -320,5 +320,5 @@ def test_reasons_are_printable(honest, known):
 
 
 def test_a_partial_language_is_refused_but_another_language_is_not_asked_for(honest, known):
-    more = {**known, "es_clean": known["en_clean"].__class__(**{**vars(known["en_clean"]), "language": "es"})}
+    more = {**known, "es_clean": known["en_clean"].replace(language="es")}
     assert verify(honest, more).accepted
