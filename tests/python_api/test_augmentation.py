@@ -9,6 +9,7 @@ from support.speech import RATE
 import speech_robust_bench as srb
 from speech_robust_bench.builders.corpora import open_corpus
 from speech_robust_bench.core.audio import to_pcm16
+from speech_robust_bench.core.errors import UserError
 
 
 @pytest.fixture(scope="module")
@@ -155,6 +156,6 @@ def test_what_is_wrong_is_said_in_one_line(make, said):
 
 def test_scenarios_whose_package_is_missing_are_found_when_it_is_made(monkeypatch):
     monkeypatch.setattr("speech_robust_bench.builders.scenarios._installed", lambda package: package != "av")
-    with pytest.raises(srb.UserError, match="scenario 'amr' needs av"):
+    with pytest.raises(UserError, match="scenario 'amr' needs av"):
         srb.RandomPerturb(["gsm", "amr"])
     assert "amr" not in srb.RandomPerturb(["codec"]).scenarios
