@@ -124,9 +124,9 @@ def measure(what: str, *command: str) -> None:
 
 
 def main() -> None:
-    sys.path[:0] = [str(Path(__file__).parents[1] / "tests"), str(Path(__file__).parents[1] / "tests" / "push")]
-    from many_models import write_models
+    sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
     from support.built_data import many_configs
+    from support.many_models import write_models
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=("board", "submission", "score"))

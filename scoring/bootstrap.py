@@ -1,9 +1,9 @@
 """What is resampled, and how: speakers where they are known, else clips.
 
 Clips of one speaker are alike, so where speakers are known, whole speakers are drawn: with strong speaker effects an
-interval that draws clips covers the truth in half of the cases (benchmarks/coverage.py). A replicate draws as many
-units as there are, with replacement, and is kept as a row of weights (how often each was drawn). The weights are a pure
-function of the clips' ids, the speakers and the seed: two configs of the same clips, or two models on them, are
+interval that draws clips covers the truth in half of the cases (benchmarks/interval_coverage.py). A replicate draws as
+many units as there are, with replacement, and is kept as a row of weights (how often each was drawn). The weights are a
+pure function of the clips' ids, the speakers and the seed: two configs of the same clips, or two models on them, are
 resampled alike, which is what makes their difference paired. Intervals and tests: `scoring.estimate`.
 
 Bisani and Ney, "Bootstrap estimates for confidence intervals in ASR performance evaluation", ICASSP 2004; by speaker as

@@ -12,8 +12,8 @@ of a score follows from them:
   difference" the names of the two can be exchanged for any unit, and on the same clips the difference is a sum over
   units, so the p-value is exact. Of four units no p-value is below 0.125.
 
-benchmarks/coverage.py simulates what both are worth. Below `FEWEST_UNITS` there is no interval, and none where no unit
-differs from another: nothing is known then of what other units would give.
+benchmarks/interval_coverage.py simulates what both are worth. Below `FEWEST_UNITS` there is no interval, and none where
+no unit differs from another: nothing is known then of what other units would give.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """How often do the intervals hold the truth, and how often does `srb compare` see a difference that is not there?
 
-    python benchmarks/coverage.py [--trials 2000]
+    python benchmarks/interval_coverage.py [--trials 2000]
 
 Clips are made up: log-normal lengths (median 16 words), a rate of errors that varies from clip to clip (gamma, shape 1)
 and, with speaker effects, from speaker to speaker (gamma, shape 4: a standard deviation of half the mean), speakers
