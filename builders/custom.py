@@ -12,6 +12,8 @@ A chain of scenarios, of the table or from earlier in the file, needs no transfo
 
       - name: kitchen
         chain: [rir_sev1 + noise_snr15, rir_sev3 + noise_snr5 + bitcrush_sev2]
+
+`write_scenarios` makes such a file of transforms in Python.
 """
 
 from __future__ import annotations
@@ -19,18 +21,21 @@ from __future__ import annotations
 import os
 import random
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import yaml
 
 from speech_robust_bench.builders.scenarios import SCENARIOS, Scenario, chain
 from speech_robust_bench.core.about import install_hint
 from speech_robust_bench.core.audio import Samples
 from speech_robust_bench.core.errors import UserError, did_you_mean
+from speech_robust_bench.core.files import write_atomically
 from speech_robust_bench.core.table_files import read_yaml
 
 PLACEHOLDER = "$value"
@@ -149,3 +154,49 @@ def _transforms() -> tuple[str, ...]:
         raise UserError(f"own scenarios need audiomentations: {install_hint('augment')}") from None
     classes = vars(audiomentations).items()
     return tuple(sorted(name for name, kind in classes if isinstance(kind, type) and issubclass(kind, BaseTransform)))
+
+
+# --- transforms of Python --------------------------------------------------------------------------------------------
+
+
+def transform_scenario(transform: Any) -> Scenario:
+    """One `audiomentations` transform as a scenario of one severity."""
+    row = {"name": "transform", "transform": type(transform).__name__, "severities": [_settings(transform)]}
+    return replace(_transformed(row, type(transform).__name__), name=type(transform).__name__.lower())
+
+
+def write_scenarios(path: str | os.PathLike, scenarios: Mapping[str, Sequence[Any]]) -> Path:
+    """Write a scenario file from `audiomentations` transforms: name -> one transform for each severity, mildest first.
+
+    The file goes where `scenario_file` is asked for: srb.load, srb.build, srb.evaluate, `srb run --scenario-file`.
+    """
+    rows: list[dict[str, Any]] = []
+    for name, transforms in scenarios.items():
+        kinds = {type(transform).__name__ for transform in transforms}
+        if len(kinds) != 1:
+            raise UserError(
+                f"{name}: needs transforms of one kind, one for each severity; got {', '.join(kinds) or 'none'}"
+            )
+        rows.append({"name": name, "transform": kinds.pop(), "severities": [_settings(one) for one in transforms]})
+    table = dict(SCENARIOS)
+    for row in rows:
+        table[row["name"]] = _scenario(row, table, where=str(row["name"]))
+    write_atomically(Path(path), yaml.safe_dump({"scenarios": rows}, sort_keys=False, allow_unicode=True))
+    return Path(path)
+
+
+def _settings(transform: Any) -> dict[str, Any]:
+    """What a transform was made with, for another one like it; its probability is left out, a scenario is certain."""
+    kind = type(transform).__name__
+    _transform(kind, kind)
+    settings = {}
+    for name in signature(type(transform)).parameters:
+        value = getattr(transform, name, _UNKNOWN)
+        value = list(value) if isinstance(value, tuple) else str(value) if isinstance(value, Path) else value
+        if value is _UNKNOWN or not isinstance(value, str | int | float | list | None):
+            raise UserError(f"{kind}: its {name} cannot be written to a scenario file; write the file by hand")
+        settings[name] = value
+    return {name: value for name, value in settings.items() if name != "p"}
+
+
+_UNKNOWN = object()

@@ -6,10 +6,14 @@ are mistakes of the caller, so the columns are checked before they reach it.
 
 from __future__ import annotations
 
+import inspect
+import sys
+
 import datasets
 import evaluate
 
 from speech_robust_bench.core.about import BIBTEX
+from speech_robust_bench.core.errors import UserError, did_you_mean
 from speech_robust_bench.scoring.scoring import check_texts
 
 # Numbers in a result that are settings, not measurements.
@@ -19,8 +23,8 @@ SETTINGS = frozenset({"level", "replicates", "seed"})
 class TextColumns:
     """Mixin for `evaluate.Metric`: predictions and references are strings and of one length, or it says so.
 
-    Loaded with the config name `numbers`, a metric returns its measured numbers alone: the bootstrap of
-    `evaluate.evaluator` resamples every value of a result, and cannot do so with names and lists.
+    Loaded with the config name `numbers`, or called by the bootstrap of `evaluate.evaluator`, a metric returns its
+    measured numbers alone: that bootstrap resamples every value of a result, and cannot do so with names and lists.
     """
 
     def add_batch(self, *, predictions=None, references=None):
@@ -39,10 +43,31 @@ class TextColumns:
 
     def compute(self, **inputs):
         """The scores of everything that was added, or of `predictions` and `references`."""
+        check_arguments(self, inputs)
         result = super().compute(**inputs)  # type: ignore[misc]
-        if self.config_name != "numbers" or result is None:  # type: ignore[attr-defined]
+        if result is None or not (self.config_name == "numbers" or _is_bootstrapped()):  # type: ignore[attr-defined]
             return result
         return {key: value for key, value in result.items() if isinstance(value, int | float) and key not in SETTINGS}
+
+
+def check_arguments(metric: TextColumns | type, given) -> None:
+    """One clear error for arguments of `_compute` that are missing, and for those that it does not have."""
+    name = (metric if isinstance(metric, type) else type(metric)).__name__.lower()
+    known = dict(inspect.signature(metric._compute).parameters)  # type: ignore[union-attr]
+    known.pop("self", None)
+    columns = {"predictions", "references"}  # may have been added before
+    needed = [key for key, argument in known.items() if argument.default is argument.empty and key not in columns]
+    if unknown := [key for key in given if key not in known]:
+        raise UserError(f"{name} takes no argument '{unknown[0]}'; {did_you_mean(unknown[0], tuple(known))}")
+    if missing := [key for key in needed if given.get(key) is None]:
+        raise UserError(f"{name}: {' and '.join(missing)} must be given; see its card, metrics/{name}/README.md")
+
+
+def _is_bootstrapped() -> bool:
+    """Whether `evaluator.compute_metric(strategy="bootstrap")` asks: it says so nowhere but in its own variables."""
+    caller = sys._getframe(2)
+    asks = caller.f_code.co_name == "compute_metric" and caller.f_globals.get("__name__") == "evaluate.evaluator.base"
+    return asks and caller.f_locals.get("strategy") == "bootstrap"
 
 
 def metric_info(description: str, inputs_description: str) -> evaluate.MetricInfo:

@@ -9,6 +9,7 @@
     srb.SpeechRobustBench(config_name="en-demo_noise_sev3")      # the same as a `datasets` builder
     srb.evaluate("moonshine", "en-demo_*")                       # a recogniser over configs, scored
     srb.gate(new_model, "runs/main")                             # is it less robust than the one in use?
+    srb.metrics.wer_ci(references=[...], predictions=[...])      # the metrics of `evaluate`, as plain functions
 
 Each name is imported when it is first used, so that importing the package costs next to nothing. Invalid
 arguments raise `ValueError` with one line that names the problem and the solution. docs/how-to has examples.
@@ -22,10 +23,12 @@ from typing import TYPE_CHECKING, Any
 from speech_robust_bench.core.about import __version__
 
 if TYPE_CHECKING:
+    from speech_robust_bench import metrics
     from speech_robust_bench.adversarial import AttackOptions, AttackResult, attack
     from speech_robust_bench.attacks.registry import AttackRow, attack_rows
     from speech_robust_bench.audio_files import PerturbedClip, perturb, perturb_all, perturb_file
     from speech_robust_bench.augmentation import Perturb, RandomPerturb
+    from speech_robust_bench.builders.custom import write_scenarios
     from speech_robust_bench.builders.dataset import SpeechRobustBench
     from speech_robust_bench.building import BuildResult, build, check, load
     from speech_robust_bench.evaluation import RunSummary, evaluate, run, run_folder, run_models
@@ -78,6 +81,7 @@ _PUBLIC = {
     "audio_files": "PerturbedClip perturb perturb_all perturb_file",
     "augmentation": "Perturb RandomPerturb",
     "builders.dataset": "SpeechRobustBench",
+    "builders.custom": "write_scenarios",
     "building": "BuildResult build check load",
     "evaluation": "RunSummary evaluate run run_folder run_models",
     "options": "BuildOptions DataOptions ModelOptions RunOptions ScenarioOptions",
@@ -92,12 +96,14 @@ _PUBLIC = {
     ),
 }
 _MODULES = {name: module for module, names in _PUBLIC.items() for name in names.split()}
-__all__ = sorted([*_MODULES, "__version__"])
+__all__ = sorted([*_MODULES, "__version__", "metrics"])
 
 
 def __getattr__(name: str) -> Any:
     if name.startswith("__"):
         raise AttributeError(name)
+    if name == "metrics":
+        return import_module(f"{__name__}.metrics")
     from speech_robust_bench.core.extensions import registered
 
     module = f"{__name__}.{_MODULES[name]}" if name in _MODULES else registered("API").get(name)

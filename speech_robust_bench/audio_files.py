@@ -16,7 +16,7 @@ from typing import Any
 from speech_robust_bench.builders import gallery
 from speech_robust_bench.builders.apply import FILE_CORPUS, mix_clips, perturb_clip
 from speech_robust_bench.builders.banks import Banks
-from speech_robust_bench.builders.custom import load_table
+from speech_robust_bench.builders.custom import load_table, transform_scenario
 from speech_robust_bench.builders.gallery import FileReport
 from speech_robust_bench.builders.scenarios import Scenario, check_can_perturb, find, perturbations
 from speech_robust_bench.core import audio
@@ -64,7 +64,7 @@ class PerturbedClip:
 def perturb(
     samples: Any,
     rate: int,
-    scenario: str,
+    scenario: Any,
     severity: float = 0,
     *,
     value: float | None = None,
@@ -81,7 +81,7 @@ def perturb(
     Args:
         samples: the clip, numpy or torch, int16 or float in [-1, 1], any number of channels (they are averaged).
         rate: its sample rate in Hz; it is converted to 16 kHz.
-        scenario: a name of `srb.scenarios()`.
+        scenario: a name of `srb.scenarios()`, or a transform of audiomentations.
         severity: 1 is the mildest, 2.5 lies between 2 and 3; leave it out where the scenario has none.
         value: in place of a severity, any value of the scenario's parameter: `perturb(x, 16000, "noise", value=-5)`.
         corpus, id: the clip's name. The clip of that id in the dataset config gets the same samples. Without an
@@ -93,7 +93,10 @@ def perturb(
     """
     if second is not None:
         return _with_second_talker(samples, second, rate, scenario, severity, value)
-    row = check_scenario(scenario, severity, scenario_file, value)
+    if isinstance(scenario, str) or not callable(scenario):
+        row = check_scenario(scenario, severity, scenario_file, value)
+    else:
+        row, severity = transform_scenario(scenario), 0
     clip = mono_at_benchmark_rate(samples, rate)
     clip_id = content_id(clip) if id is None else str(id)
     banks = open_banks(noise_dir, rir_dir)

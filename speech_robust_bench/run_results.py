@@ -8,7 +8,7 @@ from __future__ import annotations
 import html
 import os
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,7 +26,7 @@ from speech_robust_bench.scoring.results import check_comparable, load, load_gro
 from speech_robust_bench.scoring.results import score_run as score_predictions
 from speech_robust_bench.scoring.runs import open_run
 from speech_robust_bench.scoring.score_options import ScoreOptions
-from speech_robust_bench.scoring.scoring import align
+from speech_robust_bench.scoring.scoring import align, check_texts, normalise
 from speech_robust_bench.scoring.table1 import (
     Table,
     beyond_table,
@@ -39,6 +39,7 @@ from speech_robust_bench.scoring.table1 import (
 from speech_robust_bench.scoring.transcript_difference import DifferenceRow, between
 
 if TYPE_CHECKING:
+    import jiwer
     import pandas
 
 
@@ -56,6 +57,25 @@ class Score:
     low: float | None = None
     high: float | None = None
     counts: dict[str, int] = field(default_factory=dict, repr=False)  # hits, substitutions, deletions, insertions
+    texts: tuple[list[str], list[str]] | None = field(default=None, repr=False, compare=False)  # as they were compared
+
+    def to_jiwer(self) -> jiwer.WordOutput:
+        """The words as jiwer's `process_words` gives them, for its `visualize_alignment` and other measures."""
+        try:
+            import jiwer
+        except ImportError:
+            raise UserError("to_jiwer needs a package: pip install jiwer") from None
+        if self.texts is None:
+            raise UserError("only scores of srb.score have texts; this one was read from a run")
+        output = jiwer.process_words(*self.texts)
+        if (
+            output.substitutions + output.deletions + output.insertions
+            != sum(self.counts.values()) - self.counts["hits"]
+        ):
+            raise UserError(
+                "jiwer counts words one by one; this score was counted in characters or with free compounds"
+            )
+        return output
 
     @property
     def interval(self) -> tuple[float, float] | None:
@@ -356,10 +376,10 @@ def read_run(folder: str | os.PathLike, *, allow_changed: bool = False) -> Resul
 
 
 def score(
-    references: Sequence[str],
-    predictions: Sequence[str],
+    references: Sequence[str] | jiwer.WordOutput,
+    predictions: Sequence[str] | None = None,
     *,
-    normaliser: str = "srb-paper-1",
+    normaliser: str | Callable[[list[str]], Any] | None = None,
     unit: str | None = None,
     language: str | None = None,
     ids: Sequence[str] | None = None,
@@ -371,16 +391,17 @@ def score(
     """The error rate of some transcripts, with its interval.
 
     Args:
-        references, predictions: texts that pair one to one.
-        normaliser: "srb-paper-1", "whisper-en", "whisper-basic" or "none".
+        references, predictions: texts that pair one to one; or the output of jiwer's `process_words` alone.
+        normaliser: "srb-paper-1" (default), "srb-numbers-1", "whisper-en", "none", ...; or a transform of jiwer.
+            Without it the words of jiwer's output are compared as they are.
         unit: "word", "char" or "char-nospace"; by default according to the language.
         language: the language of the texts; decides the unit.
         ids: of the utterances; two scores over the same ids and seed are resampled alike.
         speakers: of the utterances; where they are known, the interval is over speakers.
         replicates, level, seed: settings of the bootstrap.
     """
-
-    counts = align(references, predictions, normaliser=normaliser, unit=unit, language=language)
+    said, written, rules = _texts(references, predictions, normaliser)
+    counts = align(said, written, normaliser=rules, unit=unit, language=language)
     if not len(counts):
         raise UserError("there is nothing to score: references and predictions are empty")
     names = [str(i) for i in range(len(counts))] if ids is None else list(ids)
@@ -388,4 +409,30 @@ def score(
     if replicates:
         rate = ratio(Units.of(names, speakers), counts.errors, counts.lengths, replicates=replicates, seed=seed)
         low, high = rate.interval(level) or (None, None)
-    return Score("all", "wer", counts.rate, low, high, counts.totals())
+    said, written = ([normalise(text, rules, language) for text in texts] for texts in (said, written))
+    return Score("all", "wer", counts.rate, low, high, counts.totals(), (said, written))
+
+
+def _texts(references: Any, predictions: Any, normaliser: Any) -> tuple[Sequence[str], Sequence[str], str]:
+    """Both sides as texts, and the rules still to be applied to them."""
+    if predictions is None:
+        if not hasattr(references, "hypotheses"):
+            raise UserError("predictions are missing: srb.score(references, predictions)")
+        if not hasattr(references, "wer"):
+            raise UserError("srb.score takes the output of jiwer's process_words, not that of process_characters")
+        references, predictions = (
+            [" ".join(words) for words in side] for side in (references.references, references.hypotheses)
+        )
+        normaliser = normaliser or "none"
+    if not callable(normaliser):
+        return references, predictions, normaliser or "srb-paper-1"
+    return _transformed(references, normaliser), _transformed(predictions, normaliser), "none"
+
+
+def _transformed(texts: Sequence[str], transform: Callable[[list[str]], Any]) -> list[str]:
+    """Texts through a transform of jiwer, which gives sentences, or the words of sentences."""
+    check_texts(texts=texts)
+    changed = transform(list(texts))
+    if isinstance(changed, str) or len(changed) != len(texts):
+        raise UserError(f"the normaliser makes something else of {len(texts)} texts; it must give one for each")
+    return [text if isinstance(text, str) else " ".join(text) for text in changed]

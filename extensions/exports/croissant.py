@@ -7,6 +7,8 @@ field for each column. The description of a record set has the config's content 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -85,6 +87,7 @@ def croissant(folder: str | Path, url: str = "") -> Json:
         "description": "Speech under noise, rooms, effects, codecs, accents and attacks: each record set is one "
         "scenario at one severity, made from the clean clips of the same ids.",
         "version": f"{next(iter(complete.values())).benchmark_version}.0.0",
+        "datePublished": _built_on(folder, complete),
         "citeAs": BIBTEX,
         "license": sorted({str(about.corpus.licence) for about in complete.values()}),
         "inLanguage": sorted({about.language for about in complete.values()}),
@@ -93,6 +96,12 @@ def croissant(folder: str | Path, url: str = "") -> Json:
         "distribution": [_shards(config) for config in complete],
         "recordSet": [_records(config, about) for config, about in complete.items()],
     }
+
+
+def _built_on(folder: Path, complete: Mapping[str, Manifest]) -> str:
+    """The day on which the youngest of the shards was written; a manifest has no clock in it."""
+    shards = [path for config, manifest in complete.items() for path in parquet_paths(folder / config, manifest)]
+    return datetime.fromtimestamp(max(path.stat().st_mtime for path in shards), UTC).date().isoformat()
 
 
 def as_json(metadata: Json) -> str:

@@ -1,6 +1,6 @@
 """Results in the form of Every Eval Ever: one JSON a model, in the schema that many evaluations are collected in.
 
-The schema is `eval.schema.json`, version 0.2.1, of github.com/evaleval/every_eval_ever. It wants strings in all free
+The schema is `eval.schema.json`, version 0.3.0, of github.com/evaleval/every_eval_ever. It wants strings in all free
 fields, and a highest score, which an error rate does not have: `HIGHEST` stands for none.
 """
 
@@ -16,7 +16,7 @@ from speech_robust_bench.core.result_records import RunResults, ScoreValue
 from speech_robust_bench.push.model_results import MEANS, part_of_benchmark
 from speech_robust_bench.scoring.aggregate import MEASURES, measure_of
 
-SCHEMA_VERSION = "0.2.1"
+SCHEMA_VERSION = "0.3.0"
 BENCHMARK = "speech-robust-bench"
 HIGHEST = 10_000.0
 MEANING = {
@@ -69,7 +69,13 @@ def record(result: RunResults, source: Source, now: int) -> Json:
             "name": result.model,
             "id": source.model_id,
             "developer": source.model_id.split("/")[0],
-            "additional_details": _strings({key: getattr(run, key) for key in ("spec", "adapter", "revision")}),
+            "additional_details": _strings(
+                {
+                    **{key: getattr(run, key) for key in ("spec", "adapter", "revision")},
+                    "deployment_type": _deployment(run.adapter),
+                    "model_availability": "open_weights" if run.adapter == "hf" and run.revision else "unknown",
+                }
+            ),
         },
         "evaluation_results": [*_means(result, source), *_configs(result, source)],
     }
@@ -77,8 +83,14 @@ def record(result: RunResults, source: Source, now: int) -> Json:
 
 def file_name(record: Json) -> Path:
     """Where the collection keeps a record: `data/<benchmark>/<developer>/<model>/<uuid>.json`."""
-    name = uuid.uuid5(uuid.NAMESPACE_URL, record["evaluation_id"])  # the same record, the same name
-    return Path("data", BENCHMARK, *record["model_info"]["id"].split("/"), f"{name}.json")
+    return Path("data", BENCHMARK, *record["model_info"]["id"].split("/"), f"{uuid.uuid4()}.json")
+
+
+def _deployment(adapter: str | None) -> str:
+    """Who runs the model: a vendor behind its API, or whoever ran the benchmark; a server may be anybody's."""
+    if adapter == "api":
+        return "externally_managed"
+    return "unknown" if adapter in (None, "chat-api", "openai-api", "ws", "cmd", "python") else "self_deployed"
 
 
 def _means(result: RunResults, source: Source) -> Iterator[Json]:

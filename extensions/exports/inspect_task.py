@@ -1,8 +1,9 @@
-"""The benchmark as a task of Inspect (inspect.aisi.org.uk), for the audio language models that it can ask.
+"""The benchmark as a task of Inspect (inspect.aisi.org.uk), for audio language models and SRB's own recognisers.
 
     pip install -e ".[inspect]"
-    inspect eval speech_robust_bench/speech_robustness -T configs=en_clean,en_noise_sev3 -T corpus=LibriSpeech \\
+    inspect eval speech_robust_bench/srb -T configs=en_clean,en_noise_sev3 -T corpus=LibriSpeech \\
         --model openai/gpt-audio
+    inspect eval speech_robust_bench/srb --model srb/moonshine           # any recogniser of SRB (`inspect_model`)
 
 The clips are made as `srb.load` makes them and go to a folder as WAV files, which Inspect reads. The score of a clip is
 its WER; the metrics are the WER of each config, errors over words, and its loss against clean speech (WERD).
@@ -23,12 +24,13 @@ from inspect_ai.solver import TaskState, generate
 from speech_robust_bench.building import load
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.names import parse
+from speech_robust_bench.extensions.exports.inspect_model import PROVIDER
 from speech_robust_bench.extensions.vendors.chat_api import PROMPT
 from speech_robust_bench.models.llm_answer import unwrap
 from speech_robust_bench.scoring.scoring import align, error_rate
 
 
-@task
+@task(name="srb")
 def speech_robustness(
     configs: str | list[str] = "en-demo_clean,en-demo_noise_sev3",
     corpus: str | None = None,
@@ -67,7 +69,7 @@ def _sample(config: str, place: int, row: dict, folder: Path, prompt: str) -> Sa
     question = [ContentText(text=prompt), ContentAudio(audio=str(path), format="wav")]
     return Sample(
         id=f"{config}/{row['id']}",
-        input=[ChatMessageUser(content=question)],
+        input=[ChatMessageUser(content=question, metadata={"language": row["language"]})],
         target=row["text"],
         metadata={"config": config, "clip": row["id"], "language": row["language"]},
     )
@@ -99,7 +101,8 @@ def wer(normaliser: str = "srb-numbers-1") -> Scorer:
     """Word errors of an answer, without the words that some models put around a transcript."""
 
     async def score(state: TaskState, target: Target) -> Score:
-        text = unwrap(state.output.completion)
+        answer = state.output.completion
+        text = answer if state.output.model.startswith(f"{PROVIDER}/") else unwrap(answer)
         counts = align([target.text], [text], normaliser=normaliser, language=state.metadata["language"])
         facts = {"config": state.metadata["config"], "errors": int(counts.errors[0]), "words": int(counts.lengths[0])}
         return Score(value=counts.rate, answer=text, explanation=state.output.completion, metadata=facts)

@@ -27,3 +27,14 @@ def test_matches_torchaudio(case):
     function, value = case.rsplit("_", 1)
     ours = FUNCTIONS[function](VECTORS["x"], float(value))
     assert error_db(ours, VECTORS[case]) < LIMIT_DB.get(function, -120)
+
+
+def test_the_torchaudio_that_is_installed_agrees():
+    torch = pytest.importorskip("torch")
+    torchaudio = pytest.importorskip("torchaudio", exc_type=Exception)  # beside another torch it fails in many ways
+    clip = torch.from_numpy(VECTORS["x"])
+    there = torchaudio.functional.resample(clip, RATE, RATE // 2)
+    resampled = torchaudio.functional.resample(there, RATE // 2, RATE).numpy()
+    quieter = torchaudio.functional.gain(clip, -6.0).numpy()
+    assert error_db(resample(VECTORS["x"], RATE, 0.5, None), resampled[: len(clip)]) < -120
+    assert error_db(gain(VECTORS["x"], RATE, -6.0, None), quieter) < -120

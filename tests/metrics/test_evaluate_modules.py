@@ -15,6 +15,7 @@ import jiwer
 import pytest
 import yaml
 
+import speech_robust_bench as srb
 from speech_robust_bench.scoring import modules
 
 ROOT = Path(modules.__file__).resolve().parent.parent
@@ -176,18 +177,44 @@ def test_single_rows_and_batches_keep_their_order(here):
     assert lwerr.compute(groups=["male", "female", "male"])["wer"] == {"female": 50.0, "male": 0.0}
 
 
-def test_the_evaluator_of_evaluate_bootstraps_the_numbers(here):
+@pytest.mark.parametrize("config", [None, "numbers"])
+def test_the_evaluator_of_evaluate_bootstraps_the_numbers(here, config):
     """The step of it that scores: the one that loads a model asks for a part of transformers that version 5 lacks."""
     pytest.importorskip("transformers", reason="evaluate's evaluator asks for transformers")
     evaluator = evaluate.evaluator("automatic-speech-recognition")
     inputs = {"references": ["a b", "c d", "e f"], "predictions": ["a b", "c d", "e x"]}
     result = evaluator.compute_metric(
-        evaluate.load("wer_ci", "numbers"), inputs, strategy="bootstrap", n_resamples=20, random_state=0
+        evaluate.load("wer_ci", config), inputs, strategy="bootstrap", n_resamples=20, random_state=0
     )
     assert result["wer"]["score"] == pytest.approx(100 / 6)
     low, high = result["wer"]["confidence_interval"]
     assert 0 <= low <= 100 / 6 <= high <= 50
     assert not {"normaliser", "interval", "seed"} & set(result)
+
+
+def test_missing_and_unknown_arguments_are_one_clear_error(here):
+    nwerd = evaluate.load("nwerd")
+    with pytest.raises(ValueError, match="nwerd: clean_predictions and difficulty must be given"):
+        nwerd.compute(**PAIR)
+    with pytest.raises(ValueError, match=r"no argument 'dificulty'.*difficulty"):
+        nwerd.compute(**PAIR, clean_predictions=PAIR["references"], dificulty=50)
+    with pytest.raises(ValueError, match="groups must be given"):
+        srb.metrics.lwerr(**PAIR)
+
+
+@pytest.mark.parametrize("name", ["nwerd", "wer_ci", "tasr", "formatting"])
+def test_the_plain_function_is_the_module(here, name):
+    more = {"clean_predictions": PAIR["references"], "difficulty": "noise_sev3"} if name == "nwerd" else {}
+    expected = evaluate.load(name).compute(**PAIR, **more)
+    assert getattr(srb.metrics, name)(**PAIR, **more) == expected
+    assert "Args:" in getattr(srb.metrics, name).__doc__
+
+
+def test_every_card_says_what_to_do_where_the_metric_is_not_found():
+    for card in Path(srb.metrics.__file__).parent.glob("*/README.md"):
+        text = card.read_text("utf-8")
+        assert "FileNotFoundError" in text
+        assert f"srb.metrics.{card.parent.name}(" in text
 
 
 def test_nwerd_refuses_attacks_and_unknown_scenarios(here):

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
+import sys
+
 import pytest
 
 pytest.importorskip("inspect_ai")
@@ -10,6 +15,7 @@ import soundfile
 from inspect_ai import eval as run_tasks
 from inspect_ai.model import ModelOutput, ModelUsage, get_model
 
+import speech_robust_bench as srb
 from speech_robust_bench import load, score
 from speech_robust_bench.extensions.exports.inspect_task import speech_robustness
 
@@ -46,3 +52,29 @@ def test_the_audio_is_that_of_the_config(tmp_path):
             samples, rate = soundfile.read(path)
             assert rate == 16_000
             assert samples == pytest.approx(row["audio"]["array"], abs=1 / 65_536)
+
+
+def test_a_recogniser_scores_in_inspect_what_it_scores_here(tmp_path):
+    """Through Inspect's command line, without a network."""
+    pytest.importorskip("pocketsphinx")
+    command = [
+        sys.executable,
+        "-m",
+        "inspect_ai._cli.main",
+        "eval",
+        "speech_robust_bench/srb",
+        "--model",
+        "srb/pocketsphinx",
+    ]
+    options = ["-T", f"configs={CLEAN},{NOISE}", "-T", "limit=2", "--display", "none", "--log-format", "json"]
+    offline = {"HF_HUB_OFFLINE": "1", "INSPECT_LOG_DIR": str(tmp_path / "logs")}
+    subprocess.run([*command, *options], cwd=tmp_path, env=os.environ | offline, check=True, timeout=300)
+    (path,) = (tmp_path / "logs").glob("*.json")
+    log = json.loads(path.read_text("utf-8"))
+    assert log["status"] == "success"
+    inside = {name: metric["value"] for name, metric in log["results"]["scores"][0]["metrics"].items()}
+
+    srb.evaluate("pocketsphinx", [CLEAN, NOISE], limit=2, out=tmp_path / "run", progress=False)
+    results = srb.score_run(tmp_path / "run", srb.ScoreOptions(normaliser="srb-numbers-1", replicates=0))
+    here = {f"{config} WER": results.score(config, "wer").value for config in (CLEAN, NOISE)}
+    assert {name: inside[name] for name in here} == pytest.approx(here, abs=1e-3)  # results.json rounds
