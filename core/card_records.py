@@ -97,7 +97,7 @@ class GroupGap(Record, frozen=True, kw_only=True):
 
 
 class CardPart(Record, frozen=True, kw_only=True):
-    """What is known of clean speech, or of all other configs with speech together."""
+    """The clips of clean speech, or of all other configs with speech together."""
 
     clips: Whole
     words: Whole

@@ -107,15 +107,21 @@ def run_until(
             so_far.sizes.update({name: records[name].rows or 0 for name in perturbed})  # more, if it was interrupted
             reached = widest(aggregate.score(open_run(options.folder).counts(there), replicates=REPLICATES))
             clips = sum(record.rows or 0 for record in records.values())
-            say(f"{clips} clips: the average to {reached:.2f} points")
+            say(f"{clips} clips: the average is {_precision(reached)}")
             if reached < width:
                 return records
             if not grow(so_far.sizes, share, there):
-                known = f"it is known to {reached:.2f} points, not to the {width:g} asked for"
-                warn(f"all clips of the average are used: {known}")
+                warn(f"all clips of the average are used: it is {_precision(reached)}; {width:g} points were asked for")
                 return records
     finally:
         runner.close()
+
+
+def _precision(points: float) -> str:
+    """How well an average is known whose interval is that wide."""
+    return (
+        f"known to {points:.2f} points" if math.isfinite(points) else "without an interval (too few speakers or clips)"
+    )
 
 
 def widest(scores: Sequence[ConfigScore]) -> float:

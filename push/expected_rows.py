@@ -44,7 +44,7 @@ class ClipHashes(Record, frozen=True, kw_only=True):
 
 
 class Expected(ClipHashes, frozen=True, kw_only=True):
-    """What is known about a config."""
+    """A config of the benchmark, as its predictions must have it."""
 
     benchmark_version: str
     content_sha256: str

@@ -85,7 +85,8 @@ def run(
         names = source.select(_patterns(configs), suite)
         if run_options.until is not None:
             names = _with_clean(names, source, progress)
-        _warn_no_clean(names, folder)
+        else:
+            _warn_no_clean(names, folder)
         return _transcribe((spec, recogniser), folder, source, names, run_options, suite)
 
 

@@ -15,6 +15,7 @@ import re
 from collections.abc import Iterable, Iterator
 from contextlib import redirect_stdout
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import msgspec
@@ -139,6 +140,8 @@ def _python_names() -> dict[str, dict[str, Any]]:
         value = getattr(srb, name)
         if name.startswith("_"):
             continue
+        if isinstance(value, ModuleType):
+            continue
         is_options = isinstance(value, type) and issubclass(value, Options)
         kinds["options" if is_options else "classes" if isinstance(value, type) else "functions"][name] = value
     return kinds
@@ -157,6 +160,10 @@ def _python_index() -> str:
     for kind, names in _python_names().items():
         rows = [(f"[`srb.{n}`](python/{kind}.md#{_anchor(kind, n, v)})", _summary(v)) for n, v in names.items()]
         parts += [f"## {kind.capitalize()}\n", table(("name", "purpose"), rows)]
+    parts += [
+        "## Metrics\n",
+        "`srb.metrics` has each [metric](metrics.md) as a plain function: `srb.metrics.nwerd(...)`.\n",
+    ]
     return "\n".join(parts)
 
 

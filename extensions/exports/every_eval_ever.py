@@ -87,7 +87,7 @@ def file_name(record: Json) -> Path:
 
 
 def _deployment(adapter: str | None) -> str:
-    """Who runs the model: a vendor behind its API, or whoever ran the benchmark; a server may be anybody's."""
+    """Who runs the model: a vendor behind its API, or the people who ran the benchmark; a server may be anybody's."""
     if adapter == "api":
         return "externally_managed"
     return "unknown" if adapter in (None, "chat-api", "openai-api", "ws", "cmd", "python") else "self_deployed"

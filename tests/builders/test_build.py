@@ -250,7 +250,7 @@ def test_bad_clips_can_be_left_out_and_are_counted(tmp_path, folder, capsys):
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
-        (["en_noise_sev3"], "--corpus en="),
+        (["en_clean", "en_noise_sev3"], "--corpus en="),
         (["en-demo_nois_sev3"], "did you mean noise"),
         (["en-demo_noise"], "needs a severity"),
         (["en-demo_noise_sev9"], "1 to 4"),

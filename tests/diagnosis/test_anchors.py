@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -224,9 +225,9 @@ def test_mistakes_are_one_line(runs, tmp_path, capsys):
 
 def test_what_does_not_belong_together_is_refused(runs, cells, tmp_path):
     with pytest.raises(UserError, match="1 clips of perturbed speech"):
-        anchors.from_suite({"cells": {"en-x_noise_sev1": {"c01": 0.5}}}, cells)
+        anchors.from_suite(SimpleNamespace(cells={"en-x_noise_sev1": {"c01": 0.5}}), cells)
     with pytest.raises(UserError, match="c99"):
-        anchors.from_suite({"cells": {"en-x_noise_sev1": {"c99": 0.5}}}, cells)
+        anchors.from_suite(SimpleNamespace(cells={"en-x_noise_sev1": {"c99": 0.5}}), cells)
     lost = lost_words()["new"]
     shorter = write_run(tmp_path / "shorter", {config: counts[:-1] for config, counts in lost.items()})
     with pytest.raises(UserError, match="other clips"):

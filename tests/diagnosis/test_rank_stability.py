@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from msgspec import to_builtins
 from scipy import stats
 
 from speech_robust_bench.builders.scenarios import find
@@ -72,21 +73,21 @@ def test_the_fast_subset_is_what_the_script_finds_on_the_papers_table(script):
     stored = load("fast").about
     _, scores, _ = script.table1("en")
     best = script.best_of_each_size(scores)
-    for kept, now in zip(stored["measured"]["best_of_each_size"], best, strict=True):
+    for kept, now in zip(stored.measured["best_of_each_size"], best, strict=True):
         assert {key: kept[key] for key in now} == now
-    categories = list(stored["configs"])
-    assert stored["configs"] == {category: script.choose_configs(category) for category in categories}
+    categories = list(stored.configs)
+    assert stored.configs == {category: script.choose_configs(category) for category in categories}
     part = scores[:, [script.AVERAGED.index(c) for c in categories]].mean(axis=1)
     measured = stats.spearmanr(part, np.nanmean(scores, axis=1)).statistic
-    assert stored["measured"]["spearman"] == pytest.approx(measured, abs=0.001)
+    assert stored.measured["spearman"] == pytest.approx(measured, abs=0.001)
     assert measured > 0.95
 
 
 def test_the_simulation_is_what_was_stored(script):
     stored = load("fast").about
-    row = next(r for r in stored["simulated"]["rows"] if r["deviation"] == 0.2 and r["clips"] == 200)
+    row = next(r for r in stored.simulated["rows"] if r["deviation"] == 0.2 and r["clips"] == 200)
     rng = np.random.default_rng(5)
-    again = np.mean([script.simulate(stored["configs"], 0.2, 200, rng) for _ in range(60)])
+    again = np.mean([script.simulate(stored.configs, 0.2, 200, rng) for _ in range(60)])
     assert again == pytest.approx(row["spearman_mean"], abs=0.03)
 
 
@@ -100,10 +101,10 @@ def test_every_config_of_it_can_be_built():
 def test_srb_ls_shows_it(capsys):
     assert main(["ls", "--suite", "fast"]) == 0
     shown = capsys.readouterr().out
-    assert f"{load('fast').about['measured']['spearman']:.2f}" in shown
+    assert f"{load('fast').about.measured['spearman']:.2f}" in shown
     assert "srb run --suite fast" in shown
     assert main(["ls", "--suite", "fast", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out) == load("fast").about
+    assert json.loads(capsys.readouterr().out) == to_builtins(load("fast").about)
     assert main(["ls", "--suite", "tiny"]) == 2
     assert "there is no suite 'tiny'" in capsys.readouterr().err
 

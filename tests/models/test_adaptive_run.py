@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import json
-import re
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -72,7 +71,7 @@ def test_a_run_until_it_is_narrow(tmp_path, capsys):
     narrow = srb.evaluate(
         uneven, configs, out=tmp_path / "wide", run_options=srb.RunOptions("x", until=(high - low) / 1.5)
     )
-    assert "clips: the average to" in capsys.readouterr().out
+    assert "clips: the average is" in capsys.readouterr().out
     rows = {name: entry["rows"] for name, entry in narrow.json["configs"].items()}
     assert rows["en-demo_gaussian_sev1"] == max(rows[name] for name in rows if "clean" not in name)
     assert min(rows.values()) >= FIRST
@@ -90,7 +89,7 @@ def test_what_is_wrong_is_said(tmp_path, monkeypatch, capsys):
         assert "until chooses the clips itself" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("wrong", [{"suite": "fast"}, {"stream": True}, {"stream": srb.StreamOptions()}])
+@pytest.mark.parametrize("wrong", [{"suite": "fast"}, {"mode": srb.StreamOptions()}])
 def test_until_chooses_the_clips_in_python_too(wrong):
     configs = () if "suite" in wrong else "en-demo_gain_sev1"
     with pytest.raises(ValueError, match="until chooses the clips itself"):
@@ -122,19 +121,23 @@ def test_the_clean_config_is_added_and_clips_that_run_out_are_told(tmp_path, mon
         "en-demo_clean",
         *(f"en-demo_gaussian_sev{severity}" for severity in (1, 2, 3, 4)),
     }
-    reached = re.search(r"10 clips: the average to ([0-9.]+) points", told.out)[1]
-    ended = f"all clips of the average are used: it is known to {reached} points, not to the 0.001 asked for\n"
+    assert "10 clips: the average is without an interval (too few speakers or clips)" in told.out
+    ended = (
+        "all clips of the average are used: it is without an interval (too few speakers or clips); "
+        "0.001 points were asked for\n"
+    )
     assert told.err.endswith(ended)
     assert main([*command, "en-demo_gaussian_*", "en-demo_clean", "--until", "0.001", "--quiet"]) == 0
     told = capsys.readouterr()
     assert "added" not in told.out
     assert told.err == ended
-    assert main([*command, "en-demo_gaussian_*", "--until", "10000"]) == 0
+    more = ["--limit", "20", "--name", "y"]
+    assert main([*command, *more, "en-demo_gaussian_*", "--until", "10000"]) == 0
     assert "are used" not in capsys.readouterr().err
 
 
 def test_python_warns_when_the_clips_run_out():
-    with pytest.warns(UserWarning, match="all clips of the average are used: it is known to .* not to the 0.001 "):
+    with pytest.warns(UserWarning, match="all clips of the average are used: .*; 0.001 points were asked for"):
         srb.evaluate(
             babbling, "en-demo_gaussian_sev1", limit=2, run_options=srb.RunOptions(until=0.001), progress=False
         )

@@ -105,7 +105,7 @@ class Nothing:
         if name.split(".")[0] in ("pyarrow", "datasets", "pandas", "scipy", "yaml", "rapidfuzz", "evaluate", "torch"):
             raise ModuleNotFoundError(f"No module named '{name}'", name=name)
 sys.meta_path.insert(0, Nothing())
-for name in ("hf", "nemo", "speechbrain", "vosk", "faster_whisper", "python", "live", "cmd"):
+for name in ("hf", "nemo", "speechbrain", "vosk", "faster_whisper", "python", "cmd"):
     importlib.import_module(f"speech_robust_bench.models.adapters.{name}")
 import speech_robust_bench.models.pipe_worker
 """

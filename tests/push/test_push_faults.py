@@ -171,7 +171,7 @@ def test_a_hub_that_is_not_there(hub, push, monkeypatch):
 
 
 def test_a_large_file_goes_up_in_parts_and_a_lost_part_is_sent_again(hub, srb, built, monkeypatch):
-    monkeypatch.setattr("loopback_hub.MULTIPART_BYTES", 4096)
+    monkeypatch.setattr("support.loopback_hub.MULTIPART_BYTES", 4096)
     folder = built(["en_clean"])
     hub.fault("PUT", "/lfs-part/.*/2", drop_after=64)
     srb("push", "data", "--repo", REPO, "--data", folder)

@@ -215,7 +215,7 @@ BAD = {
         lambda f: edit(f, "results.json", set_in("options", "normaliser", value="whisper-en")),
         "not scored with the leaderboard's options",
     ),
-    "another schema": (lambda f: edit(f, "results.json", set_in("schema", value=99)), "'schema' must be 1"),
+    "another schema": (lambda f: edit(f, "results.json", set_in("schema", value=99)), "'schema' must be 2"),
     "results of another model": (
         lambda f: edit(f, "results.json", set_in("model", value="other")),
         "results.json: is of another model",

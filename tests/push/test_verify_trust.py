@@ -128,7 +128,7 @@ def test_references_as_predictions_are_flagged(data, known, tmp_path):
     again(folder)
     verdict = verify(folder, known)
     assert verdict.reasons == []
-    assert verdict.flags == ["en_noise_sev3: 30 of 30 predictions are the references, to the letter"]
+    assert verdict.flags == ["en_noise_sev3: 30 of 30 predictions are exactly the references"]
 
 
 def test_references_in_another_dress_are_flagged(data, known, tmp_path):
