@@ -158,7 +158,7 @@ def test_models_are_compared_as_the_board_does(page, url, folder):
 
     names = {("Average" if name == "overall" else label(name)): name for _, _, name in expected}
     assert len(shown) == len(expected)
-    for name, a, b, _, _, _, difference, interval, p, better in shown:
+    for name, a, b, _, _, _, difference, interval, _, p, better in shown:
         row = expected[a, b, names[name]]
         low, high = (float(end) for end in interval.split(" to "))
         assert (low, high) == pytest.approx(row.interval, abs=0.1)
