@@ -23,10 +23,11 @@ ROOMS = (
     "report",
     "speech_robust_bench",
 )
+PROBES = "from speech_robust_bench.extensions.probe import upstream"
 LOADERS = {
     "hf": "from speech_robust_bench.models.interface import open_model; open_model('hf:' + folder)",
-    "probe": "from speech_robust_bench.extensions.probe import upstream; upstream.open_upstream('hf:' + folder)",
-    "random probe": "from speech_robust_bench.extensions.probe import upstream; upstream.open_upstream('random:' + folder)",
+    "probe": f"{PROBES}; upstream.open_upstream('hf:' + folder)",
+    "random probe": f"{PROBES}; upstream.open_upstream('random:' + folder)",
     "embeddings": "from speech_robust_bench.extensions.text_metrics import semantic; semantic.open_embedder(folder)",
     "tts processor": "from speech_robust_bench.builders.tts import _from_hub; _from_hub('AutoProcessor', folder)",
     "tts tokenizer": "from speech_robust_bench.builders.tts import _from_hub; _from_hub('AutoTokenizer', folder)",
