@@ -11,6 +11,8 @@ from hypothesis import HealthCheck, settings
 from support.metrics_by_name import metrics_by_name
 from support.speech import RATE, human_recordings, speech_like
 
+pytest_plugins = ["support.hub_commands", "support.recorded_speech", "support.simulated_runs"]
+
 # The same examples in every run and no limit on their time: a busy machine is no failure.
 settings.register_profile("srb", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("srb")

@@ -11,7 +11,7 @@ transcribed = 0  # by slow_count in this process
 
 
 def number_of(clip: np.ndarray) -> int:
-    """Which clip this is: conftest.tone writes it into every sample."""
+    """Which clip this is: small_configs.tone writes it into every sample."""
     return round(float(clip[0]) * 1024)
 
 

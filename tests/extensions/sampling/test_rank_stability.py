@@ -24,7 +24,7 @@ from speech_robust_bench.extensions.sampling.rank_stability import (
     subsets,
 )
 
-ROOT = Path(__file__).parent.parent.parent
+ROOT = Path(__file__).parents[3]
 
 
 @pytest.fixture(scope="module")
