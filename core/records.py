@@ -116,9 +116,21 @@ class WordConfidence(NamedTuple):
     """A recognised word, how sure the recogniser is of it (0 to 1), and where it heard it."""
 
     word: Annotated[str, Meta(max_length=LONGEST["text"])]
-    confidence: Annotated[float, Meta(ge=0, le=1)]  # 0 to 1
+    confidence: Annotated[float, Meta(ge=0, le=1)] | None  # 0 to 1; null where only the times are known
     start_s: Annotated[float, Meta(ge=0, le=36_000)] | None  # seconds from the beginning of the clip
     end_s: Annotated[float, Meta(ge=0, le=36_000)] | None  # seconds from the beginning of the clip
+
+
+class SpeakerTurn(NamedTuple):
+    """What one speaker says without a break, and when. Speakers are labels that hold within a clip."""
+
+    speaker: Annotated[str, Meta(max_length=LONGEST["speaker"])]
+    start_s: Annotated[float, Meta(ge=0, le=36_000)] | None  # seconds from the beginning of the clip
+    end_s: Annotated[float, Meta(ge=0, le=36_000)] | None  # seconds from the beginning of the clip
+    text: Annotated[str, Meta(max_length=LONGEST["text"])]
+
+
+Alternatives = Annotated[list[Annotated[str, Meta(max_length=LONGEST["text"])]], Meta(max_length=1_000)]
 
 
 class Stream(Record, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -137,7 +149,9 @@ class Stream(Record, frozen=True, kw_only=True, forbid_unknown_fields=True):
 class Told(Record, frozen=True, kw_only=True):
     """What a recogniser tells besides the text, as far as a line of predictions has fields for it."""
 
-    word_confidences: list[WordConfidence] | None = None  # where the recogniser has confidences
+    word_confidences: list[WordConfidence] | None = None  # where the recogniser has confidences or word times
+    alternatives: Alternatives | None = None  # other transcripts of an n-best list, best first
+    pred_turns: list[SpeakerTurn] | None = None  # where the recogniser labels speakers
     raw_text: str | None = None  # as the model wrote it, before its answer was taken out
     stream: Stream | None = None  # of a streamed clip
 
@@ -162,12 +176,15 @@ class Prediction(Record, frozen=True, kw_only=True, gc=False):
     snr_db: float | UnsetType | None = UNSET  # reached by an attack; null where nothing was changed
     above_threshold: float | None = None  # share of an attack above the masking threshold
     masked: str | None = None  # places of masked words in the reference
-    word_confidences: list[WordConfidence] | None = None  # where the recogniser has confidences
+    turns: list[SpeakerTurn] | None = None  # who spoke when, of a recording with several speakers
+    word_confidences: list[WordConfidence] | None = None  # where the recogniser has confidences or word times
+    alternatives: list[str] | None = None  # other transcripts of an n-best list, best first
+    pred_turns: list[SpeakerTurn] | None = None  # where the recogniser labels speakers
     raw_text: str | None = None  # full answer of a language model
     stream: Stream | None = None  # of a streamed clip
     details: Settings | None = None  # what else a recogniser told, under its own names
     error: str | None = None  # why the clip failed
-    words: list[WordTime] | UnsetType | None = UNSET  # of a streamed clip; null where they are not known
+    words: list[WordTime] | UnsetType | None = UNSET  # of a streamed or timed clip; null where they are not known
 
     @property
     def snr_reached_db(self) -> float | None:
@@ -214,13 +231,17 @@ class SubmittedPrediction(Prediction, frozen=True, kw_only=True, forbid_unknown_
     snr_db: Annotated[float, Meta(ge=-200, le=400)] | UnsetType | None = UNSET
     above_threshold: Annotated[float, Meta(ge=0, le=1)] | None = None
     masked: Annotated[str, Meta(max_length=10_000, pattern=r"^(?:\d{1,6}(?: \d{1,6})*)?\Z")] | None = None
+    turns: Annotated[list[SpeakerTurn], Meta(max_length=20_000)] | None = None
     word_confidences: Annotated[list[WordConfidence], Meta(max_length=20_000)] | None = None
+    alternatives: Alternatives | None = None
+    pred_turns: Annotated[list[SpeakerTurn], Meta(max_length=20_000)] | None = None
     raw_text: Annotated[str, Meta(max_length=20_000)] | None = None
     details: None = None
     error: Annotated[str, Meta(max_length=2_000)] | None = None
 
 
-LABELS = frozenset(Prediction.__struct_fields__) - {"columns", "stream", "words", "word_confidences", "details"}
+_NESTED = {"columns", "stream", "words", "word_confidences", "alternatives", "turns", "pred_turns", "details"}
+LABELS = frozenset(Prediction.__struct_fields__) - _NESTED
 _PREDICTION = msgspec.json.Decoder(Prediction)
 
 

@@ -149,16 +149,37 @@ class Transcript(str):
         return transcript
 
 
-def with_confidences(text: str, words: Iterable[tuple[str, float, float | None, float | None]]) -> Transcript:
+def with_confidences(
+    text: str, words: Iterable[tuple[str, float | None, float | None, float | None]], **told: Any
+) -> Transcript:
     """A text with the recogniser's confidence in each word, 0 to 1, and the seconds of audio it takes, where known.
 
-    They stand in the predictions as `word_confidences`: lists of word, confidence, start and end.
+    They stand in the predictions as `word_confidences`: lists of word, confidence, start and end. `told` are further
+    fields of the line, such as `alternatives`.
     """
     rounded = [
-        [word, round(min(max(float(confidence), 0.0), 1.0), 4), *(t if t is None else round(t, 3) for t in times)]
+        [
+            word,
+            None if confidence is None else round(min(max(float(confidence), 0.0), 1.0), 4),
+            *(t if t is None else round(t, 3) for t in times),
+        ]
         for word, confidence, *times in words
     ]
-    return Transcript(text, word_confidences=rounded)
+    return Transcript(text, word_confidences=rounded, **told)
+
+
+def with_turns(turns: Iterable[tuple[str, float | None, float | None, str]], **told: Any) -> Transcript:
+    """The transcript of speaker, start, end and text of each turn; the turns stand in the predictions as `pred_turns`.
+
+    >>> with_turns([("ann", 0.0, 1.0, "so"), ("bob", 1.0, 2.5, "it is")])
+    'so it is'
+    """
+    stripped = [(str(speaker), start, end, text.strip()) for speaker, start, end, text in turns]
+    rounded = [
+        [speaker, *(t if t is None else round(float(t), 3) for t in (start, end)), text]
+        for speaker, start, end, text in stripped
+    ]
+    return Transcript(" ".join(text for *_, text in stripped if text), pred_turns=rounded, **told)
 
 
 class SomeFailed(Exception):

@@ -41,6 +41,8 @@ def line_of(config: str, row: ClipRow, outcome: Transcription, clip: Clip | Exce
         loudness_dbfs=loudness_dbfs(clip) if isinstance(clip, np.ndarray) else None,
         columns=dict(row.columns) or None,
         word_confidences=told.word_confidences,
+        alternatives=told.alternatives,
+        pred_turns=told.pred_turns,
         raw_text=told.raw_text,
         stream=told.stream,
         details={key: value for key, value in outcome.details.items() if key not in Told.__struct_fields__} or None,

@@ -95,7 +95,7 @@ class StreamOptions:
         self, config: Config, clean: Callable[[], Config], wanted: set[int], store: Path
     ) -> Mapping[str, dict[str, Any]]:
         """Where the words of the wanted clips lie, from the clean clips that they were made from."""
-        from speech_robust_bench.extensions.streaming.word_times import word_times_of
+        from speech_robust_bench.builders.word_times import word_times_of
 
         times = word_times_of(config, clean(), wanted, store / ".word_times")
         return {clip: {"words": words} for clip, words in times.items()}

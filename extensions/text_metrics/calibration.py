@@ -107,11 +107,16 @@ def _auc(sure: np.ndarray, right: np.ndarray) -> float | None:
 
 def of_lines(lines: Iterable[Prediction], language: str | None = None) -> Calibration | None:
     """The calibration of one config's predictions; None if its recogniser told no confidences."""
-    known = [(line.text or "", line.word_confidences) for line in lines if line.word_confidences]
-    if not known:
+    known = [(line.text or "", sure_words(line)) for line in lines if line.word_confidences]
+    if not any(words for _, words in known):
         return None
-    words = [[(word.word, word.confidence) for word in recognised] for _, recognised in known]
-    return calibration(judged_clips([reference for reference, _ in known], words, language=language))
+    return calibration(judged_clips([text for text, _ in known], [words for _, words in known], language=language))
+
+
+def sure_words(line: Prediction) -> list[tuple[str, float]]:
+    """The words of a line whose confidence is told; a recogniser may know their times alone."""
+    told = line.word_confidences or ()
+    return [(word.word, word.confidence) for word in told if word.confidence is not None]
 
 
 def _rows(result: RunResults, folder: Path) -> list[tuple[str, ...]]:

@@ -88,6 +88,9 @@ def test_keys_of_later_versions_are_passed_over():
         {"stream": STREAM | {"took_ms": ["fast"]}},
         {"stream": STREAM, "words": [["a", 1]]},
         {"word_confidences": [["a", 1.5]]},
+        {"alternatives": "a b"},
+        {"pred_turns": [["ann", -1.0, 2.0, "so"]]},
+        {"turns": [["ann", 0.0, 1.0]]},
     ],
 )
 def test_what_is_no_prediction_is_refused(change):

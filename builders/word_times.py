@@ -1,4 +1,4 @@
-"""Where the words of a config's clips lie: latencies are counted from the end of a word, so they need to know it."""
+"""Where the words of a config's clips lie: latencies and the word times of recognisers are compared with it."""
 
 from __future__ import annotations
 
