@@ -111,9 +111,6 @@ def _line(report: FileReport) -> str:
 PERTURB = Command(PerturbArguments, perturb)
 
 
-FACTS = ("config", "front", "clips", "content_sha256")  # of a row; the others are measures
-
-
 @dataclass(frozen=True, kw_only=True)
 class FrontArguments(Options):
     front: list[str] = option(
@@ -143,19 +140,17 @@ def quality(args: QualityArguments) -> None:
         args.fronts.front, args.configs, data=data, limit=args.fronts.limit, out=args.fronts.out, progress=progress
     )
     if args.fronts.json:
-        print(json.dumps(rows, indent=1))
+        print(json.dumps([row.as_json() for row in rows], indent=1))
     else:
         _show_quality(rows)
 
 
 def _show_quality(rows: list) -> None:
-    measures = [name for name in rows[0] if name not in FACTS]
-    heads = (name.removeprefix("dnsmos_") for name in measures)
+    heads = (name.removeprefix("dnsmos_") for name in rows[0].measures)
     print(f"{'config':<28}{'front end':<18}" + "".join(f"{head:>10}" for head in heads))
     for row in rows:
-        values = (row[name] for name in measures)
-        shown = "".join(f"{'-' if value is None else f'{value:.3f}':>10}" for value in values)
-        print(f"{row['config']:<28}{row['front'] or '-':<18}{shown}")
+        shown = "".join(f"{'-' if value is None else f'{value:.3f}':>10}" for value in row.measures.values())
+        print(f"{row.config:<28}{row.front or '-':<18}{shown}")
 
 
 QUALITY = Command(QualityArguments, quality)

@@ -44,10 +44,10 @@ def registered_objects(attribute: str) -> Registry:
     return {name: load_object(reference) for name, reference in registered(attribute).items()}
 
 
-def load_object(reference: str) -> Any:
-    """The object that `package.module:name` names."""
+def load_object(reference: str, usual: str = "") -> Any:
+    """The object that `package.module:name` names; `usual` is its name where the reference is a module alone."""
     module, _, name = reference.partition(":")
-    return getattr(import_module(module), name)
+    return getattr(import_module(module), name or usual)
 
 
 def _sources() -> Iterator[tuple[str, Callable[[], ModuleType]]]:

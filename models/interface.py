@@ -22,7 +22,7 @@ from urllib.parse import quote, unquote
 import numpy as np
 
 from speech_robust_bench.core.errors import UserError, did_you_mean
-from speech_robust_bench.core.extensions import registered, registered_objects
+from speech_robust_bench.core.extensions import load_object, registered, registered_objects
 from speech_robust_bench.core.options import Settings
 from speech_robust_bench.core.secrets import MASK, mask_secrets, names_secret
 
@@ -294,7 +294,7 @@ def mode_of(options: Settings) -> RunMode | None:
 
 
 def adapters() -> dict[str, str]:
-    """Every adapter's name and module: ours, and those of extensions."""
+    """Every adapter's name and where its `load` function is: ours, and those of extensions."""
     package = importlib.import_module("speech_robust_bench.models.adapters")
     names = (module.name for module in pkgutil.iter_modules(package.__path__) if not module.name.startswith("_"))
     ours = {name.replace("_", "-"): f"{package.__name__}.{name}" for name in names}
@@ -315,7 +315,7 @@ def adapter_of(spec: Spec) -> Any:
     known = adapters()
     if spec.adapter not in known:
         raise UserError(f"no recogniser adapter '{spec.adapter}'; {did_you_mean(spec.adapter, known)}")
-    return importlib.import_module(known[spec.adapter]).load
+    return load_object(known[spec.adapter], "load")
 
 
 def check_spec(spec: Spec) -> None:

@@ -253,7 +253,7 @@ def cost_per_minute(spec: Spec) -> float:
         return 0.0  # refused with the other options
     if not said and spec.wrapped:
         return cost_per_minute(parse_spec(spec.wrapped))
-    price = getattr(import_module(adapters()[spec.adapter]), "cost_per_minute", None)
+    price = getattr(import_module(adapters()[spec.adapter].partition(":")[0]), "cost_per_minute", None)
     return said or (price(spec.target) if price else 0.0)
 
 

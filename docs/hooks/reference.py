@@ -279,6 +279,7 @@ def _corpora() -> str:
 
 
 def _recognisers() -> str:
+    from speech_robust_bench.core.extensions import load_object
     from speech_robust_bench.models.interface import adapters
 
     parts = [
@@ -286,15 +287,15 @@ def _recognisers() -> str:
         "`--model` takes `adapter:target?option=value&option=value`. Quote it in a shell, where `?` and `&` have a "
         "meaning. Options that an adapter does not have are refused.\n",
     ]
-    for name, module_name in adapters().items():
-        module = importlib.import_module(module_name)
+    for name, place in adapters().items():
+        module, load = importlib.import_module(place.partition(":")[0]), load_object(place, "load")
         rows = [
             (f"`{each.name}`", str(each.annotation), repr(each.default))
-            for each in inspect.signature(module.load).parameters.values()
+            for each in inspect.signature(load).parameters.values()
             if each.kind is each.KEYWORD_ONLY
         ]
         install = getattr(module, "INSTALL", "")
-        parts += [f"## `{name}`\n", f"{inspect.getdoc(module.load)}\n"]
+        parts += [f"## `{name}`\n", f"{inspect.getdoc(load)}\n"]
         parts += [f"It needs `{install}`.\n"] if install.startswith("pip ") else []
         parts += [table(("option", "type", "default"), rows)] if rows else []
     return "\n".join(parts)

@@ -1,10 +1,8 @@
-"""Front ends that clean a clip before a recogniser hears it: `front:rnnoise|moonshine`; and what they do to quality."""
+"""Front ends that clean a clip before it is transcribed, `front:rnnoise|moonshine`, and their effect on quality."""
 
-API = {
-    "front_quality": f"{__name__}.api",
-}
+API = dict.fromkeys(("FrontQuality", "front_quality"), f"{__name__}.quality")
 ADAPTERS = {"front": f"{__name__}.adapter"}
 FRONT_ENDS = {
-    name: f"{__name__}.{name}"
+    name: f"{__name__}.enhancers:{name}"
     for name in ("asnr", "deepfilternet", "noisereduce", "python", "rnnoise", "speechbrain", "webrtc", "wpe")
 }

@@ -1,27 +1,25 @@
-"""What a front end does to the sound: PESQ, STOI, SI-SDR and DNSMOS before and after it, and what it costs.
+"""`srb.front_quality`: PESQ, STOI, SI-SDR and DNSMOS of clips before and after a front end, and its real-time factor.
 
-PESQ (ITU-T P.862.2) and DNSMOS are those of `srb quality`; STOI is Taal et al. 2011 by the `pystoi` package; SI-SDR is
-the scale-invariant signal-to-distortion ratio of Le Roux et al. 2019, SI-SDRi what the front end adds to it. The
-reference is the clean clip. Where a scenario moves the words in time (tempo, speed) it is no reference for STOI and
-SI-SDR, and they are left out.
+PESQ (ITU-T P.862.2) and DNSMOS are those of `srb quality`, STOI is Taal et al. 2011 by the `pystoi` package, SI-SDR the
+scale-invariant signal-to-distortion ratio of Le Roux et al. 2019, and SI-SDRi its improvement by the front end. The
+reference is the clean clip. Scenarios that move the words in time (tempo, speed) have no STOI and SI-SDR.
 
-Where two talk at once, the two clips are the references. Of a separator's streams each is compared with one of them,
-whichever way has the higher SI-SDR, and SI-SDRi is the mean over both talkers; the other measures are those of
-the stream that goes with the first talker.
+A clip with two talkers has two references. A separator's outputs are assigned to them in the order with the highest
+SI-SDR. SI-SDRi is the mean over both talkers; the other measures are those of the output for the first talker.
 """
 
 from __future__ import annotations
 
 import json
 import time
+import warnings
 from collections.abc import Callable, Sequence
-from itertools import permutations, product
+from itertools import permutations
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from speech_robust_bench.builders.config_sources import StoredSource
+from speech_robust_bench.builders.config_sources import StoredSource, open_data
 from speech_robust_bench.builders.configs import category_of
 from speech_robust_bench.builders.quality import DNSMOS_COLUMNS, dnsmos, pesq
 from speech_robust_bench.builders.scenarios import SCENARIOS
@@ -30,17 +28,20 @@ from speech_robust_bench.core.about import install_hint
 from speech_robust_bench.core.audio import RATE, Samples
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.files import write_atomically
+from speech_robust_bench.core.progress import tasks
 from speech_robust_bench.core.records import NULL, Record, Whole, read
-from speech_robust_bench.extensions.front_ends.adapter import open_chain, streams
-from speech_robust_bench.extensions.front_ends.rnnoise import fitted
+from speech_robust_bench.data_source import DataSource
+from speech_robust_bench.extensions.front_ends.adapter import open_chain, talkers_of
+from speech_robust_bench.extensions.front_ends.enhancers import fitted
 from speech_robust_bench.models.interface import Clip, FrontEnd, need
+from speech_robust_bench.options import Place
 from speech_robust_bench.scoring.scenario_facts import RECORDINGS
 
 MEASURES = ("pesq", "stoi", "si_sdr_db", "si_sdri_db", *DNSMOS_COLUMNS)
 
 
 class FrontQuality(Record, frozen=True, kw_only=True):
-    """What a front end does to the clips of a config: means over the clips, and the real-time factor."""
+    """The quality of a config's clips after a front end: means over the clips, and the real-time factor."""
 
     config: str
     clips: Whole
@@ -56,10 +57,20 @@ class FrontQuality(Record, frozen=True, kw_only=True):
     dnsmos_ovrl: float | None = NULL
     rtf: float | None = NULL
 
+    @property
+    def measures(self) -> Scores:
+        """The measures by name, and the real-time factor."""
+        return {name: getattr(self, name) for name in (*MEASURES, "rtf")}
 
-MeasuredRow = dict[str, Any]  # a `FrontQuality` as JSON holds it
-MOST_STREAMS = 6  # of a separator, to be tried in every order
+    @property
+    def key(self) -> tuple[str, str, int, str | None]:
+        """The data and the front end that were measured."""
+        return self.config, self.front, self.clips, self.content_sha256
+
+
+MOST_TALKERS = 6  # outputs of a separator that are tried in every order
 SHORTEST_STOI_S = 0.4  # of speech: STOI's windows are 0.384 s long
+Scores = dict[str, float | None]
 Progress = Callable[[str, int], Callable[[int], None]]
 
 
@@ -79,10 +90,7 @@ def si_sdr(estimate: Samples, reference: Samples) -> float | None:
 
 
 def assigned(outputs: Samples, references: Sequence[Samples]) -> list[Samples]:
-    """For each reference its stream: of all ways to give each another stream, the one with the highest mean SI-SDR.
-
-    One stream goes with the first reference alone.
-    """
+    """The output for each reference, in the order with the highest mean SI-SDR. One output goes with the first."""
     if len(outputs) < len(references):
         return [outputs[0]]
 
@@ -90,16 +98,16 @@ def assigned(outputs: Samples, references: Sequence[Samples]) -> list[Samples]:
         values = (si_sdr(outputs[place], reference) for place, reference in zip(order, references, strict=True))
         return float(np.mean([-np.inf if value is None else value for value in values]))
 
-    best = max(permutations(range(min(len(outputs), MOST_STREAMS)), len(references)), key=mean_si_sdr)
+    best = max(permutations(range(min(len(outputs), MOST_TALKERS)), len(references)), key=mean_si_sdr)
     return [outputs[place] for place in best]
 
 
 def si_sdri(outputs: Samples, mixed: Samples, references: Sequence[Samples]) -> float | None:
-    """How much closer to its reference each stream is than the mixture was, in dB: the mean over the references."""
+    """The improvement of the SI-SDR over that of the mixture, in dB: the mean over the references."""
     gains = [
         after - before
-        for stream, reference in zip(assigned(outputs, references), references, strict=False)
-        if (after := si_sdr(stream, reference)) is not None and (before := si_sdr(mixed, reference)) is not None
+        for output, reference in zip(assigned(outputs, references), references, strict=False)
+        if (after := si_sdr(output, reference)) is not None and (before := si_sdr(mixed, reference)) is not None
     ]
     return float(np.mean(gains)) if gains else None
 
@@ -107,20 +115,18 @@ def si_sdri(outputs: Samples, mixed: Samples, references: Sequence[Samples]) -> 
 def stoi(samples: Samples, clean: Samples) -> float | None:
     """Short-time objective intelligibility, about 0 to 1; None for less speech than one of its windows."""
     package = need("pystoi", "quality --front", install_hint("quality"))
-    import warnings
-
     if len(clean) < SHORTEST_STOI_S * RATE or not np.any(clean):
         return None
-    with warnings.catch_warnings(record=True) as told:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         value = float(package.stoi(clean, samples, RATE))
-    return None if told else value  # it warns and gives 1e-5 where there are too few frames of speech
+    return None if caught else value  # it warns and gives 1e-5 where there are too few frames of speech
 
 
-def measured(enhanced: Clip, clip: Clip, references: Sequence[Clip], aligned: bool) -> dict[str, float | None]:
-    """All measures of what a front end made of a clip; without a clean clip DNSMOS alone."""
-    scores: dict[str, float | None] = dict.fromkeys(MEASURES)
-    outputs = streams(enhanced)
+def measured(enhanced: Clip, clip: Clip, references: Sequence[Clip], aligned: bool) -> Scores:
+    """All measures of an enhanced clip; DNSMOS alone without a clean clip."""
+    scores: Scores = dict.fromkeys(MEASURES)
+    outputs = talkers_of(enhanced)
     if not outputs.size:
         return scores
     if not references or not len(references[0]):
@@ -138,50 +144,58 @@ def measured(enhanced: Clip, clip: Clip, references: Sequence[Clip], aligned: bo
 
 
 def front_quality(
-    data: StoredSource,
-    configs: Sequence[str],
     fronts: Sequence[str],
+    configs: str | Sequence[str] = (),
     *,
+    data: Place = "srb",
     limit: int | None = None,
-    out: Path | None = None,
-    progress: Progress = lambda what, total: lambda count: None,
-) -> list[MeasuredRow]:
-    """A row for each config and front end, "" for none: the means over clips, and the real-time factor.
+    out: Place | None = None,
+    progress: bool = True,
+) -> list[FrontQuality]:
+    """Measure the sound quality of built configs before and after front ends: one row per config and front end.
 
-    With `out` the rows are written there after every config, and those that are there already are not measured again.
+    Args:
+        fronts: front ends or chains, such as "wpe+rnnoise". The first row of a config has none.
+        configs, data: as in `srb.add_quality`.
+        limit: only the first clips of each config.
+        out: a JSON file for the rows, written after every config; rows in it are not measured again.
+        progress: show progress.
     """
+    source = DataSource(data=data, limit=limit)
+    names = source.select([configs] if isinstance(configs, str) else list(configs))
+    stored, path = open_data(source.where), Path(out) if out else None
     chains = {"": lambda clip, rate: clip, **{name: open_chain(name) for name in fronts}}
-    rows = _known_rows(out)
-    done = {(row["config"], row["front"], row["clips"], row["content_sha256"]) for row in rows}
-    for name in configs:
-        config = data.config(name)
-        chosen = config.rows[:limit]
-        content = config.manifest and config.manifest.content_sha256
-        lacking = [front for front in chains if (name, front, len(chosen), content) not in done]
-        if not lacking:
-            continue
-        references = _references(data, config, [row.id for row in chosen])
-        tick = progress(f"quality of {name}", len(chosen) * len(lacking))
-        measures = _of_config(config, len(chosen), references, {front: chains[front] for front in lacking}, tick)
-        facts = {"config": name, "clips": len(chosen), "content_sha256": content}
-        rows += [{**facts, "front": front, **measures[front]} for front in lacking]
-        if out:
-            write_atomically(out, json.dumps(rows, indent=1) + "\n")
-    order = {pair: place for place, pair in enumerate(product(configs, chains))}
-    asked = [row for row in rows if (row["config"], row["front"]) in order]
-    return sorted(asked, key=lambda row: order[row["config"], row["front"]])
+    rows = {row.key: row for row in _known_rows(path)}
+    wanted = []
+    with tasks(not progress) as show:
+        for name in names:
+            config = stored.config(name)
+            facts = FrontQuality(
+                config=name,
+                clips=len(config.rows[:limit]),
+                content_sha256=config.manifest.content_sha256 if config.manifest else None,
+                front="",
+            )
+            of_config = [facts.replace(front=front) for front in chains]
+            wanted += of_config
+            if missing := [row for row in of_config if row.key not in rows]:
+                enhancers = {row.front: chains[row.front] for row in missing}
+                measures = _measure_config(stored, config, facts.clips, enhancers, show)
+                rows |= {row.key: row.replace(**measures[row.front]) for row in missing}
+                if path:
+                    write_atomically(path, json.dumps([row.as_json() for row in rows.values()], indent=1) + "\n")
+    return [rows[row.key] for row in wanted]
 
 
-def _of_config(
-    config: StoredConfig,
-    count: int,
-    references: dict[str, list[Clip]],
-    chains: dict[str, FrontEnd],
-    tick: Callable[[int], None],
-) -> dict[str, dict[str, float | None]]:
+def _measure_config(
+    data: StoredSource, config: StoredConfig, count: int, chains: dict[str, FrontEnd], progress: Progress
+) -> dict[str, Scores]:
+    """The mean measures of the first clips of a config after each front end."""
+    references = _references(data, config, [row.id for row in config.rows[:count]])
+    tick = progress(f"quality of {config.name}", count * len(chains))
     scenario = SCENARIOS.get(str(config.about.scenario))
     aligned = scenario is None or not scenario.stretches
-    scores: dict[str, list[dict[str, float | None]]] = {front: [] for front in chains}
+    scores: dict[str, list[Scores]] = {front: [] for front in chains}
     seconds, spent = 0.0, dict.fromkeys(chains, 0.0)
     for window in config.windows(set(range(count))):
         for row in window.rows:
@@ -197,10 +211,10 @@ def _of_config(
                 tick(1)
     return {
         front: {
-            **{measure: _mean([score[measure] for score in of]) for measure in MEASURES},
+            **{measure: _mean([score[measure] for score in clips]) for measure in MEASURES},
             "rtf": round(spent[front] / seconds, 5) if front and seconds else 0.0,
         }
-        for front, of in scores.items()
+        for front, clips in scores.items()
     }
 
 
@@ -210,8 +224,7 @@ def _mean(values: Sequence[float | None]) -> float | None:
 
 
 def _references(data: StoredSource, config: StoredConfig, ids: Sequence[str]) -> dict[str, list[Clip]]:
-    """The clean clips that each clip was made from: one, or those of two talkers; those that are not there are left
-    out."""
+    """The clean clips that each clip was made from: one, or those of two talkers. Recordings have none."""
     parts = {clip_id: [clip_id] for clip_id in ids}
     scenario = SCENARIOS.get(config.about.scenario or "")
     if scenario and scenario.mix:
@@ -238,10 +251,10 @@ def _clean_clips(data: StoredSource, config: StoredConfig, ids: set[str]) -> dic
     }
 
 
-def _known_rows(out: Path | None) -> list[MeasuredRow]:
+def _known_rows(out: Path | None) -> list[FrontQuality]:
     if out is None or not out.is_file():
         return []
     try:
-        return [row.as_json() for row in read(out, list[FrontQuality])]
+        return read(out, list[FrontQuality])
     except UserError:
         raise UserError(f"{out}: was not written by `srb quality --front`; name another file") from None

@@ -63,7 +63,7 @@ def test_the_share_that_is_heard() -> None:
     assert above_threshold(clip[:100], clip[:100]) == 0  # shorter than a frame
 
 
-def test_the_excess_is_the_power_above_the_threshold_and_has_a_gradient() -> None:
+def test_the_excess_is_the_power_above_the_threshold() -> None:
     clips = [tone(1000), tone(2000, seconds=0.3)]
     waves = torch.zeros(2, len(clips[0]), dtype=torch.float64)
     limits, scales = batch_of([threshold(clip) for clip in clips], waves)

@@ -47,7 +47,7 @@ def view() -> View:
     return open_view(recogniser())
 
 
-def test_universal_beats_a_random_perturbation_of_its_norm_on_held_out_clips(view) -> None:
+def test_universal_beats_noise_of_its_norm_on_held_out_clips(view) -> None:
     dev, test = [clip_of(seed) for seed in range(200, 206)], [clip_of(seed) for seed in range(12)]
     refuse_overlap(dev, test)
     seen: list[float] = []
@@ -89,7 +89,7 @@ def test_an_interrupted_fit_goes_on_where_it_stopped(view, tmp_path) -> None:
     assert len(seen) == 8
 
 
-def test_dev_clips_in_the_test_set_are_refused_by_id_and_by_sound() -> None:
+def test_dev_clips_in_the_test_set_are_refused() -> None:
     dev, test = [clip_of(1)], [clip_of(2), clip_of(1)]
     with pytest.raises(UserError, match="'clip-001' is in the test config too"):
         refuse_overlap(dev, test)
@@ -123,7 +123,7 @@ def test_psychoacoustic_says_the_target_and_is_heard_less(view) -> None:
     assert np.mean([after for after, _ in heard]) < 0.9 * np.mean([before for _, before in heard])
 
 
-def test_transfer_cw_keeps_what_the_judge_reads_best_and_does_not_depend_on_the_batch() -> None:
+def test_transfer_cw_keeps_what_the_judge_reads_best() -> None:
     proxies = [open_view(recogniser(seed)) for seed in (0, 5)]
     view = judged_by(proxies, recogniser(0))
     attack = TransferCw(("ba dc",), eps=0.3, learning_rate=0.5, regularisation=0.01, steps=40, transcribe_every=5)
@@ -166,7 +166,7 @@ def target_search(clips: int, **settings: float) -> _TargetSearch:
     return _TargetSearch(attack, None, [clip_of(seed) for seed in range(clips)], [], torch.zeros(clips, 50))  # type: ignore[arg-type]
 
 
-def test_a_step_of_cw_is_torchs_adam_on_the_signs_of_loss_and_norm() -> None:
+def test_a_step_of_cw_is_adam_on_the_signs_of_the_gradient() -> None:
     """As in robust_speech's cw.py and imperceptible.py: the gradient of loss + c |delta|, its signs, then Adam."""
     torch.manual_seed(0)
     search = target_search(2, eps=0.05, learning_rate=0.01, regularisation=0.25)

@@ -41,7 +41,7 @@ def test_of_a_perfect_transcript_every_masked_word_is_written(text, masked, norm
     assert not any(written(line("a", text, "", masked), normaliser))
 
 
-def test_words_that_are_one_token_are_written_together_or_not_at_all():
+def test_words_that_are_one_token_count_together():
     said = line("a", "he was twenty one or so", "he was twenty two or so", "2 3")
     assert written(said, "whisper-en") == [False, False]  # 21 and 22
     assert written(said, "srb-numbers-1") == [True, False]  # 2 1 and 2 2
@@ -81,7 +81,7 @@ def test_a_trigram_model_knows_what_everybody_knows():
     assert guess(("new", "york"), ("council",)) == "city"
 
 
-def test_the_table_sets_it_beside_the_language_model_and_clean_speech(tmp_path, capsys):
+def test_the_table_has_the_language_model_and_clean_speech(tmp_path, capsys):
     run = write_run(tmp_path / "m", "m", {"clean": ["the quick brown fox", "jumps over the lazy dog", "", ""]})
     lines = [json.loads(text) for text in (run / "en-tiny_clean.jsonl").read_text().splitlines()]
     masked = [{**each, "masked": place} for each, place in zip(lines, ("3", "4", "1", ""), strict=True)]

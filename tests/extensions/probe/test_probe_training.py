@@ -176,7 +176,7 @@ def test_a_probe_learns_and_transcribes(trained, corpus):
     assert probe.data["clips"] + probe.data["dev_clips"] == 60
 
 
-def test_a_clip_gives_the_same_alone_and_in_a_batch_and_long_ones_are_not_cut(trained):
+def test_a_clip_gives_the_same_alone_and_in_a_batch(trained):
     model = open_model(f"probe:{trained}?batch_size=4")
     clips = [tones("abc cd"), tones("da"), tones("cb bad " * 60)]
     together = model.transcribe(clips, RATE, "en")
@@ -184,7 +184,7 @@ def test_a_clip_gives_the_same_alone_and_in_a_batch_and_long_ones_are_not_cut(tr
     assert len(together[2].split()) >= 100  # 33 s: more than the encoder takes at a time
 
 
-def test_a_killed_training_ends_with_the_weights_of_one_that_was_not(trained, corpus, tmp_path):
+def test_a_resumed_training_ends_with_the_same_weights(trained, corpus, tmp_path):
     out = tmp_path / "killed"
     process = subprocess.run([sys.executable, "-c", KILLED_AT_STEP_25, *command(corpus, out)], check=False)
     assert process.returncode == -signal.SIGKILL
@@ -197,7 +197,7 @@ def test_a_killed_training_ends_with_the_weights_of_one_that_was_not(trained, co
     assert not (out / "checkpoint.pt").exists()
 
 
-def test_the_same_command_again_changes_nothing_and_another_is_refused(trained, corpus, capsys):
+def test_a_finished_probe_is_kept_and_other_settings_refused(trained, corpus, capsys):
     stamp = (trained / WEIGHTS).stat().st_mtime_ns
     assert srb(command(corpus, trained)) == 0
     assert (trained / WEIGHTS).stat().st_mtime_ns == stamp
@@ -262,7 +262,7 @@ def test_features_are_kept_on_the_disk_only_if_asked(wav2vec2, corpus, tmp_path)
     assert all(torch.equal(plain[name], again[name]) for name in plain)
 
 
-def test_training_draws_what_random_perturb_draws_and_records_what_is_held_out(corpus, tmp_path):
+def test_training_draws_what_random_perturb_draws(corpus, tmp_path):
     import speech_robust_bench as api
     from speech_robust_bench.builders.apply import RandomScenarios
     from speech_robust_bench.extensions.probe.training_clips import Augmentation, read_clips
@@ -337,7 +337,7 @@ def test_layers_and_ranks_are_printed(trained, corpus, tmp_path, capsys):
 QUICK = {"units": 8, "lr": 0.01, "batch_size": 8, "spec_augment": False, "steps": 4, "eval_every": 2}
 
 
-def test_a_probe_is_trained_from_python_and_is_that_of_the_command(corpus, tmp_path):
+def test_training_from_python_equals_the_command(corpus, tmp_path):
     about = api.train_probe("fbank", {"en-tones": corpus}, tmp_path / "api", head="small", progress=False, **QUICK)
     assert about["best"]["step"] in (2, 4)
     assert about["head"]["size"] == "small"
@@ -352,7 +352,7 @@ def test_a_probe_is_trained_from_python_and_is_that_of_the_command(corpus, tmp_p
     assert results.json["configs"]["en-tones_clean"]["utterances"] == 2
 
 
-def test_an_ablation_trains_every_encoder_with_each_head_and_ranks_them(wav2vec2, corpus, tmp_path, capsys):
+def test_an_ablation_trains_and_ranks_every_encoder(wav2vec2, corpus, tmp_path, capsys):
     upstreams = ["fbank", f"hf:{wav2vec2}", f"random:{wav2vec2}"]
     how = {**QUICK, "heads": ["linear", "small"], "hours": [0.005]}
     ranks = api.ablate_probes(upstreams, {"en-tones": corpus}, tmp_path / "probes", progress=False, **how)

@@ -75,7 +75,7 @@ def test_gradients_are_those_of_finite_differences(probe):
     assert float((slope * direction).sum()) == pytest.approx(float(ends[0] - ends[1]) / 2e-6, rel=1e-2)
 
 
-def test_steps_along_the_gradient_do_more_than_noise_of_the_same_size():
+def test_gradient_steps_do_more_than_noise_of_the_same_size():
     """On a probe that has learnt the tones; a step of the sign, as large as white noise at 25 dB."""
     upstream = open_upstream("fbank")
     letters = Letters(" abcd")

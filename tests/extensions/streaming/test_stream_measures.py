@@ -101,7 +101,7 @@ def test_a_config_pools_its_clips():
     assert high >= 0.4 - 1e-9
 
 
-def test_the_interval_of_a_quantile_is_that_of_numpys_quantile_of_each_draw():
+def test_the_interval_of_a_quantile_is_numpys():
     """Clips of one word each: the bootstrap quantile is the order statistic of the drawn values."""
     import numpy as np
 
@@ -119,7 +119,7 @@ def test_what_was_not_streamed_has_no_measures():
     assert measure_lines([{"id": "c", "text": "", "duration": 1.0}]) is None
 
 
-def test_every_word_shown_in_silence_is_invented_also_one_that_was_taken_back():
+def test_every_word_shown_in_silence_is_invented():
     events = [[0.5, 0.5, "thank you", "partial"], [1.9, 1.6, "you", "final"]]
     silence = line(events, text="", words=None)
     measures = measure_lines([silence, line(id="b")])
@@ -178,7 +178,7 @@ def test_places_of_words_that_cannot_be_are_one_line(words):
         measure_lines([line(words=words)])
 
 
-def test_on_the_virtual_clock_an_event_comes_when_its_chunk_was_done():
+def test_an_event_comes_when_its_chunk_was_done():
     took_ms = [30.0] * 17
     virtual = {"chunk_ms": 100, "speed": 1.0, "realtime": False, "took_ms": took_ms}
     said = {**virtual, "events": [[0.53, 0.5, "one", "partial"], [1.66, 1.6, "one", "final"]]}

@@ -66,7 +66,7 @@ def test_it_is_accepted_and_shown(original, place, known, srb, tmp_path):
     assert "--stream --chunk-ms 100" in command
 
 
-def test_a_rerun_streams_again_and_sees_words_that_were_shown_too_early(original, place, tmp_path, capsys):
+def test_a_rerun_sees_words_that_were_shown_too_early(original, place, tmp_path, capsys):
     data = place / "srb"
     again = rerun(original, data, "pocketsphinx?workers=1", 4)
     assert (again.clips, again.same, again.shown, again.agrees) == (4, 4, 4, True)
@@ -76,7 +76,7 @@ def test_a_rerun_streams_again_and_sees_words_that_were_shown_too_early(original
     assert "2 of these showed them after the same audio" in capsys.readouterr().out
 
 
-def test_a_rerun_does_not_agree_with_words_that_were_shown_before_they_were_known(honest, place):
+def test_a_rerun_refuses_words_shown_before_they_were_known(honest, place):
     def early(lines):
         for line in lines:
             clairvoyant(line["stream"], line)

@@ -110,7 +110,7 @@ def test_a_session_that_never_stops_answering_is_cut_off():
         replay(Flood(Clock(), 0), np.zeros(1600, np.float32), RATE)
 
 
-def test_a_stream_that_is_never_made_final_keeps_its_last_partial():
+def test_a_stream_without_a_final_event_keeps_its_partial():
     class Never(Echo):
         def finish(self):
             return []
@@ -203,7 +203,7 @@ def test_the_first_clip_is_streamed_once_before_it_counts():
     assert lengths == [3 * RATE, 5 * RATE, RATE]
 
 
-def test_speech_without_a_pause_is_cut_so_that_pocketsphinx_remembers_no_more_than_a_minute():
+def test_pocketsphinx_cuts_speech_without_a_pause():
     pytest.importorskip("pocketsphinx")
     from speech_robust_bench.models.adapters.pocketsphinx import PocketSphinxSession
 

@@ -78,7 +78,7 @@ def test_every_prediction_has_its_timeline(run):
             assert line["pred_text"] == " ".join(CountingSession.WORDS)
 
 
-def test_words_are_placed_by_the_clean_clip_and_move_with_the_tempo(run):
+def test_word_times_move_with_the_tempo(run):
     pytest.importorskip("pocketsphinx")
     clean, fast = (lines(run, config)[0] for config in CONFIGS)
     assert [word for word, *_ in clean["words"]] == re.findall(r"[a-z']+", clean["text"].lower())
@@ -88,7 +88,7 @@ def test_words_are_placed_by_the_clean_clip_and_move_with_the_tempo(run):
     assert fast["words"][-1][2] == pytest.approx(clean["words"][-1][2] * ratio, abs=0.002)
 
 
-def test_the_scenarios_that_stretch_a_clip_are_those_that_change_its_length_throughout(speech):
+def test_stretching_scenarios_change_the_length_throughout(speech):
     """Twice the clip gives twice the length, and not the same length, under a scenario that stretches."""
     clip = speech[: 2 * RATE]
     for scenario in SCENARIOS.values():

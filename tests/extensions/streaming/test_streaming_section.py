@@ -53,7 +53,7 @@ def page(tmp_path_factory):
     return out.read_text("utf-8")
 
 
-def test_the_clip_is_drawn_with_what_was_taken_back_and_can_be_heard(page):
+def test_the_timeline_shows_words_that_were_taken_back(page):
     (part,) = re.findall(r'<div class="timelines">.*?</figure></div>', page, re.DOTALL)
     assert "<audio" in part
     assert "data:audio/flac;base64," in part

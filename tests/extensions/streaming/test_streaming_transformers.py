@@ -108,7 +108,7 @@ def clip_of(seconds, seed=3):
 
 
 @pytest.mark.parametrize("name", STREAMING)
-def test_a_stream_gives_what_generate_gives_over_the_whole_clip_whatever_the_chunks(tiny, name):
+def test_a_stream_gives_what_generate_gives_in_any_chunks(tiny, name):
     recogniser, clip = tiny(name), clip_of(2.7)
     wanted = by_hand(recogniser, clip, **({"language": "en"} if name == "nemotron3_5_asr" else {}))
     assert len(set(wanted)) > 1, "the model writes one letter: the test would show nothing"
@@ -147,7 +147,7 @@ def test_a_long_stream_is_cut_into_segments_that_are_final(monkeypatch):
     assert max(len(timed.event.text) for timed in timeline.events) < 60
 
 
-def test_a_model_that_ends_before_the_audio_does_not_hold_the_stream(nemotron, monkeypatch):
+def test_a_model_that_ends_early_does_not_hold_the_stream(nemotron, monkeypatch):
     monkeypatch.setattr(nemotron.model, "generate", lambda **_: None)
     assert replay(nemotron.stream(RATE, "en"), clip_of(1.0), RATE).text == ""
 
@@ -166,7 +166,7 @@ def test_an_error_of_the_model_is_that_of_the_clip(nemotron, monkeypatch):
         replay(nemotron.stream(RATE, "en"), clip_of(1.0), RATE)
 
 
-def test_a_model_that_transformers_cannot_feed_says_what_to_put_in_front(tmp_path):
+def test_a_model_that_cannot_stream_names_the_way_out(tmp_path):
     folder = tiny_recognisers.save("moonshine_streaming", tmp_path / "moonshine")
     with pytest.raises(UserError, match="live:"):
         streamed(open_model(f"hf:{folder}?device=cpu"), StreamOptions())

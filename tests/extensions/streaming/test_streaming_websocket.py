@@ -67,7 +67,7 @@ def test_vosk():
     assert timeline.events[-1].event.words[0].end_s == 0.2
 
 
-def test_deepgram_results_replace_each_other_until_they_are_final_and_never_go_back():
+def test_deepgram_results_replace_each_other_until_final():
     def result(text, start, final, speech_final=False):
         return json.dumps(
             {
@@ -169,7 +169,7 @@ def test_openai_is_asked_for_a_transcription_session_at_24_khz():
     assert sum(samples) == len(CLIP) * 3 // 2
 
 
-def test_items_that_are_under_way_together_are_told_in_the_order_of_their_audio():
+def test_concurrent_items_come_in_the_order_of_their_audio():
     """The second is complete first, and a server may tell of a later one before it tells of an earlier one."""
     timeline = stream(
         realtime(
@@ -201,14 +201,14 @@ def test_items_that_are_under_way_together_are_told_in_the_order_of_their_audio(
     ]
 
 
-def test_an_earlier_item_that_is_complete_after_the_end_is_not_the_last():
+def test_an_item_that_is_complete_late_is_not_the_last():
     timeline = stream(
         realtime(committed("a", None), committed("b", "a"), completed("a", "one"), completed("b", "two")), "openai"
     )
     assert timeline.text == "one two"
 
 
-def test_a_commit_of_nothing_is_the_end_where_the_server_cut_the_audio_itself():
+def test_an_empty_commit_ends_a_stream_cut_by_the_server():
     nothing = {"type": "error", "error": {"code": "input_audio_buffer_commit_empty", "message": "buffer too small"}}
     timeline = stream(realtime(committed("a", None), nothing, completed("a", "all of it")), "openai")
     assert timeline.text == "all of it"
@@ -242,7 +242,7 @@ def test_a_vosk_server_that_is_behind_is_heard_to_the_end():
     assert stream(behind).text == "one two three four"
 
 
-def test_a_vosk_server_that_answers_less_often_may_end_by_closing():
+def test_a_slow_vosk_server_may_end_by_closing():
     def seldom(connection):
         list(itertools.takewhile(lambda message: "eof" not in str(message), connection))
         connection.send(json.dumps({"text": "one two"}))
@@ -369,7 +369,7 @@ def send_hours(session):
         session.accept(noise)
 
 
-def test_a_server_that_no_longer_reads_costs_its_clip_and_not_the_run():
+def test_a_server_that_stops_reading_fails_one_clip():
     """Its buffers are full before the audio is over."""
     gone = threading.Event()
 
@@ -453,7 +453,7 @@ def test_events_have_the_time_at_which_they_came():
     check_stream(stream_of(timeline), timeline.duration_s)
 
 
-def test_in_a_run_a_clip_that_failed_has_its_error_and_the_others_their_words(tmp_path):
+def test_a_failed_clip_of_a_run_has_its_error(tmp_path):
     """The server says nothing to the first clip."""
     clips = itertools.count()
 

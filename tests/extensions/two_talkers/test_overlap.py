@@ -25,7 +25,7 @@ def power_db(samples):
 
 
 @pytest.mark.parametrize("sir_db", [10, 0, -5])
-def test_the_second_clip_is_added_at_the_ratio_and_both_are_whole(sir_db):
+def test_the_second_clip_is_added_whole_at_the_ratio(sir_db):
     rng = np.random.default_rng(0)
     long, short = (rng.normal(0, level, size).astype(np.float32) for level, size in ((0.02, 3000), (0.3, 2000)))
     for first, second in ((long, short), (short, long)):
@@ -46,7 +46,7 @@ def drawn(item, corpus, severity=1):
     return SecondTalkers(corpus).draw(item, clip_rng("tiny", item.id, "overlap", severity))
 
 
-def test_the_second_talker_is_another_speaker_where_speakers_are_named():
+def test_the_second_talker_is_another_speaker():
     named = [
         utterance(f"{speaker}-{n}", speaker) for speaker, count in (("a", 7), ("b", 1), ("c", 3)) for n in range(count)
     ]
@@ -68,7 +68,7 @@ def test_only_a_pattern_that_says_so_means_overlap():
     assert names == [f"{language}-demo_overlap_sev{n}" for language in ("en", "es") for n in (1, 2, 3, 4)]
 
 
-def test_rows_have_both_transcripts_and_are_the_same_built_loaded_and_limited(tmp_path):
+def test_built_and_loaded_rows_have_both_transcripts(tmp_path):
     config = "en-demo_overlap_sev3"
     clean = {row["id"]: row for row in srb.load("en-demo_clean")}
     rows = list(srb.load(config, limit=3))

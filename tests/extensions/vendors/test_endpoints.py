@@ -250,7 +250,7 @@ def test_silence_is_an_empty_text(vendor: str, answer: Any) -> None:
 @pytest.mark.parametrize(
     ("language", "locale"), [("de", "de-DE"), ("cs", "cs-CZ"), ("no", "nb-NO"), ("en-GB", "en-GB"), (None, "en-US")]
 )
-def test_a_language_goes_with_its_region_where_the_vendor_wants_one(language, locale: str) -> None:
+def test_a_language_gets_its_region_where_a_vendor_needs_one(language, locale: str) -> None:
     request = VENDORS["google"].send(Upload("http://h", KEY, "m", b"", language, 16_000))
     assert request.json["config"]["languageCode"] == locale
 

@@ -113,7 +113,7 @@ def test_a_compressed_answer_is_refused(server) -> None:
     assert "compressed" in failure_of(spec)
 
 
-def test_neither_the_key_nor_the_audio_follows_a_redirect_to_another_server(server, monkeypatch) -> None:
+def test_a_redirect_to_another_server_is_refused(server, monkeypatch) -> None:
     monkeypatch.setenv("MY_KEY", "secret")
     visits = []
 
@@ -216,7 +216,7 @@ def test_a_command_that_drips_for_ever_meets_the_deadline() -> None:
     assert "no answer within 0.3 s" in failure_of(spec)
 
 
-def test_a_command_whose_child_keeps_the_pipe_open_meets_the_deadline() -> None:
+def test_a_child_that_keeps_the_pipe_open_meets_the_deadline() -> None:
     assert "no answer within 0.3 s" in failure_of("cmd:sleep 60 & echo done # {}?timeout_s=0.3")
 
 
@@ -256,7 +256,7 @@ def half_characters(clips, rate, language):
     return ["fine", "\ud800 broken", None][: len(clips)]
 
 
-def test_a_function_that_returns_half_characters_fails_on_those_clips(tones, tmp_path) -> None:
+def test_a_function_that_returns_half_characters_fails(tones, tmp_path) -> None:
     assert srb_run("python:test_hostile_answers:half_characters", tones, tmp_path / "runs", "--limit", "3") == 0
     answers = lines(tmp_path / "runs/test_hostile_answers-half_characters/en-demo_clean.jsonl")
     assert [line["pred_text"] for line in answers].count("fine") == 1
