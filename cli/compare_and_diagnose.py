@@ -3,177 +3,109 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import speech_robust_bench as srb
-from speech_robust_bench.cli.arguments import groups_option, json_option, run_argument
+from speech_robust_bench.cli.arguments import json_option, run_argument
 from speech_robust_bench.cli.command import Command
 from speech_robust_bench.core.escape import for_terminal
-from speech_robust_bench.core.options import (
-    Options,
-    Settings,
-    above,
-    argument,
-    at_least,
-    normaliser_option,
-    option,
-    option_group,
-    resample_option,
-)
-from speech_robust_bench.core.progress import Console, progress
-from speech_robust_bench.scoring.compare import Comparison, compare_groups, resampled
-from speech_robust_bench.scoring.compare import compare as compare_runs
-from speech_robust_bench.scoring.runs import open_run
-from speech_robust_bench.scoring.scoring import versions
-from speech_robust_bench.scoring.transcript_difference import between
+from speech_robust_bench.core.options import Options, argument, option, option_group
+from speech_robust_bench.core.progress import Console
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from speech_robust_bench.core.card_records import CardPart, LanguageComparison, ReportCard
-
+    from speech_robust_bench.reporting import CardPart, LanguageComparison, ReportCard
 
 NAMED = 5  # missing configs that are named; the rest is counted
-BY = ("category", "scenario", "config")
 
 
 @dataclass(frozen=True, kw_only=True)
 class CompareArguments(Options):
     a: str = argument("run folder, such as runs/moonshine", metavar="A")
     b: str = argument("another run folder", metavar="B")
-    by: str = option(
-        "category",
-        "one row per category, scenario or config; the last two also list where A helps and hurts",
-        choices=BY,
-    )
-    resample: str = resample_option()
-    table: str = option("paper-table3", "difficulty table: a name, or the path of a CSV file")
-    normaliser: str = normaliser_option()
-    floor: bool = option(False, "count a negative WERD as 0, as the authors' code does")
-    replicates: int = option(1000, "bootstrap replicates", metavar="N", check=at_least(1))
-    seed: int = option(0, "seed of the bootstrap")
-    alpha: float = option(0.05, "significance level after correction", check=above(0, 1))
+    compare_options: srb.CompareOptions = option_group(srb.CompareOptions)
     difference: bool = option(False, "measure how far apart the transcripts are on every config; needs no reference")
-    groups: str | None = groups_option("compare within each group of clips")
     json: bool = json_option("print the rows as JSON")
 
 
 def compare(args: CompareArguments) -> None:
-
-    runs = [open_run(args.a), open_run(args.b)]
     if args.difference:
-        return _show_difference(runs, args)
-    for each in runs:
-        each.refuse_anchors()
-    options = {key: getattr(args, key) for key in ("table", "floor", "resample", "replicates", "seed", "by")}
-    with progress(quiet=args.json) as bar:
-        task = bar.add_task("counting errors", total=sum(len(r.configs) for r in runs))
-        counts: list[list] = []
-        for each in runs if not args.groups else ():
-            counts.append([])
-            for config in each.configs:
-                read = each.read(config).transcribed
-                counts[-1] += [read.count(args.normaliser)] if read.lines else []
-                bar.advance(task)
-    if args.groups:
-        rows = compare_groups(runs[0], runs[1], args.groups, args.normaliser, **options)
-    else:
-        rows = compare_runs(*counts, **options)
-    how = {
-        "a": runs[0].model,
-        "b": runs[1].model,
-        **versions(args.normaliser),
-        "difficulty_table": args.table,
-        "resampled": resampled(rows),
-        "replicates": args.replicates,
-        "seed": args.seed,
-        "alpha": args.alpha,
-        "by": args.by,
-        "no_verdict": "; ".join(sorted({row.no_verdict for row in rows} - {""})),
-    }
+        _show_difference(args)
+        return
+    rows = srb.compare(args.a, args.b, args.compare_options, progress=not args.json)
     if args.json:
-        print(json.dumps({**how, "rows": [{**asdict(r), "better": r.better(args.alpha)} for r in rows]}, indent=2))
+        print(rows.to_json())
     else:
-        _show(rows, how)
+        _show(rows)
 
 
-def _show_difference(runs: list, args: CompareArguments) -> None:
+def _show_difference(args: CompareArguments) -> None:
+    from speech_robust_bench.cli.rendering import plain_table
+    from speech_robust_bench.comparison import model_names
 
-    from rich.table import Table
-    from rich.text import Text
-
-    rows = between(runs[0], runs[1], args.normaliser, args.replicates, args.seed, args.resample)
+    rows = srb.difference(args.a, args.b, args.compare_options)
+    names = model_names(args.a, args.b)
     if args.json:
-        return print(json.dumps({"a": runs[0].model, "b": runs[1].model, "rows": rows}, indent=2))
-    title = Text(
-        for_terminal(f"words that differ between {runs[0].model} and {runs[1].model}, % of the longer transcript")
-    )
-    table = Table(title=title, title_justify="left", box=None, pad_edge=False)
-    for head in ("", "clips", "differ %", "95 % interval"):
-        table.add_column(head, justify="right" if table.columns else "left")
+        print(json.dumps({"a": names[0], "b": names[1], "rows": rows}, indent=2))
+        return
+    title = f"words that differ between {names[0]} and {names[1]}, % of the longer transcript"
+    table = plain_table(title, "", "clips", "differ %", "95 % interval")
     for row in rows:
         span = "" if row["interval"] is None else f"{row['interval'][0]:.1f} {row['interval'][1]:.1f}"
         table.add_row(row["config"], str(row["clips"]), f"{row['difference']:.1f}", span)
-    return Console().print(table)
+    Console().print(table)
 
 
-def _show(rows: Sequence[Comparison], how: Settings) -> None:
-    from rich.table import Table
-    from rich.text import Text
-
-    console = Console()
+def _show(rows: srb.Comparisons) -> None:
+    console, options = Console(), rows.options
     for language in dict.fromkeys(row.language for row in rows):
-        table = Table(
-            title=Text(for_terminal(f"A = {how['a']}, B = {how['b']} ({language})")),
-            title_justify="left",
-            box=None,
-            pad_edge=False,
-        )
-        table.add_column("")
-        table.add_column("")
-        for head in ("A", "B", "A - B", "95 % interval", "n", "p (Holm)"):
-            table.add_column(head, justify="right")
-        table.add_column("more robust")
-        for row in (row for row in rows if row.language == language):
-            better = row.better(how["alpha"])
-            table.add_row(
-                row.name + ("*" if row.missing else ""),
-                row.measure.upper(),
-                f"{row.a:.1f}",
-                f"{row.b:.1f}",
-                f"{row.difference:+.1f}",
-                f"{row.interval[0]:+.1f} {row.interval[1]:+.1f}" if row.interval else "",
-                str(row.units),
-                f"{row.p_corrected:.3f}",
-                better.upper() if better else "-",
-            )
-        console.print(table)
-    if how["by"] != "category" and not how["no_verdict"]:
-        _say_where(console, rows, how)
+        console.print(_comparison_table(rows, language))
+    if options.by != "category" and not rows.no_verdict:
+        _say_where(console, rows)
     missing = sorted({name for row in rows for name in row.missing})
     if missing:
         more = f" and {len(missing) - NAMED} more (--json names all)" if len(missing) > NAMED else ""
         console.print(f"* without: {', '.join(missing[:NAMED])}{more}", highlight=False)
     console.print(
-        f"lower is more robust; n = {how['resampled']}; signs flipped and bootstrap, {how['replicates']} replicates, "
-        f"seed {how['seed']};\n{how['normaliser']}, difficulty {how['difficulty_table']}; "
-        f"p corrected for {len(rows)} comparisons",
+        f"lower is more robust; n = {rows.resampled}; signs flipped and bootstrap, {options.replicates} replicates, "
+        f"seed {options.seed};\n{rows.normaliser}, difficulty {options.table}; p corrected for {len(rows)} comparisons",
         highlight=False,
     )
-    if how["no_verdict"]:
-        console.print(for_terminal(f"no verdict: {how['no_verdict']}"), highlight=False, markup=False, soft_wrap=True)
+    if rows.no_verdict:
+        console.print(for_terminal(f"no verdict: {rows.no_verdict}"), highlight=False, markup=False, soft_wrap=True)
 
 
-def _say_where(console, rows, how) -> None:
-    """Where A, say a recogniser behind a front end, does better than B, where worse, and where nobody can tell."""
+def _comparison_table(rows: srb.Comparisons, language: str) -> Table:
+    from speech_robust_bench.cli.rendering import plain_table
 
+    title = f"A = {rows.a}, B = {rows.b} ({language})"
+    table = plain_table(title, "", "", "A", "B", "A - B", "95 % interval", "n", "p (Holm)", "more robust")
+    table.columns[1].justify = table.columns[-1].justify = "left"
+    for row in (row for row in rows if row.language == language):
+        table.add_row(
+            row.name + ("*" if row.missing else ""),
+            row.measure.upper(),
+            f"{row.a:.1f}",
+            f"{row.b:.1f}",
+            f"{row.difference:+.1f}",
+            f"{row.interval[0]:+.1f} {row.interval[1]:+.1f}" if row.interval else "",
+            str(row.units),
+            f"{row.p_corrected:.3f}",
+            (rows.better(row) or "-").upper(),
+        )
+    return table
+
+
+def _say_where(console: Console, rows: srb.Comparisons) -> None:
+    """Say where A does better than B, where worse, and where it cannot be told."""
     sides = {"a": "helps", "b": "hurts", None: "cannot be told"}
     for side, verb in sides.items():
-        where = [f"{row.name} ({row.difference:+.1f})" for row in rows if row.better(how["alpha"]) == side]
+        where = [f"{row.name} ({row.difference:+.1f})" for row in rows if rows.better(row) == side]
         if where:
-            what = f"{for_terminal(how['a'])} in place of {for_terminal(how['b'])}" if side else "which is better"
+            what = f"{for_terminal(rows.a)} in place of {for_terminal(rows.b)}" if side else "which is better"
             console.print(f"{what} {verb}: {', '.join(where)}", highlight=False, markup=False)
 
 
@@ -203,7 +135,6 @@ def diagnose(args: DiagnoseArguments) -> None:
 
 
 def _show_card(card: ReportCard) -> None:
-
     console = Console(highlight=False)
     console.print(f"[bold]{card.model}[/] in {card.language}, {card.normaliser}")
     console.print(_card_table(card))
@@ -240,7 +171,9 @@ HEADLINE: tuple[tuple[str, Callable[[CardPart], str]], ...] = (
 
 
 def _card_table(card: ReportCard) -> Table:
-    table, parts = _table("", *card.parts), card.parts.values()
+    from speech_robust_bench.cli.rendering import plain_table
+
+    table, parts = plain_table("", "", *card.parts), card.parts.values()
     for title, cell in HEADLINE:
         table.add_row(title, *(cell(part) for part in parts))
     table.add_row("[bold]missed, % of[/]")
@@ -272,18 +205,10 @@ def _show_part(name: str, part: CardPart, console: Console) -> None:
             )
 
 
-def _table(*columns: str) -> Table:
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False)
-    for place, column in enumerate(columns):
-        table.add_column(column, justify="right" if place else "left")
-    return table
-
-
 def _show_languages(across: LanguageComparison) -> None:
+    from speech_robust_bench.cli.rendering import plain_table
 
-    table = _table("language against language", *across.languages)
+    table = plain_table("", "language against language", *across.languages)
     for row, cells in across.rows.items():
         scores = (cells.get(language) for language in across.languages)
         table.add_row(row, *(f"{score.value:.1f}" if score else "" for score in scores))

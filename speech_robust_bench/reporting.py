@@ -14,7 +14,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from speech_robust_bench.core.card_records import LanguageComparison, ReportCard
+from speech_robust_bench.core.card_records import CardPart, LanguageComparison, ReportCard
 from speech_robust_bench.core.errors import UserError, did_you_mean
 from speech_robust_bench.core.files import replacing
 from speech_robust_bench.core.names import parse
@@ -41,10 +41,13 @@ from speech_robust_bench.scoring.table1 import cell_text, to_csv, to_latex, to_m
 from speech_robust_bench.scoring.word_errors import read_frequencies, read_names
 
 __all__ = [
+    "CardPart",
     "DiagnoseOptions",
     "Diagnosis",
+    "LanguageComparison",
     "MeasureTable",
     "PaperTable",
+    "ReportCard",
     "ReportOptions",
     "cell_text",
     "diagnose",

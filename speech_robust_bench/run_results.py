@@ -8,18 +8,18 @@ from __future__ import annotations
 import html
 import os
 import shutil
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from speech_robust_bench.comparison import CompareOptions, Comparisons, compare, difference
 from speech_robust_bench.core.errors import UserError, did_you_mean
 from speech_robust_bench.core.result_records import MEASURES, ConfigResults, MeanRow, RunResults
 from speech_robust_bench.core.rows import RowDict
 from speech_robust_bench.report.page import page, write
 from speech_robust_bench.report.report_data import gather
 from speech_robust_bench.scoring.bootstrap import Units
-from speech_robust_bench.scoring.compare import Comparison, compare, compare_groups
 from speech_robust_bench.scoring.estimate import ratio
 from speech_robust_bench.scoring.measures import Setting, measures, settings
 from speech_robust_bench.scoring.results import check_comparable, load, load_groups
@@ -36,7 +36,7 @@ from speech_robust_bench.scoring.table1 import (
     to_markdown,
     untranscribed_table,
 )
-from speech_robust_bench.scoring.transcript_difference import DifferenceRow, between
+from speech_robust_bench.scoring.transcript_difference import DifferenceRow
 
 if TYPE_CHECKING:
     import jiwer
@@ -98,46 +98,6 @@ class TextTable(str):
 
     def __repr__(self) -> str:
         return str(self)
-
-
-class Comparisons(Sequence["Comparison"]):
-    """Rows of a comparison of two runs, A and B: what they score, how they differ, and how sure that is."""
-
-    def __init__(self, a: str, b: str, rows: Sequence[Comparison]) -> None:
-        self.a, self.b = a, b
-        self._rows = tuple(rows)
-
-    def __getitem__(self, index: Any) -> Any:
-        return self._rows[index]
-
-    def __len__(self) -> int:
-        return len(self._rows)
-
-    def __iter__(self) -> Iterator[Comparison]:
-        return iter(self._rows)
-
-    def to_records(self) -> list[PlainRow]:
-        """One dict a row; `better` names the model that is more robust, None where that is not certain."""
-        names = {"a": self.a, "b": self.b, None: None}
-        return [{**asdict(row), "better": names[row.better()]} for row in self._rows]
-
-    def to_pandas(self) -> pandas.DataFrame:
-        """One row a category."""
-        import pandas
-
-        return pandas.DataFrame(self.to_records())
-
-    def __repr__(self) -> str:
-        lines = [f"A = {self.a}, B = {self.b}; lower is more robust"]
-        for row in self._rows:
-            span = f" [{row.interval[0]:+.1f}, {row.interval[1]:+.1f}]" if row.interval else ""
-            better = {"a": "A", "b": "B", None: "-"}[row.better()]
-            lines.append(
-                f"  {row.language} {row.name:<14}{row.measure.upper():<6} A {row.a:7.1f}  B {row.b:7.1f}  "
-                f"A - B {row.difference:+7.1f}{span}  p {row.p_corrected:.3f}  {row.units} {row.unit}  better: {better}"
-            )
-        reasons = dict.fromkeys(row.no_verdict for row in self._rows if row.no_verdict)
-        return "\n".join([*lines, *(f"no verdict: {reason}" for reason in reasons)])
 
 
 class Results:
@@ -271,23 +231,15 @@ class Results:
         return _score(name, known[name], measure)
 
     def compare(self, other: Results, groups: str | None = None, **options: Any) -> Comparisons:
-        """Test whether this recogniser is more robust than another, by category and overall (paired, Holm-corrected).
+        """Test whether this recogniser is more robust than another; `options` are fields of `srb.CompareOptions`.
 
         `groups` is a column that tells groups of clips apart; each is then compared by itself.
         """
-
-        runs = [open_run(run.folder) for run in (self, other)]
-        a, b = self.model, other.model
-        if a == b:
-            a, b = f"{a} (A)", f"{b} (B)"
-        if groups:
-            return Comparisons(a, b, compare_groups(runs[0], runs[1], groups, **options))
-        return Comparisons(a, b, compare(runs[0].counts(), runs[1].counts(), **options))
+        return compare(self.folder, other.folder, CompareOptions(groups=groups, **options), progress=False)
 
     def difference(self, other: Results, **options: Any) -> list[DifferenceRow]:
         """The distance between the transcripts of two recognisers, one dict per config; needs no reference."""
-
-        return between(open_run(self.folder), open_run(other.folder), **options)
+        return difference(self.folder, other.folder, CompareOptions(**options))
 
     def report(self, path: str | os.PathLike, *others: Results, title: str = "Speech Robust Bench") -> Path:
         """Write the report of this run, and of others beside it, as one self-contained page."""
