@@ -73,7 +73,7 @@ def imported(tree: ast.Module, known: dict[str, Path]) -> set[str]:
 
 
 def options_per_command() -> Counter[str]:
-    """How many options the help of each command lists, subcommands by themselves."""
+    """How many options the help of each command lists, subcommands by themselves; `--help-all` lists the rest."""
     from speech_robust_bench.cli.command import commands
     from speech_robust_bench.cli.main import parser_of
 
@@ -81,7 +81,7 @@ def options_per_command() -> Counter[str]:
 
     def count(name: str, parser: argparse.ArgumentParser) -> None:
         groups = [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
-        counts[name] = len(parser._actions) - len(groups)
+        counts[name] = sum(line.startswith("  -") for line in parser.format_help().splitlines())
         for group in groups:
             for inner, subparser in group.choices.items():
                 count(f"{name} {inner}", subparser)

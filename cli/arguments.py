@@ -27,16 +27,17 @@ def model_option(help: str = "recogniser, adapter:target?option=value&...", defa
 
 def corpus_option(
     help: str = "folder of a corpus, as in en=LibriSpeech or en-tedlium=FOLDER; en-demo is built in",
+    advanced: bool = False,
 ) -> Any:
-    return option([], help, metavar="LANG[-NAME]=PATH", repeat=True)
+    return option([], help, metavar="LANG[-NAME]=PATH", repeat=True, advanced=advanced)
 
 
 def limit_option(help: str = "only the first N clips of each config") -> Any:
     return option(None, help, metavar="N", check=at_least(1))
 
 
-def quiet_option() -> Any:
-    return option(False, "show no progress")
+def quiet_option(advanced: bool = False) -> Any:
+    return option(False, "show no progress", advanced=advanced)
 
 
 def json_option(help: str = "print the result as JSON") -> Any:

@@ -71,7 +71,8 @@ def _show(rows: srb.Comparisons) -> None:
         console.print(f"* without: {', '.join(missing[:NAMED])}{more}", highlight=False)
     console.print(
         f"lower is more robust; n = {rows.resampled}; signs flipped and bootstrap, {options.replicates} replicates, "
-        f"seed {options.seed};\n{rows.normaliser}, difficulty {options.table}; p corrected for {len(rows)} comparisons",
+        f"seed {options.seed};\n{rows.normaliser}, difficulty {options.difficulty}; "
+        f"p corrected for {len(rows)} comparisons",
         highlight=False,
     )
     if rows.no_verdict:

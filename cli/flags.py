@@ -1,8 +1,8 @@
-"""Arguments of a command from the fields of a dataclass, and the dataclass back from what was given.
+"""Parsers whose help fits a screen, and arguments from the fields of a dataclass.
 
 A field made by `core.options.option` says everything: its name is the flag (`batch_size`: `--batch-size`), its type
 says how the text is read, its default is named in the help. A boolean that is on by default becomes `--no-NAME`, and a
-field that is a class of options brings all of its own fields along.
+field that is a class of options brings all of its own fields along. Advanced options stand only in `--help-all`.
 """
 
 from __future__ import annotations
@@ -10,16 +10,89 @@ from __future__ import annotations
 import argparse
 import types
 import typing
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from speech_robust_bench.cli.help import HelpParser
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.options import KEY, Option, OptionError
 
+ADVANCED = "advanced options"
 READ = (int, float, Path)  # types that argparse makes of a text; every other value stays one
+Groups = Mapping[str, Mapping[str, str]]  # title of a group -> name of a command -> its one-line summary
+
+
+class HelpParser(argparse.ArgumentParser):
+    """An `ArgumentParser` with advanced options; its subcommands are parsers of the same class."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.show_all = False
+        self.advanced: dict[str, argparse._ArgumentGroup] = {}
+
+    def advanced_options(self, title: str = ADVANCED) -> argparse._ArgumentGroup:
+        """The group of that title; only `--help-all` shows its options."""
+        if not self.advanced:
+            self.add_argument("--help-all", action=_HelpAll, nargs=0, help="show the advanced options too and exit")
+        if title not in self.advanced:
+            self.advanced[title] = self.add_argument_group(title)
+        return self.advanced[title]
+
+    def format_help(self) -> str:
+        with self._visible():
+            return super().format_help()
+
+    def format_usage(self) -> str:
+        with self._visible():
+            return super().format_usage()
+
+    @contextmanager
+    def _visible(self) -> Iterator[None]:
+        """Suppress the advanced options unless all are to be shown."""
+        groups = () if self.show_all else self.advanced.values()
+        hidden = [action for group in groups for action in group._group_actions]
+        texts = [action.help for action in hidden]
+        for action in hidden:
+            action.help = argparse.SUPPRESS
+        try:
+            yield
+        finally:
+            for action, text in zip(hidden, texts, strict=True):
+                action.help = text
+
+
+class _HelpAll(argparse.Action):
+    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
+        assert isinstance(parser, HelpParser)
+        parser.show_all = True
+        parser.print_help()
+        parser.exit()
+
+
+class GroupedParser(HelpParser):
+    """The parser of a program whose commands are listed in groups."""
+
+    def __init__(self, *args: Any, groups: Groups, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.groups = groups
+        self.commands = self.add_subparsers(dest="command", metavar="COMMAND", parser_class=HelpParser)
+
+    def format_help(self) -> str:
+        formatter = self._get_formatter()
+        formatter.add_usage(self.usage, self._actions, self._mutually_exclusive_groups)
+        formatter.add_text(self.description)
+        summaries = {action.dest: action for action in self.commands._choices_actions}
+        for title, names in self.groups.items():
+            formatter.start_section(title)
+            formatter.add_arguments([summaries[name] for name in names])
+            formatter.end_section()
+        formatter.start_section("options")
+        formatter.add_arguments(self._optionals._group_actions)
+        formatter.end_section()
+        formatter.add_text(self.epilog)
+        return formatter.format_help()
 
 
 @dataclass(frozen=True)
@@ -94,15 +167,24 @@ def add_arguments(parser: HelpParser, kind: type) -> None:
     for field, hint in _hints(kind):
         about: Option = field.metadata[KEY]
         if is_dataclass(hint):
-            group = parser.add_argument_group(about.title) if about.title else parser
-            for argument in arguments(hint):  # type: ignore[arg-type]
-                argument.add_to(parser.advanced_options() if argument.about.advanced else group)
+            _add_group(parser, hint, about)  # type: ignore[arg-type]
             continue
         place: Any = parser.advanced_options() if about.advanced else parser
         if about.one_of:
             place = exclusive.setdefault(about.one_of, None) or parser.add_mutually_exclusive_group()
             exclusive[about.one_of] = place
         _argument(field, hint).add_to(place)
+
+
+def _add_group(parser: HelpParser, kind: type, about: Option) -> None:
+    """Add the fields of a class of options; where the group is advanced, so are all of them."""
+    title = about.title or ADVANCED
+    place: Any = parser.add_argument_group(title) if about.title and not about.advanced else parser
+    for argument in arguments(kind):
+        if about.advanced:
+            argument.add_to(parser.advanced_options(title))
+        else:
+            argument.add_to(parser.advanced_options() if argument.about.advanced else place)
 
 
 def read_arguments(kind: type, given: argparse.Namespace) -> Any:

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from speech_robust_bench.cli.command import Command, CommandRow, commands, groups
-from speech_robust_bench.cli.help import GroupedParser, HelpParser
+from speech_robust_bench.cli.flags import GroupedParser, HelpParser
 
 # what a write says that finds no room; it does not name its file
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)

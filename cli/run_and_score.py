@@ -43,7 +43,7 @@ class RunArguments(Options):
     data: str | None = option(None, f"{BUILT} (default: srb)")
     limit: int | None = limit_option()
     run_options: srb.RunOptions = option_group(srb.RunOptions)
-    quiet: bool = quiet_option()
+    quiet: bool = quiet_option(advanced=True)
     corpus: list[str] = corpus_option()
     data_options: srb.DataOptions = option_group(
         srb.DataOptions, "with --corpus, to perturb clips while the model works"
@@ -89,7 +89,7 @@ def mode_fields() -> dict[str, tuple[Any, Any]]:
     fields: dict[str, tuple[Any, Any]] = {}
     for name, mode in registered_objects("RUN_MODES").items():
         fields[name] = bool, option(False, mode.about)
-        fields[f"{name}_options"] = mode, option_group(mode, f"with --{name}")
+        fields[f"{name}_options"] = mode, option_group(mode, f"with --{name}", advanced=True)
     return fields
 
 

@@ -31,7 +31,7 @@ class Option:
     positional: bool = False
     bare: Any = None  # the value of a flag that is given without one
     repeat: bool = False  # a list: one value each time that the flag is given
-    advanced: bool = False  # only `--help-all` shows it
+    advanced: bool = False  # only `--help-all` shows it, or the whole class of options
     one_of: str | None = None  # options with the same word here exclude each other
     title: str | None = None  # a field that is a class of options: the title of its group in the help
 
@@ -126,7 +126,7 @@ def resample_option() -> Any:
     return option("auto", "intervals over speakers or clips (default: speakers where they are known)", choices=RESAMPLE)
 
 
-def normaliser_option() -> Any:
+def normaliser_option(advanced: bool = False) -> Any:
     """Which rules make the words of two transcripts comparable: a field that several classes of options have."""
     return option(
         "srb-paper-1",
@@ -134,4 +134,5 @@ def normaliser_option() -> Any:
         "for new results: '20' equals 'twenty'), srb-paper-2, open-asr-2026-08, open-asr-1, whisper-en, whisper-basic "
         "or none",
         metavar="NAME",
+        advanced=advanced,
     )

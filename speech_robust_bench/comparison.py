@@ -8,7 +8,15 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from speech_robust_bench.core.options import Options, above, at_least, normaliser_option, option, resample_option
+from speech_robust_bench.core.options import (
+    Options,
+    Settings,
+    above,
+    at_least,
+    normaliser_option,
+    option,
+    resample_option,
+)
 from speech_robust_bench.core.progress import progress as progress_bar
 from speech_robust_bench.options import Place
 from speech_robust_bench.scoring.compare import Comparison, compare_groups, resampled
@@ -38,7 +46,7 @@ class CompareOptions(Options):
         None, "compare within each group of clips: a column of the clips, such as domain or gender", metavar="COLUMN"
     )
     resample: str = resample_option()
-    table: str = option("paper-table3", "difficulty table: a name, or the path of a CSV file")
+    difficulty: str = option("paper-table3", "difficulty table: a name, or the path of a CSV file", metavar="TABLE")
     normaliser: str = normaliser_option()
     floor: bool = option(False, "count a negative WERD as 0, as the authors' code does")
     replicates: int = option(1000, "bootstrap replicates", metavar="N", check=at_least(1))
@@ -101,7 +109,7 @@ class Comparisons(Sequence[Comparison]):
             "a": self.a,
             "b": self.b,
             **versions(options.normaliser),
-            "difficulty_table": options.table,
+            "difficulty_table": options.difficulty,
             "resampled": self.resampled,
             **{name: getattr(options, name) for name in ("replicates", "seed", "alpha", "by")},
             "no_verdict": self.no_verdict,
@@ -135,7 +143,8 @@ def compare(
     options, runs = compare_options, (open_run(Path(a)), open_run(Path(b)))
     for run in runs:
         run.refuse_anchors()
-    how = {name: getattr(options, name) for name in ("table", "floor", "resample", "replicates", "seed", "by")}
+    how: Settings = {name: getattr(options, name) for name in ("floor", "resample", "replicates", "seed", "by")}
+    how["table"] = options.difficulty
     if options.groups:
         rows = compare_groups(*runs, options.groups, options.normaliser, **how)
     else:

@@ -36,8 +36,10 @@ class DataOptions(ScenarioOptions):
     tts: str | None = option(
         None, "engine of the *_tts configs: espeak, flite, yourtts, bark, mms, hf:MODEL", metavar="ENGINE"
     )
-    on_error: Literal["stop", "skip"] = option("stop", "stop at bad clips, or skip them", choices=("stop", "skip"))
-    follow_links: bool = option(False, "follow links in a corpus to files outside of it")
+    on_error: Literal["stop", "skip"] = option(
+        "stop", "stop at bad clips, or skip them", choices=("stop", "skip"), advanced=True
+    )
+    follow_links: bool = option(False, "follow links in a corpus to files outside of it", advanced=True)
 
 
 @dataclass(frozen=True)
@@ -51,16 +53,19 @@ class ModelOptions(Options):
         metavar="NAME",
     )
     env: list[str] | tuple[str, ...] = option(
-        (), "run the model in a separate environment with REQ installed", metavar="REQ", repeat=True
+        (), "run the model in a separate environment with REQ installed", metavar="REQ", repeat=True, advanced=True
     )
-    batch_size: int | None = option(None, "clips per batch (default: the adapter's)", metavar="N", check=at_least(1))
+    batch_size: int | None = option(
+        None, "clips per batch (default: the adapter's)", metavar="N", check=at_least(1), advanced=True
+    )
     device: str | None = option(None, "device of the model, if the adapter has a choice: cpu, cuda, cuda:1")
-    pay: bool = option(False, "run a paid endpoint even if it costs more than 1 $")
+    pay: bool = option(False, "run a paid endpoint even if it costs more than 1 $", advanced=True)
     perturb_workers: int | None = option(
         None,
         "processes that perturb clips (default: one less than the number of cores, at most 4)",
         metavar="N",
         check=at_least(1),
+        advanced=True,
     )
 
 
@@ -73,16 +78,21 @@ class RunOptions(ModelOptions):
         "run until the 95 % interval of the average NWERD is narrower than POINTS; adds clips where they help most",
         metavar="POINTS",
         check=above(0, math.inf),
+        advanced=True,
     )
     batch_seconds: float | None = option(
-        None, "limit a batch to S seconds of padded audio", metavar="S", check=above(0)
+        None, "limit a batch to S seconds of padded audio", metavar="S", check=above(0), advanced=True
     )
-    retry_failed: bool = option(False, "retry the clips that failed before")
+    retry_failed: bool = option(False, "retry the clips that failed before", advanced=True)
     engine: Literal["local", "ray"] = option(
-        "local", "ray spreads the configs over a cluster", choices=("local", "ray")
+        "local", "ray spreads the configs over a cluster", choices=("local", "ray"), advanced=True
     )
     workers: int | None = option(
-        None, "with --engine ray: number of models (default: one per GPU, or per node)", metavar="N", check=at_least(1)
+        None,
+        "with --engine ray: number of models (default: one per GPU, or per node)",
+        metavar="N",
+        check=at_least(1),
+        advanced=True,
     )
     mode: RunMode | None = None  # another way to use the model: live, chunk by chunk, with `srb.StreamOptions()`
 
@@ -93,16 +103,24 @@ class BuildOptions(Options):
 
     all: bool = option(False, "build every config of the corpora given")
     split: Literal["test", "dev"] = option(
-        "test", "dev: the dev split of LibriSpeech, MLS or TED-LIUM, as en-tedliumdev_...", choices=("test", "dev")
+        "test",
+        "dev: the dev split of LibriSpeech, MLS or TED-LIUM, as en-tedliumdev_...",
+        choices=("test", "dev"),
+        advanced=True,
     )
     workers: int = option(1, "processes", metavar="N", check=at_least(1))
     engine: Literal["local", "ray"] = option(
-        "local", "run on this machine or on a Ray cluster", choices=("local", "ray")
+        "local", "run on this machine or on a Ray cluster", choices=("local", "ray"), advanced=True
     )
-    address: str | None = option(None, "address of the Ray cluster; without it, Ray starts on this machine")
+    address: str | None = option(
+        None, "address of the Ray cluster; without it, Ray starts on this machine", advanced=True
+    )
     overwrite: bool = option(False, "rebuild configs that were built from other inputs")
     secret: str | os.PathLike | None = option(
-        None, "build a private edition: every random draw also depends on the secret in FILE", metavar="FILE"
+        None,
+        "build a private edition: every random draw also depends on the secret in FILE",
+        metavar="FILE",
+        advanced=True,
     )
     to_cache: bool = option(
         False,

@@ -20,8 +20,8 @@ class Arguments(Options):
     configs: list[str] = option([], "only these configs or patterns", metavar="CONFIG")
     fairness_options: FairnessOptions = option_group(FairnessOptions)
     validate: str | None = option(None, "test the lost words: speak them in noise to this recogniser", metavar="MODEL")
-    tts: str = option("flite", "voice of --validate: flite or espeak", metavar="ENGINE")
-    snr: list[float] = option([10.0, 6.0, 2.0], "SNRs of the noise of --validate, in dB", metavar="DB")
+    tts: str = option("flite", "voice of --validate: flite or espeak", metavar="ENGINE", advanced=True)
+    snr: list[float] = option([10.0, 6.0, 2.0], "SNRs of the noise of --validate, in dB", metavar="DB", advanced=True)
     json: bool = json_option("print everything as JSON")
 
 

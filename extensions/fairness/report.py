@@ -110,10 +110,16 @@ class FairnessOptions:
     base: str | None = option(None, "base group (default: every group in turn)", metavar="GROUP")
     tau: tuple[float, ...] = option(violations.TAUS, "violation thresholds")
     comprehensible: float | None = option(
-        None, "only levels that people rated N of 10 or more (default: the levels of the paper's Table 4)", metavar="N"
+        None,
+        "only levels that people rated N of 10 or more (default: the levels of the paper's Table 4)",
+        metavar="N",
+        advanced=True,
     )
     ratings: str | None = option(
-        None, "ratings by your own listeners: CSV of scenario,sev1,sev2,... (default: those of AequeVox)", metavar="CSV"
+        None,
+        "ratings by your own listeners: CSV of scenario,sev1,sev2,... (default: those of AequeVox)",
+        metavar="CSV",
+        advanced=True,
     )
     normaliser: str = normaliser_option()
     unit: str | None = option(
@@ -124,10 +130,10 @@ class FairnessOptions:
     population: Mapping[str, float] | None = option(
         None, "shares of groups in the population, for weighted WER", metavar="GROUP=SHARE", parse=shares
     )
-    data: str | None = option(None, "built configs with the audio, for --groups pitch")
+    data: str | None = option(None, "built configs with the audio, for --groups pitch", advanced=True)
     resample: str = resample_option()
-    replicates: int = option(1000, "bootstrap replicates", metavar="N")
-    seed: int = option(0, "seed of the bootstrap")
+    replicates: int = option(1000, "bootstrap replicates", metavar="N", advanced=True)
+    seed: int = option(0, "seed of the bootstrap", advanced=True)
     level: float = 0.95
 
 

@@ -41,10 +41,10 @@ class Arguments(Options):
     data: str | None = option(None, f"{BUILT} (default: where the baseline was run)")
     out: str = option("gate", "folder for predictions, OUT/<model>", metavar="OUT")
     model_options: srb.ModelOptions = option_group(srb.ModelOptions)
-    quiet: bool = quiet_option()
-    corpus: list[str] = corpus_option()
+    quiet: bool = quiet_option(advanced=True)
+    corpus: list[str] = corpus_option(advanced=True)
     data_options: srb.DataOptions = option_group(
-        srb.DataOptions, "with --corpus, to use other data than the baseline's"
+        srb.DataOptions, "with --corpus, to use other data than the baseline's", advanced=True
     )
 
 

@@ -26,12 +26,15 @@ class GateOptions:
 
     worst: float = option(0.0, "allowed relative rise of the noisy WER; 0.05 is 5 %", metavar="R")
     detect: float | None = option(
-        None, "smallest relative rise that must be found (default: 10 % above the allowed rise)", metavar="R"
+        None,
+        "smallest relative rise that must be found (default: 10 % above the allowed rise)",
+        metavar="R",
+        advanced=True,
     )
-    alpha: float = option(0.05, "error rates of the test: false alarms, and missed rises of --detect")
+    alpha: float = option(0.05, "error rates of the test: false alarms, and missed rises of --detect", advanced=True)
     clips: int = option(CLIPS, "maximum number of clips to transcribe", metavar="N")
-    normaliser: str = normaliser_option()
-    seed: int = option(0, "seed of the order of the clips; another seed takes other clips")
+    normaliser: str = normaliser_option(advanced=True)
+    seed: int = option(0, "seed of the order of the clips; another seed takes other clips", advanced=True)
 
     def __post_init__(self) -> None:
         if not 0 <= self.worst < self.sought:

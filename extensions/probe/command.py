@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
+from speech_robust_bench.cli.flags import HelpParser
 from speech_robust_bench.cli.flags import arguments as options
-from speech_robust_bench.cli.help import HelpParser
 from speech_robust_bench.options import ScenarioOptions
 
 if TYPE_CHECKING:

@@ -61,7 +61,7 @@ TABLES = [
         (
             "difficulty --difficulty {here}/table.csv",
             "score {here}/runs/a --replicates 5 --difficulty {here}/table.csv",
-            "compare {here}/runs/a {here}/runs/b --replicates 5 --table {here}/table.csv",
+            "compare {here}/runs/a {here}/runs/b --replicates 5 --difficulty {here}/table.csv",
             "stability {here}/runs/a {here}/runs/b {here}/runs/c --trials 3 --measure nwerd "
             "--difficulty {here}/table.csv",
         ),
