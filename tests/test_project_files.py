@@ -38,6 +38,7 @@ def test_every_room_is_installed_typed_and_checked():
         ("speech_robust_bench", ROOT / "speech_robust_bench")
     }
     assert linked.items() >= front.items(), "link the new module in .typing/"
+    assert [name for name, path in linked.items() if not path.exists()] == []
     assert [folder for folder in rooms.values() if not (ROOT / folder / "py.typed").is_file()] == []
     packages = {
         path.parent.relative_to(ROOT) for folder in rooms.values() for path in (ROOT / folder).rglob("__init__.py")

@@ -1,0 +1,1 @@
+../../speech_robust_bench/comparison.py
