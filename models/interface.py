@@ -168,6 +168,16 @@ def with_confidences(
     return Transcript(text, word_confidences=rounded, **told)
 
 
+def with_alternatives(texts: Sequence[str]) -> Transcript:
+    """The best transcript of an n-best list; the others stand in the predictions as `alternatives`, each once.
+
+    >>> with_alternatives(["so it is", "so is it", "so it is"]).details
+    {'alternatives': ['so is it']}
+    """
+    best, *others = dict.fromkeys(texts)
+    return Transcript(best, **(best.details if isinstance(best, Transcript) else {}), alternatives=others)
+
+
 def with_turns(turns: Iterable[tuple[str, float | None, float | None, str]], **told: Any) -> Transcript:
     """The transcript of speaker, start, end and text of each turn; the turns stand in the predictions as `pred_turns`.
 

@@ -23,9 +23,18 @@ from speech_robust_bench.models.hf.base import (
     revision_of,
 )
 from speech_robust_bench.models.hf.ctc import Ctc, Whisper
-from speech_robust_bench.models.hf.generate import AudioLanguageModel, Seq2Seq, Transducer, prompt_for, request_for
+from speech_robust_bench.models.hf.generate import (
+    AudioLanguageModel,
+    Seq2Seq,
+    Transducer,
+    prompt_for,
+    prompt_with_terms,
+    request_for,
+    takes_prompt,
+)
 from speech_robust_bench.models.hf.live import LiveTransducer, live_kind
 from speech_robust_bench.models.interface import Recogniser, need
+from speech_robust_bench.models.terms import fingerprint, read_terms
 
 # transformers' auto classes in the order in which they are tried, and what runs their models
 KINDS: tuple[tuple[str, type[TransformersRecogniser]], ...] = (
@@ -57,6 +66,12 @@ USED: dict[type, tuple[str, ...]] = {
     LiveTransducer: ("chunk_s",),
     Seq2Seq: ("chunk_s", "tokens_per_s", "beams"),
 }
+# The kinds that can follow an option
+ABLE: dict[str, tuple[type, ...]] = {
+    "word_times": (Whisper,),
+    "nbest": (Whisper, Seq2Seq, AudioLanguageModel),
+    "terms": (Whisper, AudioLanguageModel),
+}
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 
 
@@ -74,13 +89,17 @@ def load(
     threads: int = 0,
     prompt: str = "",
     confidence: bool = False,
+    word_times: bool = False,
+    nbest: int = 0,
+    terms: str = "",
     trust_remote_code: bool = False,
 ) -> Recogniser:
     """`hf:<id or folder>`. `language` overrides the data's, `auto` leaves it open; no `device` is a GPU, if any.
 
-    `prompt` is the instruction for models that take one, `confidence` adds how sure a CTC model is of each word.
-    `trust_remote_code` runs code that the model brings along; of
-    the Hub it needs the `revision` as a commit, so that it is the code that was looked at.
+    `prompt` is the instruction for models that take one, `confidence` adds how sure a CTC model is of each word,
+    `word_times` when Whisper heard it. `nbest` stores that many transcripts of each clip, of as many `beams`. `terms`
+    is a file of terms for the prompt. `trust_remote_code` runs code that the model brings along; of the Hub it needs
+    the `revision` as a commit, so that it is the code that was looked at.
     """
     torch = need("torch", "hf", INSTALL)
     transformers = quiet_transformers("hf")
@@ -114,8 +133,18 @@ def load(
         "beams": beams,
         "prompt": prompt_for(request, model_type, prompt),
     }
+    expected = read_terms(terms) if terms else []
+    _check(target, kind, {"word_times": word_times, "nbest": nbest, "terms": bool(expected)})
+    if nbest > beams:
+        raise UserError(f"hf:{target}: nbest={nbest} needs at least as many beams: beams={nbest}")
+    if expected and kind is AudioLanguageModel:
+        if not takes_prompt(request, processor):
+            raise UserError(f"hf:{target}: takes no instruction, so no terms; leave terms out")
+        settings["prompt"] = prompt_with_terms(settings["prompt"], expected)
     options = {"device": place, "dtype": dtype, "batch_size": batch_size, "language": language or None}
     options |= {name: settings[name] for name in USED.get(kind, settings)}
+    given = {"word_times": word_times, "nbest": nbest, "terms": fingerprint(expected) if expected else ""}
+    options |= {name: value for name, value in given.items() if value}
     if trust_remote_code:
         options["trust_remote_code"] = True
     if confidence:
@@ -133,11 +162,24 @@ def load(
         forced_language=language or None,
         request=request,
         confidence=confidence,
+        word_times=word_times,
+        nbest=nbest,
+        terms=tuple(expected),
         **settings,
     )
+    if isinstance(recogniser, Whisper):
+        recogniser.check_options()
     if isinstance(recogniser, Ctc) and confidence:
         recogniser.check_confidence()
     return recogniser
+
+
+def _check(target: str, kind: type[TransformersRecogniser], asked: dict[str, Any]) -> None:
+    """Refuse an option that a kind of model has no way to follow."""
+    for name, value in asked.items():
+        if value and kind not in ABLE[name]:
+            able = " and ".join(sorted(each.__name__ for each in ABLE[name]))
+            raise UserError(f"hf:{target}: {name} is for {able} models, not {kind.__name__}; leave it out")
 
 
 def kind_of(transformers: Any, config: Any, target: str) -> tuple[type[TransformersRecogniser], Any]:

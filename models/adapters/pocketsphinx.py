@@ -9,18 +9,28 @@ from __future__ import annotations
 import importlib.metadata
 import multiprocessing
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
+from itertools import islice
 from typing import Any
 
 from speech_robust_bench.core.about import install_hint
 from speech_robust_bench.core.audio import RATE, resample, to_pcm16
 from speech_robust_bench.core.engines import cores, follow_parent
 from speech_robust_bench.core.options import Settings
-from speech_robust_bench.models.interface import Clip, Described, Event, Recogniser, need, with_confidences
+from speech_robust_bench.models.interface import (
+    Clip,
+    Described,
+    Event,
+    Recogniser,
+    need,
+    with_alternatives,
+    with_confidences,
+)
 
 INSTALL = install_hint("demo")
 FRAMES_PER_S = 100
 LONGEST_S = 60.0  # of a live utterance: the search remembers all of it
+PATHS_PER_TEXT = 200  # of the lattice: most differ in fillers and pronunciations alone
 _decoder: Any = None  # of this process
 
 
@@ -30,10 +40,12 @@ class PocketSphinx(Described):
 
     pool: Any = None
     settings: Settings = field(default_factory=dict)
+    nbest: int = 0
 
     def transcribe(self, clips: list[Clip], rate: int, language: str | None) -> list[str]:
         pcm = [to_pcm16(resample(clip, rate, RATE).clip(-1, 1)).tobytes() for clip in clips]
-        return self.pool.map(_decode, pcm, chunksize=1) if self.pool else [_decode(clip) for clip in pcm]
+        decode = partial(_decode, nbest=self.nbest)
+        return self.pool.map(decode, pcm, chunksize=1) if self.pool else [decode(clip) for clip in pcm]
 
     def stream(self, rate: int, language: str | None) -> PocketSphinxSession:
         return PocketSphinxSession(rate, self._live_decoder)
@@ -109,12 +121,13 @@ def load(
     fwdflat: bool = True,
     maxhmmpf: int = 0,
     maxwpf: int = 0,
+    nbest: int = 0,
 ) -> Recogniser:
     """`pocketsphinx`, or `pocketsphinx:<acoustic model folder>`; `workers` 0 is one process per core.
 
     `fwdflat` is the second pass; `maxhmmpf` and `maxwpf` bound the states and words of a frame, 0 is PocketSphinx's own
     bound. Without the second pass and with 3000 states and 5 words it is two to four times as fast, most so
-    in noise.
+    in noise. `nbest` stores that many transcripts of each clip.
     """
     need("pocketsphinx", "pocketsphinx", INSTALL)
     workers = workers or cores()
@@ -130,10 +143,11 @@ def load(
     return PocketSphinx(
         name=target or "pocketsphinx",
         revision=importlib.metadata.version("pocketsphinx"),
-        options={**settings, "workers": workers},
+        options={**settings, "workers": workers, **({"nbest": nbest} if nbest else {})},
         batch_size=4 * workers,
         pool=pool,
         settings=settings,
+        nbest=nbest,
     )
 
 
@@ -153,7 +167,7 @@ def _open_decoder(settings: Settings) -> Any:
     return pocketsphinx.Decoder(samprate=RATE, loglevel="FATAL", **settings)
 
 
-def _decode(pcm: bytes) -> str:
+def _decode(pcm: bytes, nbest: int = 0) -> str:
     _decoder.reinit_feat()
     _decoder.start_utt()
     if pcm:
@@ -163,9 +177,9 @@ def _decode(pcm: bytes) -> str:
     if not best:
         return ""
     # The posterior of each word in the lattice. Fillers (<sil>, [NOISE]) are not words; "a(2)" is "a" said another way.
-    return with_confidences(
+    transcript = with_confidences(
         best.hypstr,
-        (
+        [
             (
                 part.word.partition("(")[0],
                 part.prob,
@@ -174,5 +188,12 @@ def _decode(pcm: bytes) -> str:
             )
             for part in _decoder.seg()
             if part.word[0] not in "<["
-        ),
+        ],
     )
+    return with_alternatives([transcript, *_others(nbest, transcript)]) if nbest else transcript
+
+
+def _others(nbest: int, best: str) -> list[str]:
+    """The other texts of the n best paths through the lattice, as far as they differ in words."""
+    paths = (path.hypstr for path in islice(_decoder.nbest() or (), nbest * PATHS_PER_TEXT))
+    return list(islice(dict.fromkeys(text for text in paths if text and text != best), nbest - 1))

@@ -24,7 +24,15 @@ from speech_robust_bench.core.about import install_hint
 from speech_robust_bench.core.audio import resample
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.secrets import closed_stdin
-from speech_robust_bench.models.interface import Clip, Described, folder_revision, need, out_of_memory, split_at_pauses
+from speech_robust_bench.models.interface import (
+    Clip,
+    Described,
+    folder_revision,
+    need,
+    out_of_memory,
+    split_at_pauses,
+    with_alternatives,
+)
 
 Inputs = dict[str, Any]  # what a transformers model takes: tensors by name
 INSTALL = install_hint("models")
@@ -88,6 +96,9 @@ class TransformersRecogniser(Described):
     prompt: str | None = None
     request: Callable[..., Any] | None = None
     confidence: bool = False
+    word_times: bool = False
+    nbest: int = 0
+    terms: tuple[str, ...] = ()
     pads_safely: bool = field(default=False, init=False)
 
     def __post_init__(self) -> None:
@@ -174,6 +185,13 @@ class TransformersRecogniser(Described):
         for (owner, _), text in zip(pieces, texts, strict=True):
             joined[owner].append(text)
         return joined
+
+
+def nbest_lists(texts: list[str], nbest: int) -> list[str]:
+    """The transcript of each clip from the texts of its beams, which stand one after the other."""
+    if not nbest:
+        return texts
+    return [with_alternatives(texts[start : start + nbest]) for start in range(0, len(texts), nbest)]
 
 
 def positions(config: Any) -> int:

@@ -7,8 +7,8 @@ from typing import Any
 
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.options import Settings
-from speech_robust_bench.models.hf.base import TransformersRecogniser
-from speech_robust_bench.models.interface import Clip, split_at_pauses, with_confidences
+from speech_robust_bench.models.hf.base import TransformersRecogniser, nbest_lists
+from speech_robust_bench.models.interface import Clip, Transcript, split_at_pauses, with_confidences
 
 # MMS names its adapters by ISO 639-3
 ISO_639_3 = {
@@ -139,6 +139,7 @@ def _lengths(clips: list[Clip]) -> Any:
 
 
 WHISPER_S = 30.0
+TIME_PRECISION_S = 0.02
 
 
 class Whisper(TransformersRecogniser):
@@ -156,16 +157,79 @@ class Whisper(TransformersRecogniser):
                 indices = kind[start : start + self.batch_size]
                 answers = self._generate([clips[i] for i in indices], long, language)
                 for index, text in zip(indices, answers, strict=True):
-                    texts[index] = text.strip()
+                    texts[index] = text if isinstance(text, Transcript) else text.strip()
         return texts
 
     def _generate(self, clips: list[Clip], long: bool, language: str | None) -> list[str]:
         how: Settings = {"truncation": False, "padding": "longest"} if long else {}
         inputs = self.processor(clips, sampling_rate=self.rate, return_tensors="pt", return_attention_mask=True, **how)
+        if self.nbest and not long and (language or not self._multilingual):
+            return self._generate_lists(inputs, language)
         settings: Settings = {"num_beams": self.beams}
+        if self.terms:
+            settings["prompt_ids"] = self._prompt_ids()
         if long:
             settings["return_timestamps"] = True
-        if getattr(self.model.generation_config, "is_multilingual", False):
+        if self._multilingual:
             settings.update(task="transcribe", language=language)
-        tokens = self.model.generate(**self._placed(inputs), **settings)
-        return self.processor.batch_decode(tokens, skip_special_tokens=True)
+        if self.word_times and not long:
+            settings |= {"return_token_timestamps": True, "return_dict_in_generate": True}
+        generated = self.model.generate(**self._placed(inputs), **settings)
+        if self.word_times and not long:
+            return [self._timed(generated, row) for row in range(len(clips))]
+        return self.processor.batch_decode(generated, skip_special_tokens=True)
+
+    @property
+    def _multilingual(self) -> bool:
+        return getattr(self.model.generation_config, "is_multilingual", False)
+
+    def _prompt_ids(self) -> Any:
+        return self.processor.get_prompt_ids(", ".join(self.terms), return_tensors="pt").to(self.model.device)
+
+    def _generate_lists(self, inputs: Any, language: str | None) -> list[str]:
+        """By the plain beam search of transformers: Whisper's own `generate` gives the best beam of each list alone."""
+        import torch
+        from transformers.generation import GenerationMixin
+
+        tokenizer = self.processor.tokenizer
+        if self._multilingual:
+            tokenizer.set_prefix_tokens(language=language, task="transcribe", predict_timestamps=False)
+        prompt = torch.tensor([tokenizer.prefix_tokens], device=self.model.device)
+        if self.terms:
+            prompt = torch.cat([self._prompt_ids()[None], prompt], dim=1)
+        features = self._placed(inputs)["input_features"]
+        tokens = GenerationMixin.generate(
+            self.model,
+            features,
+            decoder_input_ids=prompt.repeat(len(features), 1),
+            num_beams=self.beams,
+            num_return_sequences=self.nbest,
+            do_sample=False,
+        )[:, prompt.shape[1] :]
+        texts = tokenizer.batch_decode(tokens, skip_special_tokens=True)
+        return nbest_lists([text.strip() for text in texts], self.nbest)
+
+    def _timed(self, generated: Any, row: int) -> str:
+        """A transcript with the time of each word, by the weights of the cross-attention."""
+        output = {name: generated[name][row : row + 1].cpu().numpy() for name in ("sequences", "token_timestamps")}
+        text, more = self.processor.tokenizer._decode_asr(
+            [{"tokens": output["sequences"], "token_timestamps": output["token_timestamps"]}],
+            return_timestamps="word",
+            return_language=False,
+            time_precision=TIME_PRECISION_S,
+        )
+        words = ((chunk["text"].strip(), None, *chunk["timestamp"]) for chunk in more["chunks"])
+        return with_confidences(text.strip(), words)
+
+    def check_options(self) -> None:
+        """Refuse what this Whisper cannot do, before any clip."""
+        if self.word_times and not getattr(self.model.generation_config, "alignment_heads", None):
+            raise UserError(
+                f"hf:{self.name}: its generation_config.json has no alignment_heads, so it has no word times; take the "
+                "file of the original model"
+            )
+        if self.word_times and (self.nbest or self.beams > 1):
+            raise UserError("hf: word_times are those of greedy decoding; leave nbest and beams out")
+        room = self.model.config.max_target_positions // 2 - 1
+        if self.terms and (tokens := len(self._prompt_ids())) > room:
+            raise UserError(f"{len(self.terms)} terms are {tokens} tokens; Whisper's prompt has room for {room}")

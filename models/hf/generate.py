@@ -18,13 +18,13 @@ write in step with the audio (transducers, Kyutai, Voxtral Realtime) need no suc
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from speech_robust_bench.core.options import Settings
-from speech_robust_bench.models.hf.base import Inputs, TransformersRecogniser, positions
+from speech_robust_bench.models.hf.base import Inputs, TransformersRecogniser, nbest_lists, positions
 from speech_robust_bench.models.hf.ctc import ISO_639_3
 from speech_robust_bench.models.interface import Clip
 from speech_robust_bench.models.llm_answer import raw_text, unwrap, with_raw
@@ -120,6 +120,18 @@ def prompt_for(request: Request, model_type: str, prompt: str) -> str | None:
     return PROMPTS.get(model_type, DEFAULT_PROMPT) if request in (chat, chat_text) else None
 
 
+def takes_prompt(request: Request, processor: Any) -> bool:
+    """Whether a request has a place for an instruction."""
+    if request is transcription_request:
+        return "prompt" in parameters(processor.apply_transcription_request)
+    return request in (chat, chat_text)
+
+
+def prompt_with_terms(prompt: str | None, terms: Sequence[str]) -> str | None:
+    """The instruction with the terms that may be said."""
+    return " ".join(filter(None, (prompt, f"These words may occur: {', '.join(terms)}."))) if terms else prompt
+
+
 def parameters(function: Any) -> set[str]:
     """The names of a function's parameters."""
     return set(inspect.signature(function).parameters)
@@ -147,13 +159,16 @@ class Generator(TransformersRecogniser):
         if limits is not None:
             settings["max_new_tokens"] = min(max(limits), positions(self.model.config))
         settings |= self._settings(language)
+        if self.nbest:
+            settings["num_return_sequences"] = self.nbest
         generated = self.model.generate(**inputs, **settings)
         tokens = getattr(generated, "sequences", generated)
         tokens = tokens[:, self._prompt_length(inputs, tokens) :].tolist()
         if limits is not None:
             # the batch ran to its longest clip's limit: each clip keeps what it would have had alone
-            tokens = [row[:limit] for row, limit in zip(tokens, limits, strict=True)]
-        return self._decode(tokens)
+            each = self.nbest or 1
+            tokens = [row[: limits[place // each]] for place, row in enumerate(tokens)]
+        return nbest_lists(self._decode(tokens), self.nbest)
 
     def _settings(self, language: str | None) -> Settings:
         """Further settings of `generate`: greedy, and the language where it is told there (Seamless, by ISO 639-3)."""
@@ -250,6 +265,8 @@ def before_the_end(tokens: list[int], passed: list[int], frames: int) -> list[in
 
 
 def joined(parts: list[str]) -> str:
-    """The texts of a clip's pieces as one; the answers around them are joined too."""
+    """The texts of a clip's pieces as one, with the answers around them; a clip in pieces has no n-best list."""
+    if len(parts) == 1:
+        return parts[0]
     text = " ".join(filter(None, parts))
     return with_raw(text, " ".join(filter(None, map(raw_text, parts))))

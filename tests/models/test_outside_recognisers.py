@@ -384,8 +384,8 @@ def test_faster_whisper(monkeypatch) -> None:
         def __init__(self, name, device, compute_type, num_workers):
             assert (name, device, compute_type) == ("tiny.en", "cpu", "int8")
 
-        def transcribe(self, audio, language, task, beam_size, temperature, word_timestamps):
-            assert (language, task, beam_size, temperature) == ("en", "transcribe", 1, 0.0)
+        def transcribe(self, audio, language, task, beam_size, temperature, word_timestamps, hotwords):
+            assert (language, task, beam_size, temperature, hotwords) == ("en", "transcribe", 1, 0.0, None)
             spoken = (
                 [types.SimpleNamespace(word=" one", probability=0.75, start=0.0, end=0.5)] if word_timestamps else None
             )
