@@ -32,3 +32,4 @@ mv package/models/Xenova/whisper-small "$models/whisper-small-onnx"
 
 base=moonshine_cpp-0.1.4.data/purelib/moonshine_cpp/models/base-en
 cd "$root" && python benchmarks/matrix.py onnx --ort "$work/$base" --to "$models/moonshine-base-en"
+python benchmarks/whisper_ct2.py convert "$models/whisper-base-ct2" "$models/whisper-base"

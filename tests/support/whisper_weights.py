@@ -63,22 +63,28 @@ def default_folder() -> Path:
 def convert(weights: bytes, vocabulary: bytes, folder: Path) -> None:
     """Write a folder that `from_pretrained` loads: weights, configs, tokenizer, feature extractor."""
     import torch
-    from transformers import WhisperForConditionalGeneration, WhisperProcessor
 
     checkpoint = torch.load(io.BytesIO(weights), map_location="cpu", weights_only=True)
     tokenizer = _tokenizer(vocabulary)
-    model = WhisperForConditionalGeneration(_config(checkpoint["dims"], tokenizer))
     state = {f"model.{_renamed(name)}": tensor.float() for name, tensor in checkpoint["model_state_dict"].items()}
-    state["proj_out.weight"] = state["model.decoder.embed_tokens.weight"]  # one matrix reads and writes the tokens
-    model.load_state_dict(state, strict=True)
-    model.generation_config = _generation_config(tokenizer)
-    processor = WhisperProcessor(_feature_extractor(checkpoint["dims"]), tokenizer)
+    write_folder(folder, checkpoint["dims"], state, tokenizer, _generation_config(tokenizer))
+
+
+def write_folder(folder: Path, dims: dict[str, int], state: dict[str, Any], tokenizer: Any, generation: Any) -> None:
+    """Write a Whisper folder for transformers from tensors under transformers' names; complete, or not at all."""
+    from transformers import WhisperFeatureExtractor, WhisperForConditionalGeneration, WhisperProcessor
+
+    model = WhisperForConditionalGeneration(_config(dims, tokenizer))
+    output = {"proj_out.weight": state["model.decoder.embed_tokens.weight"]}  # one matrix reads and writes the tokens
+    model.load_state_dict(state | output, strict=True)
+    model.generation_config = generation
+    processor = WhisperProcessor(WhisperFeatureExtractor(feature_size=dims["n_mels"]), tokenizer)
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent) as beside:
-        made = Path(beside) / "model"
-        model.save_pretrained(made)
-        processor.save_pretrained(made)
-        os.replace(made, folder)
+        unfinished = Path(beside) / "model"
+        model.save_pretrained(unfinished)
+        processor.save_pretrained(unfinished)
+        os.replace(unfinished, folder)
 
 
 def _renamed(name: str) -> str:
@@ -138,12 +144,6 @@ def _generation_config(tokenizer: Any) -> Any:
         is_multilingual=False,
         return_timestamps=False,
     )
-
-
-def _feature_extractor(dims: dict[str, int]) -> Any:
-    from transformers import WhisperFeatureExtractor
-
-    return WhisperFeatureExtractor(feature_size=dims["n_mels"])
 
 
 def _tokenizer(vocabulary: bytes) -> Any:
