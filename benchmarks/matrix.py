@@ -56,6 +56,7 @@ PAPER = tuple(row.name for row in SCENARIOS.values() if row.category in AVERAGED
 NORMALISER = "srb-paper-1"
 NORMALISERS = {"": NORMALISER, "_open_asr": "open-asr-1"}  # suffix of the columns
 REPLICATES = 2_000
+FEWEST = 40  # clips of a mean: one of every speaker
 COLUMNS = ("system", "config", "category", "clip", "speaker", "gender", "reference", "transcript")
 
 
@@ -247,9 +248,12 @@ class SystemErrors:
         clean = self.counts["clean"]
         return 100 * (draws @ (self.counts[config][0] - clean[0])) / (draws @ clean[1])
 
-    def whole(self, config: str) -> bool:
-        """Whether all clips of a config were run."""
-        return config in self.counts and bool((self.counts[config][1] > 0).all())
+    def run_on(self, configs: Sequence[str]) -> np.ndarray | None:
+        """Which clips were run in all of some configs; none where they are fewer than one of every speaker."""
+        if not all(config in self.counts for config in configs):
+            return None
+        common = np.all([self.counts[config][1] > 0 for config in configs], axis=0)
+        return common if common.sum() >= FEWEST else None
 
 
 def read_errors(rows: Sequence[dict[str, Any]]) -> tuple[dict[str, SystemErrors], np.ndarray]:
@@ -268,22 +272,31 @@ def read_errors(rows: Sequence[dict[str, Any]]) -> tuple[dict[str, SystemErrors]
 
 
 def category_mean(system: SystemErrors, configs: Sequence[str], draws: np.ndarray, measure: str) -> np.ndarray | None:
-    """The mean NWER, WERD or NWERD of some configs in each draw; none where a clip of one is missing."""
-    if not all(system.whole(config) for config in ("clean", *configs)):
+    """The mean NWER, WERD or NWERD of some configs in each draw, over the clips that were run in all of them."""
+    common = system.run_on(("clean", *configs))
+    if common is None:
         return None
     hard = load_difficulty()
     scales = [100 / hard.of(f"en_{config}") if measure.startswith("N") else 1 for config in configs]
     rate = system.wer if measure == "NWER" else system.werd
-    return np.mean([scale * rate(config, draws) for scale, config in zip(scales, configs, strict=True)], axis=0)
+    return np.mean(
+        [scale * rate(config, draws * common) for scale, config in zip(scales, configs, strict=True)], axis=0
+    )
+
+
+def category_configs() -> dict[str, list[str]]:
+    """The paper's configs by category."""
+    members: dict[str, list[str]] = {}
+    for scenario in map(SCENARIOS.__getitem__, PAPER):
+        levels = range(1, len(scenario.severities) + 1)
+        members.setdefault(scenario.category, []).extend(f"{scenario.name}_sev{level}" for level in levels)
+    return members
 
 
 def print_tables(path: Path) -> None:
     """Every system's WER on clean speech, with NWER, which ranks, NWERD and WERD; intervals are over speakers."""
     rows = stored_rows(path)
-    members: dict[str, list[str]] = {}
-    for scenario in map(SCENARIOS.__getitem__, PAPER):
-        levels = range(1, len(scenario.severities) + 1)
-        members.setdefault(scenario.category, []).extend(f"{scenario.name}_sev{level}" for level in levels)
+    members = category_configs()
     systems, draws = read_errors(rows)
     for measure in ("NWER", "NWERD", "WERD"):
         lines: list[tuple[float, list[str]]] = []
@@ -291,7 +304,8 @@ def print_tables(path: Path) -> None:
             cells = sum(int((counts[1] > 0).sum()) for counts in system.counts.values())
             means = [category_mean(system, configs, draws, measure) for configs in members.values()]
             average = None if any(mean is None for mean in means) else np.mean(np.stack(means), axis=0)
-            wer = system.wer("clean", draws) if system.whole("clean") else None
+            clean = system.run_on(["clean"])
+            wer = None if clean is None else system.wer("clean", draws * clean)
             line = [name, f"{cells:,}", *map(_with_interval, (wer, average, *means))]
             lines.append((np.inf if average is None or measure != "NWER" else float(average[0]), line))
         print(f"\n{measure}:\n")
