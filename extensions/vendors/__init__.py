@@ -1,3 +1,7 @@
 """Recognisers behind an HTTP interface: vendors, OpenAI-compatible servers and chat models."""
 
-ADAPTERS = {name: f"{__name__}.{name.replace('-', '_')}" for name in ("api", "chat-api", "openai-api")}
+ADAPTERS = {
+    "api": f"{__name__}.endpoints:load_vendor",
+    "chat-api": f"{__name__}.endpoints:load_chat",
+    "openai-api": f"{__name__}.endpoints:load_openai",
+}

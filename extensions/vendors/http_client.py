@@ -1,8 +1,8 @@
-"""Requests to a server that is not trusted: one deadline and one bound on bytes for a whole answer, and retries.
+"""Requests to an untrusted server, with retries, a deadline for the whole answer and a limit on its size.
 
-Busy and broken answers (408, 409, 425, 429, 5xx, lost connections) are tried again, after what `Retry-After` says or
-after a wait that doubles. A refusal (401, 403, 404) ends the run, as every clip would meet it; so does a redirect to
-another origin, because the key would follow it there and the answer would be somebody else's.
+Busy and broken answers (408, 409, 425, 429, 5xx, lost connections) are retried after `Retry-After`, or after a wait
+that doubles. A refusal (401, 403, 404) ends the run, because every clip would be refused. So does a redirect to
+another server, which would receive the key.
 """
 
 from __future__ import annotations
@@ -15,10 +15,11 @@ import random
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, TypeVar
 
 import httpx
+import soundfile
 
 from speech_robust_bench.core.audio import to_pcm16
 from speech_robust_bench.core.errors import UserError
@@ -37,7 +38,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class ClientOptions:
-    """How to treat the server: `concurrency` requests at a time, no more than `requests_per_minute`."""
+    """Limits: `concurrency` requests at a time, at most `requests_per_minute` (0: any number)."""
 
     concurrency: int = 4
     requests_per_minute: float = 0.0
@@ -47,7 +48,7 @@ class ClientOptions:
 
 @dataclass(frozen=True)
 class ServerRequest:
-    """One request, as httpx takes it; `files` and `json` are made once and sent as often as needed."""
+    """The arguments of `httpx.AsyncClient.stream`."""
 
     method: str
     url: str
@@ -60,7 +61,7 @@ class ServerRequest:
 
 
 class Retry(Exception):
-    """The answer was broken or the server busy: worth another try, after `wait_s` if it said how long."""
+    """A broken answer or a busy server: try again, after `wait_s` if the server said so."""
 
     def __init__(self, problem: str, wait_s: float | None = None) -> None:
         super().__init__(problem)
@@ -68,7 +69,7 @@ class Retry(Exception):
 
 
 class ServerClient:
-    """Sends requests from a thread of its own, so that it works where an event loop is running already (notebooks)."""
+    """Sends requests from its own thread, so that it works where an event loop runs already (notebooks)."""
 
     def __init__(self, label: str, options: ClientOptions) -> None:
         self.label = label
@@ -79,13 +80,13 @@ class ServerClient:
         self._runner = asyncio.Runner()
 
     def map(self, work: Callable[[T], Awaitable[str]], items: Sequence[T]) -> list[str | Exception]:
-        """`work` for every item, `concurrency` at a time; an exception stands in the place of its item."""
+        """The results of `work` for every item, `concurrency` at a time; an exception takes the place of a result."""
         return self._thread.submit(lambda: self._runner.run(self._map(work, items))).result()
 
     async def _map(self, work: Callable[[T], Awaitable[str]], items: Sequence[T]) -> list[str | Exception]:
         turns = asyncio.Semaphore(self.options.concurrency)
         limits = httpx.Limits(max_connections=self.options.concurrency)
-        # the deadline is ours: those of httpx are for each read, and a slow drip of bytes never meets them
+        # `send` has the deadline: those of httpx are for one read, and a slow drip of bytes never meets them
         async with httpx.AsyncClient(timeout=None, limits=limits, headers={"Accept-Encoding": "identity"}) as client:
             self._client = client
 
@@ -99,7 +100,7 @@ class ServerClient:
             return list(await asyncio.gather(*(one_at_a_turn(item) for item in items)))
 
     async def send(self, request: ServerRequest) -> Any:
-        """The JSON of the answer, after as many tries as it takes and `retries` allows."""
+        """The JSON of the answer, retried up to `retries` times."""
         for attempt in range(self.options.retries + 1):
             await self._wait_for_turn()
             pause_s = min(LONGEST_WAIT_S, FIRST_WAIT_S * 2**attempt) * random.uniform(0.5, 1.0)
@@ -119,16 +120,7 @@ class ServerClient:
     async def _answer(self, request: ServerRequest) -> bytes:
         url = httpx.URL(request.url)
         for _ in range(MOST_REDIRECTS + 1):
-            async with self._client.stream(
-                request.method,
-                url,
-                headers=request.headers,
-                params=request.params,
-                data=request.data,
-                files=request.files,
-                json=request.json,
-                content=request.content,
-            ) as answer:
+            async with self._client.stream(**{**asdict(request), "url": url}) as answer:
                 if answer.status_code not in REDIRECTS:
                     body = await _bounded(answer)
                     self._check(answer, body)
@@ -140,8 +132,8 @@ class ServerClient:
         target = url.join(location)
         if (target.scheme, target.host, target.port) != (url.scheme, url.host, url.port):
             raise UserError(
-                f"{self.label}: {url.host} redirects to another server, {target.host}, which would get the key and the "
-                "audio; if you trust it, name it in the spec"
+                f"{self.label}: {url.host} redirects to another server, {target.host}, which would receive the key and "
+                "the audio; to use it, name it in the spec"
             )
         return target
 
@@ -167,9 +159,9 @@ class ServerClient:
 
 
 async def _bounded(answer: httpx.Response) -> bytes:
-    """The whole body. Compressed ones are refused: a few bytes could become gigabytes, and none was asked for."""
+    """The whole body. A compressed one is refused: a few bytes could become gigabytes."""
     if answer.headers.get("Content-Encoding", "identity") not in ("", "identity"):
-        raise RuntimeError("the answer is compressed, which was not asked for")
+        raise RuntimeError("the answer is compressed, which was not requested")
     body = bytearray()
     async for chunk in answer.aiter_raw():
         body += chunk
@@ -179,7 +171,7 @@ async def _bounded(answer: httpx.Response) -> bytes:
 
 
 def parse_json(body: bytes) -> Any:
-    """The JSON of an answer; what is none is worth another try."""
+    """The JSON of an answer; anything else is retried."""
     try:
         return json.loads(body)
     except (ValueError, RecursionError):
@@ -200,7 +192,7 @@ def text_at(answer: Any, path: Sequence[str | int]) -> str:
 
 
 def reason_of(body: bytes) -> str:
-    """What the server says went wrong, in one short line; a key that it repeats is masked."""
+    """The server's error message in one short line, with keys masked."""
     try:
         answer = json.loads(body)
     except (ValueError, RecursionError):
@@ -215,7 +207,7 @@ def reason_of(body: bytes) -> str:
 
 
 def retry_after_s(header: str | None) -> float | None:
-    """Seconds, or a date (RFC 9110, 10.2.3); None for anything else."""
+    """The seconds to wait by a Retry-After header, a number or a date (RFC 9110, 10.2.3); None for anything else."""
     if not header:
         return None
     try:
@@ -230,15 +222,13 @@ def retry_after_s(header: str | None) -> float | None:
 
 def wav_bytes(clip: Clip, rate: int) -> bytes:
     """A clip as a 16-bit WAV file."""
-    import soundfile
-
     buffer = io.BytesIO()
     soundfile.write(buffer, to_pcm16(clip.clip(-1, 1)), rate, format="WAV", subtype="PCM_16")
     return buffer.getvalue()
 
 
 def check_url(adapter: str, target: str, url: str) -> httpx.URL:
-    """The address of a server, or a line that says what one looks like."""
+    """The parsed address of a server; any other text is an error with an example."""
     try:
         parsed = httpx.URL(url)
     except httpx.InvalidURL:

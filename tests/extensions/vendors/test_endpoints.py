@@ -20,8 +20,8 @@ from support.run_folders import lines, run_json, srb_run
 from support.small_configs import tone
 
 from speech_robust_bench.core.errors import UserError
-from speech_robust_bench.extensions.vendors import api, http_client
-from speech_robust_bench.extensions.vendors.api import VENDORS, Upload
+from speech_robust_bench.extensions.vendors import endpoints, http_client
+from speech_robust_bench.extensions.vendors.vendor_table import VENDORS, Upload
 from speech_robust_bench.models.interface import SomeFailed, open_model, parse_spec
 from speech_robust_bench.models.runner import cost_per_minute
 
@@ -172,7 +172,7 @@ def words(wav: bytes) -> str:
 @pytest.fixture
 def start(monkeypatch):
     monkeypatch.setattr(http_client, "FIRST_WAIT_S", 0.01)
-    monkeypatch.setattr(api, "FIRST_ASK_S", 0.01)
+    monkeypatch.setattr(endpoints, "FIRST_ASK_S", 0.01)
     for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
         monkeypatch.delenv(name, raising=False)
     for vendor in VENDORS.values():
@@ -278,7 +278,7 @@ def test_mistakes_are_told(start, monkeypatch) -> None:
         open_model("api:depgram")
     with pytest.raises(UserError, match="region=westeurope"):
         open_model("api:azure")
-    with pytest.raises(UserError, match="say which model"):
+    with pytest.raises(UserError, match="name the model"):
         open_model("chat-api:http://localhost:1/v1")
     monkeypatch.delenv("DEEPGRAM_API_KEY")
     with pytest.raises(UserError, match="set DEEPGRAM_API_KEY"):

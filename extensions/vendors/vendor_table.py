@@ -1,37 +1,27 @@
-"""Vendors of speech recognition: `api:deepgram`, `api:assemblyai`, ... A vendor is a row of `VENDORS`.
+"""Vendors of speech recognition and their requests. A vendor is a row of `VENDORS`, named as in `api:deepgram`.
 
-The key is in the vendor's environment variable. `extensions.vendors.http_client` says what is tried again and what ends
-a run.
+Addresses, fields and answers are those of the vendors' own API references.
 """
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import json
-import os
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from speech_robust_bench.core.errors import UserError, did_you_mean
-from speech_robust_bench.extensions.vendors.http_client import (
-    ClientOptions,
-    ServerClient,
-    ServerRequest,
-    check_url,
-    text_at,
-    wav_bytes,
-)
-from speech_robust_bench.models.interface import Clip, Described, Recogniser, SomeFailed, split_at_pauses
+from speech_robust_bench.extensions.vendors.http_client import ServerRequest, text_at
+from speech_robust_bench.models.llm_answer import unwrap, with_raw
 
 
 @dataclass(frozen=True)
 class Upload:
-    """One clip on its way: what a row makes a request of."""
+    """A clip and where it goes: the input of a vendor's request."""
 
     url: str
-    key: str
+    key: str  # empty for a server that needs none
     model: str
     wav: bytes
     language: str | None
@@ -40,19 +30,19 @@ class Upload:
 
 @dataclass(frozen=True)
 class VendorJob:
-    """For vendors that answer with a job: where its id is, where to ask, and when it is done or has failed."""
+    """How to wait for a vendor that answers with a job: where its id is, where to ask, and its last states."""
 
     id_at: tuple[str | int, ...]
     ask: Callable[[Upload, str], ServerRequest]
     status_at: tuple[str | int, ...]
     done: str
     failed: str
-    result: Callable[[Upload, str], ServerRequest] | None = None  # where the text is not in the job itself
+    result: Callable[[Upload, str], ServerRequest] | None = None  # for a text that is not in the job itself
 
 
 @dataclass(frozen=True)
 class Vendor:
-    """A company's transcription service: its address, its options and where its answer has the text."""
+    """A transcription service: its address, its requests and where its answer has the text."""
 
     url: str
     key_env: str
@@ -60,13 +50,13 @@ class Vendor:
     cost_per_minute: float
     send: Callable[[Upload], ServerRequest]
     text: Callable[[Any], str]
-    before: Callable[[Upload], ServerRequest] | None = None  # a first request that takes the audio
+    before: Callable[[Upload], ServerRequest] | None = None  # a first request, which uploads the audio
     job: VendorJob | None = None
     longest_s: float = 3600.0
 
 
 def _bearer(upload: Upload, scheme: str = "Bearer") -> dict[str, str]:
-    return {"Authorization": f"{scheme} {upload.key}"}
+    return {"Authorization": f"{scheme} {upload.key}"} if upload.key else {}
 
 
 def _given(**fields: str | None) -> dict[str, str]:
@@ -92,13 +82,13 @@ REGIONS = {
 
 
 def _locale(language: str | None) -> str:
-    """Google and Azure want a region with the language; where the data has none, the largest one."""
+    """The language with a region, which Google and Azure need: the largest one where the data has none."""
     code = language or "en"
     return code if "-" in code else REGIONS.get(code, f"{code}-{code.upper()}")
 
 
 def openai_form(upload: Upload) -> ServerRequest:
-    """OpenAI's transcription request, which others take too."""
+    """OpenAI's transcription request, which many servers take (vLLM, speaches, LocalAI)."""
     fields = _given(model=upload.model, language=upload.language, response_format="json", temperature="0")
     url = f"{upload.url}/audio/transcriptions"
     return ServerRequest("POST", url, headers=_bearer(upload), data=fields, files={"file": _wav(upload)})
@@ -124,10 +114,15 @@ def _google(upload: Upload) -> ServerRequest:
     return ServerRequest("POST", f"{upload.url}/speech:recognize", headers={"X-Goog-Api-Key": upload.key}, json=body)
 
 
-def _google_text(answer: Any) -> str:
-    results = answer.get("results", []) if isinstance(answer, dict) else None  # silence has none
+def _results(answer: Any, default: Any = None) -> list[Any]:
+    results = answer.get("results", default) if isinstance(answer, dict) else None
     if not isinstance(results, list):
         raise RuntimeError("the answer has no text at results")
+    return results
+
+
+def _google_text(answer: Any) -> str:
+    results = _results(answer, [])  # silence has none
     return " ".join(text_at(result, ("alternatives", 0, "transcript")).strip() for result in results)
 
 
@@ -188,11 +183,22 @@ def _speechmatics_result(upload: Upload, job: str) -> ServerRequest:
 
 
 def _speechmatics_text(answer: Any) -> str:
-    results = answer.get("results") if isinstance(answer, dict) else None
-    if not isinstance(results, list):
-        raise RuntimeError("the answer has no text at results")
-    words = [(item.get("type"), text_at(item, ("alternatives", 0, "content"))) for item in results]
-    return "".join(word if kind == "punctuation" else f" {word}" for kind, word in words).strip()
+    words = [(item.get("type"), text_at(item, ("alternatives", 0, "content"))) for item in _results(answer)]
+    return "".join(word if kind == "punctuation" else f" {word}" for kind, word in words)
+
+
+def chat_request(upload: Upload, prompt: str) -> ServerRequest:
+    """A chat with the audio as `input_audio` (OpenAI's API reference), as vLLM and others take it."""
+    audio = {"data": base64.b64encode(upload.wav).decode(), "format": "wav"}
+    content = [{"type": "text", "text": prompt}, {"type": "input_audio", "input_audio": audio}]
+    body = {"model": upload.model, "messages": [{"role": "user", "content": content}], "temperature": 0}
+    return ServerRequest("POST", f"{upload.url}/chat/completions", headers=_bearer(upload), json=body)
+
+
+def chat_text(answer: Any) -> str:
+    """The transcript in a chat model's answer, with the answer beside it where that has more words."""
+    raw = text_at(answer, ("choices", 0, "message", "content")).strip()
+    return with_raw(unwrap(raw), raw)
 
 
 VENDORS: dict[str, Vendor] = {
@@ -233,105 +239,8 @@ VENDORS: dict[str, Vendor] = {
 }  # fmt: skip
 
 
-FIRST_ASK_S, LONGEST_ASK_S = 1.0, 10.0  # between two questions whether a job is done
-
-
-@dataclass
-class VendorEndpoint(Described):
-    """One request per clip, or one job."""
-
-    vendor: Vendor = None  # type: ignore[assignment]
-    url: str = ""
-    key: str = ""
-    model: str = ""
-    client: Any = None
-
-    def transcribe(self, clips: list[Clip], rate: int, language: str | None) -> list[str]:
-        return SomeFailed.raise_if_failed(self.client.map(lambda clip: self._text(clip, rate, language), clips))
-
-    async def _text(self, clip: Clip, rate: int, language: str | None) -> str:
-        pieces = split_at_pauses(clip, rate, self.vendor.longest_s)
-        texts = [await self._piece(piece, rate, language) for piece in pieces]
-        return " ".join(filter(None, texts))
-
-    async def _piece(self, clip: Clip, rate: int, language: str | None) -> str:
-        upload = Upload(self.url, self.key, self.model, wav_bytes(clip, rate), language, rate)
-        request = self.vendor.send(upload)
-        if self.vendor.before:
-            sent = text_at(await self.client.send(self.vendor.before(upload)), ("upload_url",))
-            request = replace(request, json={**request.json, "audio_url": sent})
-        answer = await self.client.send(request)
-        if self.vendor.job:
-            answer = await self._wait(self.vendor.job, upload, answer)
-        return self.vendor.text(answer).strip()
-
-    async def _wait(self, job: VendorJob, upload: Upload, answer: Any) -> Any:
-        """Ask until the job is done; one that takes longer than the deadline of an answer is that clip's error."""
-        name = text_at(answer, job.id_at)
-        if not name.replace("-", "").isalnum():
-            raise RuntimeError("the answer has no usable job id")
-        pause_s = FIRST_ASK_S
-        async with asyncio.timeout(self.client.options.timeout_s):
-            while (status := text_at(answer := await self._ask(job, upload, name), job.status_at)) != job.done:
-                if status == job.failed:
-                    raise RuntimeError(f"the job has failed: {answer.get('error', status)}")
-                await asyncio.sleep(pause_s)
-                pause_s = min(LONGEST_ASK_S, 2 * pause_s)
-        return await self.client.send(job.result(upload, name)) if job.result else answer
-
-    async def _ask(self, job: VendorJob, upload: Upload, name: str) -> Any:
-        request: ServerRequest = job.ask(upload, name)
-        return await self.client.send(request)
-
-    def close(self) -> None:
-        self.client.close()
-
-
-def load(
-    target: str,
-    *,
-    model: str = "",
-    url: str = "",
-    region: str = "",
-    key_env: str = "",
-    cost_per_minute: float = 0.0,
-    concurrency: int = 4,
-    requests_per_minute: float = 0.0,
-    retries: int = 5,
-    timeout_s: float = 300.0,
-) -> Recogniser:
-    """`api:<vendor>`; `model` is the vendor's name for it, `region` Azure's, `cost_per_minute` your own price."""
-    vendor = vendor_of(target)
-    variable = key_env or vendor.key_env
-    key = os.environ.get(variable)
-    if not key:
-        raise UserError(f"api:{target}: set {variable} to your key, or name another variable with ?key_env=NAME")
-    if "{region}" in vendor.url and not (url or region):
-        raise UserError(f"api:{target}: say where your resource is, as in api:{target}?region=westeurope")
-    address = (url or vendor.url.format(region=region)).rstrip("/")
-    check_url("api", target, address)
-    options = ClientOptions(concurrency, requests_per_minute, retries, timeout_s)
-    name = model or vendor.model
-    return VendorEndpoint(
-        name=f"{target}-{name}",
-        revision=None,
-        options={"model": name, "cost_per_minute": cost_per_minute or vendor.cost_per_minute, **asdict(options)},
-        batch_size=4 * concurrency,
-        vendor=vendor,
-        url=address,
-        key=key,
-        model=name,
-        client=ServerClient(f"api:{target}", options),
-    )
-
-
-def cost_per_minute(target: str) -> float:
-    """US dollars for a minute of audio by the vendor's price list."""
-    return vendor_of(target).cost_per_minute
-
-
 def vendor_of(target: str) -> Vendor:
-    """A row of the table by its name."""
+    """The row of a vendor."""
     if target not in VENDORS:
         raise UserError(f"api: no vendor '{target}'; {did_you_mean(target, VENDORS)}")
     return VENDORS[target]
