@@ -4,12 +4,9 @@ from speech_robust_bench.cli.command import CommandRow
 
 COMMANDS = [
     CommandRow(
-        "certify", "attack", "certify a smoothed recogniser against perturbations", f"{__name__}.command", resumes=True
+        "certify", "attack", "certify a smoothed recogniser against perturbations", f"{__name__}.certify", resumes=True
     ),
 ]
-API = {
-    "CertifyOptions": f"{__name__}.api",
-    "certify": f"{__name__}.api",
-}
+API = dict.fromkeys(("CertificateSummary", "CertifyOptions", "certify"), f"{__name__}.certify")
 ADAPTERS = {"smooth": f"{__name__}.smooth"}
 VIEWS = {"Smooth": f"{__name__}.views:defended_view"}

@@ -1,14 +1,13 @@
-"""ROVER: one transcript out of several, by a vote at every word (Fiscus 1997), with word frequencies alone.
+"""Randomised smoothing and other defences around any recogniser: `smooth:<model>?sigma=0.01&n=8`.
 
-The first transcript is the backbone. Each further one is aligned with the network of words so far by least edit cost,
-where agreeing with any word in a slot is free; then every slot's most frequent entry wins, silence included.
+The clip is transcribed `n` times under noise of deviation `sigma`, each copy cleaned if `enhance` says so, and the
+transcripts vote (Olivier and Raj 2021; Olivier, chapter 7). The noise is a function of the clip's samples: a clip gives
+the same text in any batch, and an attacker who changes one sample gets other noise. With `sigma=0&n=1` only the
+cleaning is left: MP3 or coarse quantisation, the older defences that smoothing is compared with.
 
-Randomised smoothing and other defences around any recogniser: `smooth:<model>?sigma=0.01&n=8`.
-
-Transcribe the clip `n` times under noise of deviation `sigma`, clean each copy if asked to, and vote (Olivier and Raj
-2021; Olivier, chapter 7). The noise is a function of the clip's samples, so a clip gives the same text in any batch,
-and an attacker who moves one sample meets other noise. `sigma=0&n=1` leaves the cleaning alone: MP3 or coarse
-quantisation, the older defences that smoothing is compared with.
+The usual vote is ROVER (Fiscus 1997) with word frequencies. The first transcript is the backbone; each further one is
+aligned with the network of words so far by least edit cost, where agreeing with any word in a slot is free. Then every
+slot's most frequent entry wins, silence included.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from speech_robust_bench.models.enhance import a_priori_snr
 from speech_robust_bench.models.hf.ctc import Ctc
 from speech_robust_bench.models.interface import Clip, Described, Recogniser, open_model
 
-Slot = Counter[str]  # how many transcripts have each word here; "" counts those that have none
+Slot = Counter[str]  # how many transcripts have each word here; "" counts those without a word
 
 
 def rover(texts: Sequence[str]) -> str:
@@ -39,10 +38,10 @@ def rover(texts: Sequence[str]) -> str:
 
 
 def _merged(network: list[Slot], words: list[str], before: int) -> list[Slot]:
-    """The network with one more transcript in it, `before` being how many it has."""
+    """The network of `before` transcripts with one more in it."""
     merged = []
     for slot, word in _alignment(network, words):
-        if slot is None:  # nobody said anything here so far
+        if slot is None:  # the transcripts so far have no word here
             slot = Counter({"": before}) if before else Counter()
         slot[word] += 1
         merged.append(slot)
@@ -50,18 +49,13 @@ def _merged(network: list[Slot], words: list[str], before: int) -> list[Slot]:
 
 
 def _alignment(network: list[Slot], words: list[str]) -> list[tuple[Slot | None, str]]:
-    """Slots and words in pairs, in order; None is a new slot, "" a word that is missing."""
-    cost = [[0] * (len(words) + 1) for _ in range(len(network) + 1)]
-    for i in range(len(network) + 1):
-        for j in range(len(words) + 1):
-            ways = []
-            if i:
-                ways.append(cost[i - 1][j] + ("" not in network[i - 1]))
-            if j:
-                ways.append(cost[i][j - 1] + 1)
-            if i and j:
-                ways.append(cost[i - 1][j - 1] + (words[j - 1] not in network[i - 1]))
-            cost[i][j] = min(ways, default=0)
+    """Slots and words in pairs, in order; None is a new slot, "" a missing word."""
+    cost = [list(range(len(words) + 1))]
+    for slot in network:
+        row = [cost[-1][0] + ("" not in slot)]
+        for j, word in enumerate(words):
+            row.append(min(cost[-1][j] + (word not in slot), cost[-1][j + 1] + ("" not in slot), row[-1] + 1))
+        cost.append(row)
     pairs: list[tuple[Slot | None, str]] = []
     i, j = len(network), len(words)
     while i or j:
@@ -80,43 +74,33 @@ def _alignment(network: list[Slot], words: list[str]) -> list[tuple[Slot | None,
 MP3_KBPS = 32  # the finest of the `mp3` scenario
 LEVELS = 256  # amplitudes that quantisation keeps, of the 65,536 of 16 bits (Yang et al. 2019)
 
-
-def _quantised(samples: Clip, sigma: float) -> Clip:
-    return (np.round(samples * (LEVELS / 2)) / (LEVELS / 2)).astype(np.float32)
-
-
 # (noisy samples, the noise's deviation) -> cleaner samples; none of them has a useful derivative
 ENHANCERS: dict[str, Callable[[Clip, float], Clip]] = {
     "none": lambda samples, sigma: samples,
     "asnr": a_priori_snr,
     "mp3": lambda samples, sigma: mp3(samples, RATE, MP3_KBPS, np.random.default_rng(0)),
-    "quantise": _quantised,
+    "quantise": lambda samples, sigma: (np.round(samples * (LEVELS / 2)) / (LEVELS / 2)).astype(np.float32),
 }
-
-
-def _majority(texts: Sequence[str]) -> str:
-    return Counter(texts).most_common(1)[0][0]
-
-
-VOTES: dict[str, Callable[[Sequence[str]], str] | None] = {"rover": rover, "majority": _majority, "logits": None}
+VOTES: dict[str, Callable[[Sequence[str]], str] | None] = {
+    "rover": rover,
+    "majority": lambda texts: Counter(texts).most_common(1)[0][0],
+    "logits": None,
+}
 NOISES = ("white", "mad")
 
 
 def noise(kind: str, sigma: float, size: int, rng: np.random.Generator) -> Clip:
-    """White Gaussian noise, or half the difference of two neighbours of it, which has no low frequencies.
-
-    The second is Olivier's moving average difference (7.5.1).
-    """
+    """White Gaussian noise, or Olivier's moving average difference (7.5.1), which has no low frequencies."""
     if kind == "white":
         return np.float32(sigma) * rng.standard_normal(size, np.float32)
     return (np.float32(sigma) * np.diff(rng.standard_normal(size + 1, np.float32)) / 2).astype(np.float32)
 
 
-@dataclass
+@dataclass(kw_only=True)
 class Smooth(Described):
     """A recogniser behind noise, cleaning and a vote."""
 
-    inner: Recogniser = None  # type: ignore[assignment]
+    inner: Recogniser
     sigma: float = 0.01
     n: int = 8
     enhance: str = "none"
@@ -132,21 +116,21 @@ class Smooth(Described):
         return [vote(hypotheses[start : start + self.n]) for start in range(0, len(hypotheses), self.n)]
 
     def hypotheses(self, copies: list[Clip], rate: int, language: str | None) -> list[str]:
-        """What the inner recogniser makes of each copy."""
+        """The inner recogniser's transcript of each copy."""
         size = self.inner.batch_size
         starts = range(0, len(copies), size)
         return [text for s in starts for text in self.inner.transcribe(copies[s : s + size], rate, language)]
 
-    def copies(self, clip: Clip, n: int | None = None, stream: str = "smooth") -> Iterator[Clip]:
-        """The clip under `n` draws of the noise, cleaned; one after the other, because `n` may be thousands."""
+    def copies(self, clip: Clip, n: int | None = None, rng_key: str = "smooth") -> Iterator[Clip]:
+        """The clip under `n` draws of the noise, cleaned, one at a time: `n` may be thousands."""
         n = n or self.n
         kind = "" if self.noise == "white" else self.noise
-        rng = clip_rng(stream, content_id(clip), f"{self.sigma}{kind}", n)
+        rng = clip_rng(rng_key, content_id(clip), f"{self.sigma}{kind}", n)
         for _ in range(n):
             yield ENHANCERS[self.enhance](clip + noise(self.noise, self.sigma, len(clip), rng), self.sigma)
 
     def _by_logits(self, copies: list[Clip], language: str | None) -> str:
-        """The text of the mean of the copies' logits, which CTC models have frame by frame."""
+        """The text of the mean of the copies' logits; CTC models have some for each frame."""
         import torch
 
         assert isinstance(self.inner, Ctc)
@@ -170,22 +154,21 @@ def load(
     noise: str = "white",
     device: str = "",
 ) -> Recogniser:
-    """`smooth:<model>?sigma=0.01&n=8&enhance=asnr`; the model's own options go before: `smooth:hf:X?beams=2?n=4`."""
+    """`smooth:<model>?sigma=0.01&n=8&enhance=asnr`; the model's own options come first: `smooth:hf:X?beams=2?n=4`."""
     if not target:
         raise UserError("'smooth' needs a recogniser to protect: smooth:hf:openai/whisper-tiny.en?sigma=0.01&n=8")
     if sigma < 0 or n < 1:
-        raise UserError(f"smooth: sigma is 0 or more and n 1 or more, not {sigma} and {n}")
-    chosen: dict[str, tuple[str, Collection[str]]]
-    chosen = {"enhancer": (enhance, ENHANCERS), "vote": (vote, VOTES), "noise": (noise, NOISES)}
-    for what, (value, known) in chosen.items():
+        raise UserError(f"smooth: sigma must be at least 0 and n at least 1, not {sigma} and {n}")
+    known: Collection[str]
+    for what, value, known in (("enhancer", enhance, ENHANCERS), ("vote", vote, VOTES), ("noise", noise, NOISES)):
         if value not in known:
             raise UserError(f"smooth: no {what} '{value}'; {did_you_mean(value, known)}")
     if enhance == "asnr" and noise != "white":
-        raise UserError("smooth: enhance=asnr takes white noise away, not noise=mad; leave one of them out")
+        raise UserError("smooth: enhance=asnr removes white noise, not noise=mad; leave one of them out")
     inner = open_model(target, device=device or None)
     if vote == "logits" and not isinstance(inner, Ctc):
         raise UserError(f"smooth: vote=logits needs a CTC model of transformers, which {inner.name} is not; use rover")
-    # The defaults of an option that came later are not written, so that runs made before it still go on.
+    # Defaults of later options are not recorded, so that older runs can be continued.
     later = {key: value for key, value, usual in (("vote", vote, "rover"), ("noise", noise, "white")) if value != usual}
     return Smooth(
         name=f"smooth-{inner.name}",

@@ -1,14 +1,13 @@
-"""Attacking a defended recogniser for what it is (Athalye et al. 2018): expectation over transformation for what is
-random, straight-through gradients for what has none.
+"""Adaptive attacks on a defended recogniser (Athalye et al. 2018): expectation over transformation for random steps,
+straight-through gradients for steps without a derivative.
 
-The draws of a clip come from its own random stream, so an adaptive attack does not depend on the batch either.
+The draws of a clip come from its own RNG, so that an adaptive attack does not depend on the batch.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import torch
@@ -25,7 +24,7 @@ Transform = Callable[[Tensor, AttackBatch], Tensor]
 
 
 def straight_through(function: Callable[[np.ndarray], np.ndarray]) -> Transform:
-    """A step without derivatives, clip by clip: its own output forwards, the gradient unchanged backwards."""
+    """A step without a derivative, clip by clip: its output forwards, the unchanged gradient backwards."""
 
     def apply(waves: Tensor, batch: AttackBatch) -> Tensor:
         done = waves.detach().clone()
@@ -38,7 +37,7 @@ def straight_through(function: Callable[[np.ndarray], np.ndarray]) -> Transform:
 
 
 def random_noise(sigma: float, kind: str = "white") -> Transform:
-    """The noise of a defence, drawn from each clip's own stream."""
+    """The noise of a defence, drawn from each clip's own RNG."""
 
     def apply(waves: Tensor, batch: AttackBatch) -> Tensor:
         added = np.zeros(waves.shape, np.float32)
@@ -57,8 +56,8 @@ class Defended(WrappedView):
     draws: int = DRAWS
 
     @classmethod
-    def around(cls, smooth: Any, inner: View, eot: int | None) -> View:
-        """The view of a smoothed recogniser; `eot=0` is the naive attacker's, who knows nothing of the defence."""
+    def around(cls, smooth: Smooth, inner: View, eot: int | None) -> View:
+        """The view of a smoothed recogniser; `eot=0` is that of a naive attacker, who ignores the defence."""
         steps = [random_noise(smooth.sigma, smooth.noise)] if smooth.sigma else []
         if smooth.enhance != "none":
             steps.append(straight_through(lambda samples: ENHANCERS[smooth.enhance](samples, smooth.sigma)))
@@ -74,7 +73,7 @@ class Defended(WrappedView):
         return self.inner.losses(waves, batch)
 
     def gradient(self, waves: Tensor, batch: AttackBatch) -> tuple[Tensor, Tensor]:
-        # One draw after the other: the memory of one, whatever their number.
+        # One draw at a time, which needs the memory of one.
         parts = [super(Defended, self).gradient(waves, batch) for _ in range(self.draws)]
         draw_losses, slopes = zip(*parts, strict=True)
         return torch.stack(draw_losses).mean(0), torch.stack(slopes).mean(0)

@@ -14,10 +14,7 @@ from speech_robust_bench.attacks.clips import AttackBatch, Bound, padded
 from speech_robust_bench.attacks.pgd import Pgd
 from speech_robust_bench.attacks.views.open_view import open_view
 from speech_robust_bench.core.errors import UserError
-from speech_robust_bench.extensions.defences.smooth import (
-    Smooth,
-    rover,
-)
+from speech_robust_bench.extensions.defences.smooth import Smooth, rover
 from speech_robust_bench.extensions.defences.views import Defended, random_noise, straight_through
 from speech_robust_bench.models.adapters.python import Function
 from speech_robust_bench.models.enhance import a_priori_snr
@@ -79,7 +76,7 @@ def test_the_spec_of_a_smoothed_model() -> None:
         open_model("smooth:python:support.tones:Ctc?vote=rovr")
     with pytest.raises(UserError, match="vote=logits needs a CTC model"):
         open_model("smooth:python:support.tones:Ctc?vote=logits")
-    with pytest.raises(UserError, match="takes white noise away"):
+    with pytest.raises(UserError, match="removes white noise"):
         open_model("smooth:python:support.tones:Ctc?noise=mad&enhance=asnr")
 
 
