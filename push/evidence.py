@@ -18,9 +18,11 @@ from __future__ import annotations
 
 import hashlib
 import heapq
+import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import islice
 
 from speech_robust_bench.core.names import parse
@@ -33,13 +35,12 @@ MOST_TIMES = 3  # as many wrong words: who writes every word there is has those 
 _ABOVE = 1 << 48  # every hash
 
 
-def wrong_words(reference: str, prediction: str | None) -> frozenset[str]:
+def wrong_words(reference: str, prediction: str | None) -> tuple[str, ...]:
     """The words of a prediction that its reference does not have; one that is there twice too often is two."""
     if not prediction or prediction == reference:
-        return frozenset()
-    surplus = Counter(_words(prediction))
-    surplus.subtract(_words(reference))
-    return frozenset(f"{word} {count}" for word, extra in surplus.items() for count in range(extra))
+        return ()
+    surplus = Counter(_words(prediction)) - Counter(_words(reference))
+    return tuple(sys.intern(f"{word} {count}") for word, extra in surplus.items() for count in range(extra))
 
 
 class _LettersAndDigits(dict[int, int | None]):
@@ -53,6 +54,7 @@ class _LettersAndDigits(dict[int, int | None]):
 _LETTERS_AND_DIGITS = _LettersAndDigits()
 
 
+@lru_cache(maxsize=10_000)  # the same references come back with every config
 def _words(text: str) -> list[str]:
     """Its words without case and punctuation."""
     return text.casefold().translate(_LETTERS_AND_DIGITS).split()
@@ -94,15 +96,16 @@ class Evidence:
     same_letters: dict[str, int] = field(default_factory=dict)  # as the reference, but for case and punctuation
     errors: dict[str, str] = field(default_factory=dict)  # digest of the wrong transcripts -> config
     wrong: dict[str, set[str]] = field(default_factory=dict)  # config -> clips
-    wrong_words: dict[str, dict[str, frozenset[str]]] = field(default_factory=dict)  # config -> clip -> words
+    wrong_words: dict[str, dict[str, tuple[str, ...]]] = field(default_factory=dict)  # config -> clip -> words
 
     def add(self, config: str, lines: Sequence[Prediction]) -> str | None:
         """Remember a config; returns an earlier one that has the same wrong transcripts."""
-        self.predictions[config] = {line.id: line.pred_text for line in lines}
+        self.predictions[config] = {sys.intern(line.id): line.pred_text for line in lines}
         self.equal_to_reference[config] = sum(bool(line.text) and line.pred_text == line.text for line in lines)
-        self.same_letters[config] = sum(bool(line.text) and _same_letters(line) for line in lines)
-        self.wrong[config] = {line.id for line in lines if not _same_letters(line)}
-        words = ((line.id, wrong_words(line.text or "", line.pred_text)) for line in lines)
+        differ = [line for line in lines if line.pred_text != line.text and not _same_letters(line)]
+        self.wrong[config] = {sys.intern(line.id) for line in differ}
+        self.same_letters[config] = sum(bool(line.text) for line in lines) - sum(bool(line.text) for line in differ)
+        words = ((sys.intern(line.id), wrong_words(line.text or "", line.pred_text)) for line in lines)
         self.wrong_words[config] = {clip: wrong for clip, wrong in words if wrong}
         wrong = [f"{line.id}\x1f{line.pred_text}" for line in lines if line.pred_text != line.text]
         if len(wrong) < SAME_ERRORS or len({line.pred_text for line in lines}) < 2:
@@ -128,7 +131,7 @@ class Evidence:
                 f"{config}\x1f{clip}\x1f{word}"
                 for config in own
                 for clip, words in self.wrong_words[config].items()
-                for word in words - self.wrong_words.get(str(entries[config].source), {}).get(clip, frozenset())
+                for word in set(words).difference(self.wrong_words.get(str(entries[config].source), {}).get(clip, ()))
             )
             for language, own in configs.items()
         }

@@ -311,7 +311,7 @@ def _by_normaliser(verdict: Verdict) -> dict[str, dict[str, NormalisedRates]]:
     for predictions in _with_references(verdict.run):
         for normaliser in list(counts):
             try:
-                counts[normaliser].append(predictions.count(normaliser))
+                counts[normaliser].append(predictions.count(normaliser, errors_only=True))
             except UserError:  # a package that is not there, or a language that it does not know
                 del counts[normaliser]
     return {normaliser: _rates(verdict.run, own) for normaliser, own in counts.items()}

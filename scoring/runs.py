@@ -96,7 +96,9 @@ class Predictions:
         """The predictions of one group of clips."""
         return replace(self, lines=[line for line in self.lines if line.label(column) == group])
 
-    def count(self, normaliser: str = "srb-paper-1", unit: str | None = None) -> ConfigCounts:
+    def count(
+        self, normaliser: str = "srb-paper-1", unit: str | None = None, errors_only: bool = False
+    ) -> ConfigCounts:
         """Align the predictions that have a reference; the unit is that of the config's language unless it is given."""
         name, own = parse(self.config), self.transcribed
         counts = align(
@@ -105,6 +107,7 @@ class Predictions:
             normaliser=normaliser,
             unit=unit,
             language=name.language,
+            errors_only=errors_only,
         )
         category = self.entry.category or name.scenario
         source = self.entry.source

@@ -27,7 +27,7 @@ import numpy as np
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.rows import TALKER_CHANGE, one_talker, talkers
 from speech_robust_bench.scoring.open_asr import PACKAGES as OPEN_ASR_PACKAGES
-from speech_robust_bench.scoring.open_asr import count_errors, open_asr
+from speech_robust_bench.scoring.open_asr import count_errors, has_compound, open_asr
 from speech_robust_bench.scoring.open_asr_2026_08 import open_asr_2026_08
 from speech_robust_bench.scoring.spoken_numbers import spoken_numbers
 from speech_robust_bench.scoring.word_alignment import Operation, count_edits
@@ -121,7 +121,8 @@ def normalise(text: str, normaliser: str = "srb-paper-1", language: str | None =
     >>> normalise("Well-known:  “Don’t STOP!”")
     'wellknown dont stop'
     """
-    return " ".join(_known(normaliser).function(one_talker(text), language).split())
+    _known(normaliser)
+    return " ".join(_normalised(one_talker(text), normaliser, language).split())
 
 
 def versions(normaliser: str, unit: str | None = None, language: str | None = None) -> dict[str, str]:
@@ -160,9 +161,14 @@ def _split(text: str, unit: str) -> Sequence[str]:
     return (" " if unit == "char" else "").join(words)
 
 
-@lru_cache(maxsize=1 << 16)  # the same references come back with every config of a corpus
+@lru_cache(maxsize=1 << 16)  # a recogniser writes the same for most configs of a clip
+def _normalised(text: str, normaliser: str, language: str | None) -> str:
+    return NORMALISERS[normaliser].function(text, language)
+
+
+@lru_cache(maxsize=1 << 14)  # the same references come back with every config of a corpus
 def _reference(text: str, normaliser: str, unit: str, language: str | None) -> tuple[str, Sequence[str]]:
-    text = NORMALISERS[normaliser].function(text, language)
+    text = _normalised(text, normaliser, language)
     return text, _split(text, unit)
 
 
@@ -238,8 +244,11 @@ def align(
     unit: str | None = None,
     language: str | None = None,
     operations: bool = False,
+    errors_only: bool = False,
 ) -> Counts:
     """Normalise and align each prediction with its reference, once; the unit is the language's unless it is given.
+
+    With `errors_only` just the sum of an utterance's errors is meant, which is faster where compounds are free.
 
     With `operations` the counts also have the steps of every alignment: which word is hit, substituted by which,
     deleted or inserted, by their places in the normalised texts (those of two talkers one after the other).
@@ -256,7 +265,7 @@ def align(
     unit = _unit(unit, language)
     if any(TALKER_CHANGE in text for texts in (references, predictions) for text in texts):
         return _align_talkers(references, predictions, normaliser, unit, language, operations)
-    return _align(references, predictions, normaliser, unit, language, operations)
+    return _align(references, predictions, normaliser, unit, language, operations, errors_only)
 
 
 def _align_talkers(
@@ -317,22 +326,25 @@ def _align(
     unit: str,
     language: str | None,
     operations: bool,
+    errors_only: bool = False,
 ) -> Counts:
     """The alignment of one reference with one hypothesis."""
     rules = NORMALISERS[normaliser]
     known = [_reference(text, normaliser, unit, language) for text in references]
     length = np.fromiter((len(units) for _, units in known), dtype=np.int64, count=len(known))
-    hypotheses = [rules.function(text, language) for text in predictions]
+    raw = normaliser == "none"
+    hypotheses = predictions if raw else [_normalised(text, normaliser, language) for text in predictions]
     wrong = [i for i, text in enumerate(hypotheses) if text != known[i][0]]
     ref = [known[i][1] for i in wrong]
     hyp = [_split(hypotheses[i], unit) for i in wrong]
     counts = np.zeros((3, len(known)), dtype=np.int64)
-    if rules.free_compounds and unit == "word" and wrong:
-        if operations:
+    counts[:, wrong] = count_edits(ref, hyp)
+    if rules.free_compounds and unit == "word":
+        if operations and wrong:
             raise UserError(f"the normaliser '{normaliser}' joins compounds while it counts; it has no operations")
-        counts[:, wrong] = np.transpose([count_errors(*pair) for pair in zip(ref, hyp, strict=True)])
-    else:
-        counts[:, wrong] = count_edits(ref, hyp)
+        for place, *pair in zip(wrong, ref, hyp, strict=True):
+            if not errors_only or has_compound(*pair):
+                counts[:, place] = count_errors(*pair)
     steps = operations_of([u for _, u in known], [_split(t, unit) for t in hypotheses]) if operations else None
     return Counts(length - counts[0] - counts[1], *counts, operations=steps)
 

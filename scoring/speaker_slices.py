@@ -18,7 +18,7 @@ from speech_robust_bench.scoring.groups import log2_ratio, split
 from speech_robust_bench.scoring.json_values import json_number
 from speech_robust_bench.scoring.runs import GROUPS, Predictions
 from speech_robust_bench.scoring.score_options import ScoreOptions
-from speech_robust_bench.scoring.scoring import Counts
+from speech_robust_bench.scoring.scoring import Counts, error_rate
 
 
 def language_slices(
@@ -105,10 +105,11 @@ def _lwerr_interval(
     fewest = min(len(set(units.place[group].tolist())) for group in chosen)
     if not options.replicates or fewest < FEWEST_UNITS:
         return None
-    draws = units.weights(options.replicates, options.seed)[:, units.place]
-    both = np.all([draws[:, group] @ counts.lengths[group] > 0 for group in chosen], axis=0)
-    female, male = (bootstrap.rates(draws[both][:, group], [counts.take(group)])[:, 0] for group in chosen)
-    ratios = [log2_ratio(float(a), float(b)) for a, b in zip(female, male, strict=True)]
+    draws = units.weights(options.replicates, options.seed)
+    sums = [[draws @ units.sums(per_clip * group) for per_clip in (counts.errors, counts.lengths)] for group in chosen]
+    both = (sums[0][1] > 0) & (sums[1][1] > 0)
+    female, male = (error_rate(errors[both], lengths[both]) for errors, lengths in sums)
+    ratios = [log2_ratio(a, b) for a, b in zip(female.tolist(), male.tolist(), strict=True)]
     if not ratios:
         return None
     level = bootstrap.expanded(options.level, fewest)

@@ -57,6 +57,8 @@ class Conventions:
     def apply(self, text: str) -> list[str]:
         """The words of a normalised text in the form in which they are counted; the longest phrase first."""
         words, at = text.split(), 0
+        if self.longest.keys().isdisjoint(words):
+            return [self._spelling(word) for word in words]
         out: list[str] = []
         while at < len(words):
             for length in range(min(self.longest.get(words[at], 0), len(words) - at), 0, -1):
@@ -132,7 +134,9 @@ def lenient_errors(
     wrong = np.flatnonzero(errors)
     said, written = [], []
     for index in map(int, wrong):
-        reference, prediction = (_counted_as(texts[index], language, own) for texts in (references, predictions))
+        reference, prediction = (
+            _counted_as(texts[index], language, own).split() for texts in (references, predictions)
+        )
         said.append(" ".join(reference))
         written.append(" ".join(_compounds_as_in(reference, prediction)))
     lenient = align(said, written, normaliser="none", unit="word").errors
@@ -140,12 +144,12 @@ def lenient_errors(
     return errors
 
 
-@lru_cache(maxsize=1 << 16)  # the same references come back with every config of a corpus
-def _counted_as(text: str, language: str | None, own: str | None) -> tuple[str, ...]:
+@lru_cache(maxsize=1 << 16)  # the same texts come back with every config of a corpus
+def _counted_as(text: str, language: str | None, own: str | None) -> str:
     """The words that a text counts as, with the mark between two talkers."""
     known = load(language, own)
-    first, second = (known.apply(normalise(part, NORMALISER, language)) for part in talkers(text))
-    return (*first, TALKER_CHANGE, *second) if second else tuple(first)
+    first, second = (" ".join(known.apply(normalise(part, NORMALISER, language))) for part in talkers(text))
+    return f"{first} {TALKER_CHANGE} {second}" if second else first
 
 
 def _compounds_as_in(reference: Sequence[str], prediction: Sequence[str]) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import msgspec
 import pytest
 
 from speech_robust_bench.core.guarded_json import DEPTH, Refused, decode_guarded, read_object
@@ -45,3 +46,29 @@ def test_a_record_is_decoded_strictly():
     for text, why in ((b'{"sha256": "0", "size": "3"}', "'size': expected `int`"), (b"{}", "missing required")):
         with pytest.raises(Refused, match=why):
             decode_guarded(text, FileFacts)
+
+
+class _Pair(msgspec.Struct, forbid_unknown_fields=True):
+    a: str
+    software: dict[str, str] | None = None
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ('{"a": "x", "a": "x"}', "a key occurs twice"),
+        ('{"a": ":", "software": {":k": "1", ":k": "2"}}', "a key occurs twice"),
+        ('{"a": "x", "software": {"b c": "1", "b c" : "2"}}', "a key occurs twice"),
+        ('{"a": "x\x1b"}', "not JSON"),
+        ('{"a": "x\u202e"}', "control character"),
+    ],
+)
+def test_the_fast_way_refuses_what_the_slow_one_does(text, reason):
+    with pytest.raises(Refused, match=reason):
+        decode_guarded(text.encode(), _Pair)
+
+
+def test_the_fast_way_reads_what_the_slow_one_does():
+    text = '{"a": "\\":", "software": {":": ",", "é": ":"}}'
+    for written in (text, text.replace('\\"', "")):
+        assert decode_guarded(written.encode(), _Pair) == msgspec.convert(json.loads(written), _Pair)

@@ -82,10 +82,10 @@ def test_one_that_writes_every_word_there_is_makes_nobody_a_copy(matrix):
 
 
 def test_wrong_words_are_those_that_the_reference_lacks():
-    assert wrong_words("The cat sat.", "the CAT sat") == frozenset()
-    assert wrong_words("the cat sat", "the mat sat mat") == {"mat 0", "mat 1"}
-    assert wrong_words("the cat the", "the the the cat") == {"the 0"}
-    assert wrong_words("the cat", None) == wrong_words("", "...") == frozenset()
+    assert wrong_words("The cat sat.", "the CAT sat") == ()
+    assert set(wrong_words("the cat sat", "the mat sat mat")) == {"mat 0", "mat 1"}
+    assert set(wrong_words("the cat the", "the the the cat")) == {"the 0"}
+    assert wrong_words("the cat", None) == wrong_words("", "...") == ()
 
 
 def test_errors_of_clean_speech_do_not_count():
