@@ -202,7 +202,7 @@ def stored_rows(path: Path) -> list[dict[str, Any]]:
 def run_rows(out: Path) -> list[dict[str, Any]]:
     """Every transcript of the finished configs of all systems."""
     rows = []
-    for folder in sorted(path.parent for path in (out / "runs").glob("*/run.json")):
+    for folder in sorted({path.parent for path in (out / "runs").glob("*/*.jsonl")}):
         run = open_run(folder)
         for name in run.configs:
             predictions = run.read(name)
