@@ -28,8 +28,7 @@ from speech_robust_bench.attacks.gradient_loop import (
     prepare,
     tensor_of,
 )
-from speech_robust_bench.attacks.registry import AttackPlan
-from speech_robust_bench.attacks.standard import PGD
+from speech_robust_bench.attacks.registry import PGD, AttackPlan
 from speech_robust_bench.attacks.views.base import View
 from speech_robust_bench.core.options import Settings
 

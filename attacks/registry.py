@@ -1,12 +1,12 @@
 """The attacks by name: what each needs, which options it has, and how it is made at a severity of the scenario table.
 
 The paper's two are here; extensions have more in `ATTACKS`, a dict from names to `module:row`. A row names its
-functions instead of importing them, so that the help of `srb attack` needs no torch.
+functions instead of importing them, so that the help of `srb attack` and the check of a submission need no torch.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -37,8 +37,41 @@ class AttackRow:
     targets: tuple[str, ...] = ()  # what a targeted attack makes the model write, unless told
     fit: str = ""  # module:function of an `AttackPlan`: how its one perturbation is fitted
     join: str = ""  # module:function of (views, judge): proxies as one view; with it, models are scored, not attacked
+    standard: Any = None  # the settings of the attacks that are compared on the leaderboard, as a dataclass
     matrices: str = ""  # module:function of (request, progress): its configs, and a table of models and proxies by file
 
+
+@dataclass(frozen=True)
+class StandardPgd:
+    """Per utterance: 100 steps of 0.4 of the radius, a random start, the worst of every twentieth candidate."""
+
+    steps: int = 100
+    step: float = 0.4
+    random_start: bool = True
+    restarts: int = 1
+    transcribe_every: int = 20
+    target: str | None = None
+    stop: float | None = None
+
+
+@dataclass(frozen=True)
+class StandardUniversal:
+    """One perturbation for all: at most 10 epochs of 20 steps a clip."""
+
+    epochs: int = 10
+    learning_rate: float = 0.001
+    seconds: float = 18.0
+    clip_radius: float = 0.003
+    cer: float = 0.7
+    enough: float = 1.0
+    transcribe_every: int = 1
+
+
+PGD, UNIVERSAL = StandardPgd(), StandardUniversal()
+UNIVERSAL_STEPS = 20  # at most, per clip and epoch
+EOT_DRAWS = 16  # per gradient of a randomised model (Olivier, 7.3.1)
+AT_LEAST = ("steps", "restarts", "epochs", "queries")
+AT_MOST = ("transcribe_every",)
 
 OURS = (
     AttackRow(
@@ -48,6 +81,7 @@ OURS = (
         ("model", "severity", "steps", "norm", "eps", "restarts", "target", "seed"),
         ("step", "random_start", "stop", "transcribe_every", *GRADIENT),
         "en_clean --model hf:openai/whisper-tiny.en --severity 1 2 3 4",
+        standard=PGD,
     ),
     AttackRow(
         "universal",
@@ -57,6 +91,7 @@ OURS = (
         ("transcribe_every", *GRADIENT),
         "en_clean --model hf:facebook/wav2vec2-base-960h --dev en-dev_clean --severity 3",
         fit="speech_robust_bench.attacks.universal:universal_fit",
+        standard=UNIVERSAL,
     ),
 )
 
@@ -76,6 +111,30 @@ def attack_row(name: str) -> AttackRow:
     if name not in known:
         raise UserError(f"no attack '{name}'; {did_you_mean(name, {**ours, **known})}")
     return load_object(known[name])
+
+
+def standard_attacks() -> list[str]:
+    """The attacks of the leaderboard."""
+    return [name for name, row in attack_rows().items() if row.standard is not None]
+
+
+def weakness(attack: str, settings: Settings) -> str | None:
+    """How an attack's settings are milder than, or other than, the standard ones; None if they are not."""
+    for name, standard in asdict(attack_row(attack).standard).items():
+        value = settings.get(name)
+        if name in AT_LEAST or name in AT_MOST:
+            if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+                return f"'{name}' is {value!r}, the standard has {standard}"
+            if (value < standard) if name in AT_LEAST else (value > standard):
+                return f"'{name}' is {value}, the standard has {standard}"
+        elif value != standard:
+            return f"'{name}' is {value!r}, the standard has {standard!r}"
+    if settings.get("precision") is not None:
+        return "gradients were taken in mixed precision"
+    draws = settings.get("eot")
+    if draws is not None and (not isinstance(draws, int) or draws < EOT_DRAWS):
+        return f"'eot' is {draws!r}, the standard has {EOT_DRAWS}"
+    return None
 
 
 @dataclass

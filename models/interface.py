@@ -42,10 +42,6 @@ PERFORMANCE_OPTIONS = frozenset(
 )
 
 
-# Adapters around another recogniser, whose spec is their target.
-WRAPPERS = ("smooth", "live")
-
-
 class Recogniser(Protocol):
     """Audio in, text out. What it returns for a clip must not depend on the clips beside it."""
 
@@ -225,6 +221,38 @@ class Described:
 
 
 @dataclass(frozen=True)
+class SpecTraits:
+    """What is special about the specs of an adapter; `spec_traits` gives them to its `load` function."""
+
+    wraps: bool = False  # the target is the spec of another recogniser
+    separator: str = ""  # the target is something, this separator, and that spec, which the options belong to
+    holds_keys: bool = False  # the target and the options may hold keys, which are masked
+    names_vendor: bool = False  # the target is a vendor, whose models are an option
+
+
+UNKNOWN = SpecTraits(holds_keys=True)  # an adapter that is not installed
+
+
+def spec_traits(**traits: Any) -> Callable[[Callable[..., Recogniser]], Callable[..., Recogniser]]:
+    """A decorator of an adapter's `load` function that declares the traits of its specs."""
+
+    def declare(load: Callable[..., Recogniser]) -> Callable[..., Recogniser]:
+        load.traits = SpecTraits(**traits)  # type: ignore[attr-defined]
+        return load
+
+    return declare
+
+
+def traits_of(adapter: str) -> SpecTraits:
+    """The traits that an adapter declares."""
+    where = adapters().get(adapter)
+    try:
+        return getattr(load_object(where, "load"), "traits", SpecTraits()) if where else UNKNOWN
+    except ImportError:  # `adapter_of` says what is missing
+        return UNKNOWN
+
+
+@dataclass(frozen=True)
 class Spec:
     """A spec, taken apart."""
 
@@ -244,7 +272,7 @@ class Spec:
             before = self.target[: len(self.target) - len(self.wrapped)]
             return replace(self, target=f"{before}{parse_spec(self.wrapped).masked}")
         options = {key: MASK if names_secret(key) else value for key, value in self.options.items()}
-        if self.adapter in ("cmd", "ws") or self.adapter.endswith("api"):
+        if traits_of(self.adapter).holds_keys:
             options = {key: mask_secrets(value) for key, value in options.items()}
             return replace(self, target=mask_secrets(self.target), options=options)
         return replace(self, options=options)
@@ -258,21 +286,22 @@ class Spec:
     @property
     def folder(self) -> str:
         """A folder name for the runs: `hf:openai/whisper-tiny.en` -> `whisper-tiny.en`."""
-        spec = self.masked
+        spec, traits = self.masked, traits_of(self.adapter)
         if self.wrapped:
-            before = spec.target.partition("|")[0] if self.adapter == "front" else self.adapter
+            before = spec.target.partition(traits.separator)[0] if traits.separator else self.adapter
             return f"{_as_file_name(before)}-{parse_spec(self.wrapped).folder}"
         last = spec.options.get("model") or spec.target.rstrip("/").rsplit("/", 1)[-1] or self.adapter
-        if self.adapter == "api" and "model" in spec.options:
+        if traits.names_vendor and "model" in spec.options:
             last = f"{spec.target}-{last}"
         return _as_file_name(last) or self.adapter
 
     @property
     def wrapped(self) -> str:
         """The spec of the recogniser that this one is built around; empty for one that stands by itself."""
-        if self.adapter == "front":
-            return self.target.partition("|")[2]
-        return self.target if self.adapter in WRAPPERS else ""
+        traits = traits_of(self.adapter)
+        if traits.separator:
+            return self.target.partition(traits.separator)[2]
+        return self.target if traits.wraps else ""
 
 
 def _as_file_name(text: str) -> str:
@@ -288,13 +317,14 @@ def parse_spec(text: str) -> Spec:
     if "?" in adapter:  # no target: `moonshine?threads=1`
         adapter, _, tail = text.partition("?")
         rest = f"?{tail}"
-    if adapter.strip() == "front":  # what follows a `?` belongs to the recogniser behind it
-        return Spec("front", rest, {})
+    adapter = adapter.strip()
+    if traits_of(adapter).separator:  # what follows a `?` belongs to the recogniser behind it
+        return Spec(adapter, rest, {})
     target, question, tail = rest.rpartition("?")
     if not question or not _OPTIONS.fullmatch(tail):
         target, tail = rest, ""
     options = dict(pair.split("=", 1) for pair in tail.split("&")) if tail else {}
-    return Spec(adapter.strip(), target, {key: unquote(value) for key, value in options.items()})
+    return Spec(adapter, target, {key: unquote(value) for key, value in options.items()})
 
 
 def mode_of(options: Settings) -> RunMode | None:

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 
-from speech_robust_bench.attacks.standard import STANDARDS, weakness
+from speech_robust_bench.attacks.registry import standard_attacks, weakness
 from speech_robust_bench.builders.config_sources import StoredSource, open_data
 from speech_robust_bench.builders.perturb.environment import snr_db
 from speech_robust_bench.builders.scenarios import SCENARIOS
@@ -90,8 +90,8 @@ def _incomplete(owned: Sequence[str], configs: Sequence[str]) -> list[str]:
         reasons.append(f"adversarial configs of several models ({models}); a submission has those of its own model")
     clean = [parse(config) for config in configs if parse(config).scenario == "clean"]
     for language, scenario, model in sorted({(n.language, n.scenario, n.model or "") for n in names}):
-        if scenario not in STANDARDS:
-            reasons.append(f"'{scenario}' is no attack of the leaderboard; those are {', '.join(STANDARDS)}")
+        if scenario not in standard_attacks():
+            reasons.append(f"'{scenario}' is no attack of the leaderboard; those are {', '.join(standard_attacks())}")
             continue
         corpora = {name.corpus for name in clean if name.language == language}
         for corpus in sorted(corpora, key=str):

@@ -71,6 +71,21 @@ def imported(path: Path) -> set[str]:
     return names | {f"{n.module}.{a.name}" for n in nodes if isinstance(n, ast.ImportFrom) for a in n.names}
 
 
+@pytest.mark.parametrize("room", ["models", "attacks"])
+def test_no_text_in_the_core_is_the_name_of_an_added_adapter(room):
+    """How the spec of an adapter is read is declared by its `load` function."""
+    from speech_robust_bench.core.extensions import registered
+
+    texts = {
+        node.value
+        for path in (ROOT / room).rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.Constant)
+    }
+    assert len(registered("ADAPTERS")) > 5
+    assert not texts & registered("ADAPTERS").keys()
+
+
 @pytest.mark.parametrize("room", CORE)
 def test_nothing_in_the_core_knows_an_extension_by_name(room):
     knowing = {

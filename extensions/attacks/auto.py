@@ -47,12 +47,12 @@ from speech_robust_bench.attacks.gradient_loop import (
     tensor_of,
 )
 from speech_robust_bench.attacks.registry import AttackPlan
-from speech_robust_bench.attacks.standard import AUTO
 from speech_robust_bench.attacks.universal import Perturbation
 from speech_robust_bench.attacks.views.base import View, WrappedView
 from speech_robust_bench.builders.perturb.environment import to_length
 from speech_robust_bench.core.options import Settings
 from speech_robust_bench.extensions.attacks.black_box import Genetic
+from speech_robust_bench.extensions.attacks.rows import STANDARD_AUTO as AUTO
 
 MOMENTUM = 0.75
 ENOUGH_RISES = 0.75

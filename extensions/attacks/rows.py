@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from speech_robust_bench.attacks.registry import FITTED, GRADIENT, AttackRow
 
 HERE = __name__.rpartition(".")[0]
@@ -26,6 +28,17 @@ TARGETS = (
     "Pere Lachaise if you please",
 )
 
+
+@dataclass(frozen=True)
+class StandardAuto:
+    """The ensemble without knobs: as many gradient calls per clip as the standard PGD, and some queries."""
+
+    steps: int = 100
+    queries: int = 50
+    first_step: float = 1.0  # radii; it adapts itself
+
+
+STANDARD_AUTO = StandardAuto()
 ROWS = (
     AttackRow(
         "auto",
@@ -34,6 +47,7 @@ ROWS = (
         ("model", "severity", "steps", "perturbation", "seed"),
         GRADIENT,
         "en_clean --model hf:openai/whisper-tiny.en",
+        standard=STANDARD_AUTO,
     ),
     AttackRow(
         "genetic",

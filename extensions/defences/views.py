@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from speech_robust_bench.attacks.clips import AttackBatch
-from speech_robust_bench.attacks.standard import EOT_DRAWS
+from speech_robust_bench.attacks.registry import EOT_DRAWS
 from speech_robust_bench.attacks.views.base import View, WrappedView
 from speech_robust_bench.attacks.views.open_view import open_view
 from speech_robust_bench.extensions.defences.smooth import ENHANCERS, Smooth, noise

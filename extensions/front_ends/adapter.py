@@ -15,7 +15,15 @@ import numpy as np
 from speech_robust_bench.core.errors import UserError, did_you_mean
 from speech_robust_bench.core.extensions import load_object, registered
 from speech_robust_bench.core.rows import join_talkers
-from speech_robust_bench.models.interface import Clip, Described, FrontEnd, Recogniser, SomeFailed, open_model
+from speech_robust_bench.models.interface import (
+    Clip,
+    Described,
+    FrontEnd,
+    Recogniser,
+    SomeFailed,
+    open_model,
+    spec_traits,
+)
 
 EXAMPLE = "front:rnnoise|moonshine"
 
@@ -41,6 +49,7 @@ class Front(Described):
         self.inner.close()
 
 
+@spec_traits(separator="|")
 def load(target: str, *, device: str = "") -> Recogniser:
     """`front:<front end>[+<front end>...]|<model>`. Options after `?` belong to the model."""
     names, bar, model = target.partition("|")

@@ -24,7 +24,7 @@ import numpy as np
 from speech_robust_bench.core.audio import RATE, resample, to_pcm16
 from speech_robust_bench.core.errors import UserError, did_you_mean
 from speech_robust_bench.extensions.streaming.replay import replay
-from speech_robust_bench.models.interface import Clip, Described, Event, Recogniser, need, open_model
+from speech_robust_bench.models.interface import Clip, Described, Event, Recogniser, need, open_model, spec_traits
 
 Transcribe = Callable[[Clip], str]
 POLICIES = ("local-agreement", "hold-n", "window")
@@ -203,6 +203,7 @@ def _behind(inner: Recogniser, policy: Policy, pause_s: float | None) -> Live:
     )
 
 
+@spec_traits(wraps=True)
 def load(
     target: str,
     *,

@@ -22,7 +22,7 @@ from speech_robust_bench.core.errors import UserError, did_you_mean
 from speech_robust_bench.extensions.streaming.mode import StreamOptions
 from speech_robust_bench.extensions.streaming.protocols import WIRES, Wire
 from speech_robust_bench.extensions.streaming.replay import replay
-from speech_robust_bench.models.interface import Clip, Described, Event, Recogniser, need
+from speech_robust_bench.models.interface import Clip, Described, Event, Recogniser, need, spec_traits
 
 MOST_BYTES = 1 << 20  # of one message
 CLOSE_TIMEOUT_S = 2.0  # for the server's goodbye: one that has stalled says none
@@ -147,6 +147,7 @@ class WebSocket(Described):
         return [replay(self.stream(rate, language), clip, rate, pace).text for clip in clips]
 
 
+@spec_traits(holds_keys=True)
 def load(
     target: str,
     *,

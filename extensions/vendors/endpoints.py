@@ -28,7 +28,7 @@ from speech_robust_bench.extensions.vendors.vendor_table import (
     chat_text,
     vendor_of,
 )
-from speech_robust_bench.models.interface import Clip, Described, Recogniser, SomeFailed, split_at_pauses
+from speech_robust_bench.models.interface import Clip, Described, Recogniser, SomeFailed, spec_traits, split_at_pauses
 
 FIRST_ASK_S, LONGEST_ASK_S = 1.0, 10.0  # between two questions whether a job is done
 PROMPT = "Transcribe the speech word for word, and write nothing else."
@@ -87,6 +87,7 @@ class Endpoint(Described):
         self.client.close()
 
 
+@spec_traits(holds_keys=True, names_vendor=True)
 def load_vendor(
     target: str,
     *,
@@ -130,6 +131,7 @@ def cost_per_minute(target: str) -> float:
     return VENDORS[target].cost_per_minute if target in VENDORS else 0.0
 
 
+@spec_traits(holds_keys=True)
 def load_openai(
     target: str,
     *,
@@ -160,6 +162,7 @@ def load_openai(
     )
 
 
+@spec_traits(holds_keys=True)
 def load_chat(
     target: str,
     *,

@@ -26,7 +26,7 @@ from speech_robust_bench.core.audio import to_pcm16
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.names import is_language_code
 from speech_robust_bench.core.secrets import mask_secrets
-from speech_robust_bench.models.interface import Clip, Described, Recogniser, SomeFailed
+from speech_robust_bench.models.interface import Clip, Described, Recogniser, SomeFailed, spec_traits
 
 MOST_BYTES = 4 * 2**20  # of what a command prints for one clip or one list of clips
 LAST_BYTES = 1 << 16  # of stderr are kept
@@ -138,6 +138,7 @@ def _write(path: Path, clip: Clip, rate: int) -> Path:
     return path
 
 
+@spec_traits(holds_keys=True)
 def load(target: str, *, workers: int = 1, batch_size: int = 16, timeout_s: float = 600.0) -> Recogniser:
     """`cmd:<shell command>` with `{}` or `{list}` in it."""
     if "{}" not in target and "{list}" not in target:

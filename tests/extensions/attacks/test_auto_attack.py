@@ -16,7 +16,6 @@ from support.tones import clip_of, ctc, seq2seq, transducer
 from speech_robust_bench.attacks.clips import AttackClip, Bound
 from speech_robust_bench.attacks.gradient_loop import prepare
 from speech_robust_bench.attacks.pgd import Pgd
-from speech_robust_bench.attacks.standard import AUTO
 from speech_robust_bench.attacks.universal import Perturbation
 from speech_robust_bench.attacks.views.open_view import open_view
 from speech_robust_bench.cli.main import main
@@ -28,6 +27,7 @@ from speech_robust_bench.extensions.attacks.auto import (
     margin_view,
     right_tokens,
 )
+from speech_robust_bench.extensions.attacks.rows import STANDARD_AUTO as AUTO
 from speech_robust_bench.models.adapters.python import Function
 
 
