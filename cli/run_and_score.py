@@ -43,6 +43,7 @@ class RunArguments(Options):
     data: str | None = option(None, f"{BUILT} (default: srb)")
     limit: int | None = limit_option()
     run_options: srb.RunOptions = option_group(srb.RunOptions)
+    plan: bool = option(False, "print an estimate of the hours, and of the cost; run nothing", advanced=True)
     quiet: bool = quiet_option(advanced=True)
     corpus: list[str] = corpus_option()
     data_options: srb.DataOptions = option_group(
@@ -65,8 +66,13 @@ def run_model(args: RunArguments) -> int:
         "progress": not args.quiet,
     }
     if args.model.startswith("@"):
+        if args.plan:
+            raise UserError("--plan takes the spec of one model, not a file of models")
         return max([show(summary) for summary in srb.run_models(args.model, args.configs, out=args.out, **how)])
     out = srb.run_folder(args.model, args.out, options)
+    if args.plan:
+        print(srb.plan(args.model, args.configs, out=out, **how))
+        return 0
     return show(srb.run(args.model, args.configs, out=out, **how))
 
 

@@ -27,7 +27,7 @@ from speech_robust_bench.core.table_files import read_yaml
 from speech_robust_bench.models.interface import Spec, check_spec, parse_spec
 
 KNOWN = Path(__file__).with_name("known.yaml")
-TEXTS, NUMBERS = ("family", "licence", "model_type", "note"), ("parameters", "hours")
+TEXTS, NUMBERS = ("family", "licence", "model_type", "note"), ("parameters", "hours", "rtfx")
 
 
 @dataclass(frozen=True)
@@ -42,6 +42,7 @@ class ModelEntry:
     family: str | None = None
     licence: str | None = None
     model_type: str | None = None  # of transformers
+    rtfx: float | None = None  # seconds of audio a second on the machine that it is run on, for estimates
     note: str | None = None
 
     @property
@@ -85,13 +86,11 @@ def _entry(path: Path, number: int, row: Any) -> ModelEntry:
     env = row.get("env") or []
     if not isinstance(env, list) or not all(isinstance(item, str) for item in env):
         raise UserError(f"{where}: 'env' is a list of requirements, as in [transformers==4.57, torch]")
-    texts: Settings = {key: row[key] for key in ("family", "licence", "model_type", "note") if row.get(key) is not None}
+    texts: Settings = {key: row[key] for key in TEXTS if row.get(key) is not None}
     for key, value in texts.items():
         if not isinstance(value, str):
             raise UserError(f"{where}: '{key}' is a text")
-    numbers: Settings = {
-        key: _number(where, key, row[key]) for key in ("parameters", "hours") if row.get(key) is not None
-    }
+    numbers: Settings = {key: _number(where, key, row[key]) for key in NUMBERS if row.get(key) is not None}
     check_spec(parse_spec(row["spec"]))
     name = row.get("name") or parse_spec(row["spec"]).folder
     if not isinstance(name, str) or name != Path(name).name or name.startswith("."):

@@ -1,7 +1,5 @@
 """Run a recogniser over dataset configs and store its predictions. A run that was killed continues where it stopped.
 
-The cost of a run over a paid endpoint is estimated before it starts, from the audio that is still to be sent.
-
 `srb run --engine ray` spreads configs over a Ray cluster, one loaded model per worker. The predictions folder and the
 data must be on a file system that every node sees, or on the Hub. One worker does a config from beginning to end, so
 the files are the same as those of a local run.
@@ -10,10 +8,9 @@ the files are the same as those of a local run.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -27,7 +24,7 @@ from speech_robust_bench.core.names import parse
 from speech_robust_bench.core.progress import progress
 from speech_robust_bench.core.records import RunConfig, parse_line
 from speech_robust_bench.models.environments import open_in_environment
-from speech_robust_bench.models.interface import Recogniser, RunMode, Spec, adapters, open_model, parse_spec
+from speech_robust_bench.models.interface import Recogniser, RunMode, Spec, open_model
 from speech_robust_bench.models.predictions import PredictionsFile, line_of, read_lines
 from speech_robust_bench.models.run_file import RunFile, describe, record_of
 from speech_robust_bench.models.transcriber import Transcriber, prefetch, read_batches
@@ -70,6 +67,21 @@ class RunJob:
         rows = config.rows[: self.limit]
         chosen = self.suite.choose(config.name, [row.id for row in rows]) if self.suite else None
         return rows if chosen is None else [row for row in rows if row.id in chosen]
+
+    def open(self) -> Recogniser:
+        """Load the model, in its environment if it has one."""
+        if self.environment:
+            return open_in_environment(self.spec, self.environment, device=self.device, batch_size=self.batch_size)
+        return open_model(self.spec, device=self.device, batch_size=self.batch_size)
+
+    def missing(self, config: Config) -> list[ClipRow]:
+        """The wanted clips that have no prediction yet."""
+        done: dict[str, bytes] = {}
+        for name in (f"{config.name}.jsonl", f"{config.name}.jsonl.part"):
+            done |= read_lines(self.folder / name)[0]
+        if self.retry_failed:
+            done = {clip_id: line for clip_id, line in done.items() if b'"error": ' not in line}
+        return [row for row in self.rows(config) if row.id not in done]
 
 
 def run_configs(
@@ -124,7 +136,7 @@ class Runner:
     @property
     def transcriber(self) -> Transcriber:
         if self._transcriber is None:
-            recogniser = self.options.recogniser or self._open()
+            recogniser = self.options.recogniser or self.options.open()
             if self.options.mode:
                 recogniser = self.options.mode.wrap(recogniser)
             self.run_file.check_loaded(recogniser)
@@ -133,14 +145,6 @@ class Runner:
             about = about.replace(perturbed=self.options.source.record if self.options.source else None)
             self.run_file.update(lambda known: about.replace(configs=known.configs or {}, run_name=known.run_name))
         return self._transcriber
-
-    def _open(self) -> Recogniser:
-        options = self.options
-        if options.environment:
-            return open_in_environment(
-                options.spec, options.environment, device=options.device, batch_size=options.batch_size
-            )
-        return open_model(options.spec, device=options.device, batch_size=options.batch_size)
 
     def close(self) -> None:
         if self._transcriber is not None:
@@ -240,45 +244,6 @@ class Runner:
     def _note(self, name: str, record: RunConfig) -> None:
         if self._known(name) != record:
             self.run_file.update(lambda known: known.replace(configs={**(known.configs or {}), name: record}))
-
-
-FREE_OF_QUESTIONS = 1.0  # US dollars; a run that costs more wants a yes
-
-
-def cost_per_minute(spec: Spec) -> float:
-    """US dollars for a minute of audio: what the spec says, else the price that its adapter knows; 0 for all others."""
-    try:
-        said = float(spec.options.get("cost_per_minute", 0))
-    except ValueError:
-        return 0.0  # refused with the other options
-    if not said and spec.wrapped:
-        return cost_per_minute(parse_spec(spec.wrapped))
-    price = getattr(import_module(adapters()[spec.adapter].partition(":")[0]), "cost_per_minute", None)
-    return said or (price(spec.target) if price else 0.0)
-
-
-def seconds_to_send(options: RunJob, config: Config) -> float:
-    """The audio of a config that has no prediction yet."""
-    done: dict[str, bytes] = {}
-    for name in (f"{config.name}.jsonl", f"{config.name}.jsonl.part"):
-        done |= read_lines(options.folder / name)[0]
-    if options.retry_failed:
-        done = {clip_id: line for clip_id, line in done.items() if b'"error": ' not in line}
-    return sum(row.duration for row in options.rows(config) if row.id not in done)
-
-
-def estimated_cost(options: RunJob, configs: Iterable[Config]) -> float:
-    """US dollars for what is still to be sent."""
-    price = cost_per_minute(options.spec)
-    return price * sum(seconds_to_send(options, config) for config in configs) / 60 if price else 0.0
-
-
-def check_cost(cost: float, agreed: bool, smaller: str = "--limit") -> None:
-    """Refuse a run that costs more than a dollar, unless the user has agreed."""
-    if cost > FREE_OF_QUESTIONS and not agreed:
-        raise UserError(
-            f"it would cost about {cost:.2f} $ by the price list; --pay runs it, {smaller} makes it smaller"
-        )
 
 
 class ConfigWorker:

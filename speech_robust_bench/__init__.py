@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from speech_robust_bench.builders.dataset import SpeechRobustBench
     from speech_robust_bench.building import BuildResult, build, check, load
     from speech_robust_bench.comparison import CompareOptions, Comparisons, compare, difference
-    from speech_robust_bench.evaluation import RunSummary, evaluate, run, run_folder, run_models
+    from speech_robust_bench.evaluation import RunPlan, RunSummary, evaluate, plan, run, run_folder, run_models
     from speech_robust_bench.options import BuildOptions, DataOptions, ModelOptions, RunOptions, ScenarioOptions
     from speech_robust_bench.publishing import (
         DataPush,
@@ -85,7 +85,7 @@ _PUBLIC = {
     "builders.custom": "write_scenarios",
     "building": "BuildResult build check load",
     "comparison": "CompareOptions Comparisons compare difference",
-    "evaluation": "RunSummary evaluate run run_folder run_models",
+    "evaluation": "RunPlan RunSummary evaluate plan run run_folder run_models",
     "options": "BuildOptions DataOptions ModelOptions RunOptions ScenarioOptions",
     "publishing": "DataPush PushOptions export_metric install_metrics push_data push_metrics push_results",
     "reporting": "DiagnoseOptions Diagnosis MeasureTable ReportOptions diagnose measure_tables table write_report",

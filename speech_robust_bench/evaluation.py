@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import sys
 import tempfile
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,7 +23,8 @@ from speech_robust_bench.models.adaptive_run import check_until, run_until
 from speech_robust_bench.models.interface import Recogniser, Spec, check_spec, parse_spec
 from speech_robust_bench.models.model_file import ModelEntry, read_models
 from speech_robust_bench.models.predictions import error_of_all
-from speech_robust_bench.models.runner import RunJob, check_cost, estimated_cost, run_on_ray, run_with_progress
+from speech_robust_bench.models.run_cost import RunPlan, check_cost, estimated_cost, plan_run
+from speech_robust_bench.models.runner import RunJob, run_on_ray, run_with_progress
 from speech_robust_bench.options import DataOptions, ModelOptions, Place, RunOptions
 from speech_robust_bench.run_results import Results
 
@@ -76,18 +79,58 @@ def run(
         data_options, run_options: noises, rooms, voices; name, suite, batches, device, live use and so on.
         progress: show progress.
     """
-    spec, recogniser = recogniser_of(model, run_options)
-    folder = Path(out) if out else run_folder(model, "runs", run_options)
+    with _opened(model, configs, corpus, data, limit, out, data_options, run_options, progress) as (job, opened):
+        return _transcribe(job, opened, run_options, progress)
+
+
+def plan(
+    model: Any,
+    configs: str | Sequence[str] = (),
+    *,
+    corpus: Corpora = None,
+    data: Place | None = None,
+    limit: int | None = None,
+    out: Place | None = None,
+    data_options: DataOptions = DataOptions(),
+    run_options: RunOptions = RunOptions(),
+    progress: bool = True,
+) -> RunPlan:
+    """Estimate the hours of `srb.run` with the same arguments, and their price; nothing is stored.
+
+    The speed is `run_options.rtfx`, or that of an earlier run in the folder, or else the model is loaded and measured.
+    """
+    with _opened(model, configs, corpus, data, limit, out, data_options, run_options, progress) as (job, opened):
+        planned, job = plan_run(job, opened, run_options.rtfx, run_options.price_per_hour)
+        if job.recogniser is not None:
+            job.recogniser.close()
+        return planned
+
+
+@contextmanager
+def _opened(
+    model: Any,
+    configs: str | Sequence[str],
+    corpus: Corpora,
+    data: Place | None,
+    limit: int | None,
+    out: Place | None,
+    data_options: DataOptions,
+    options: RunOptions,
+    progress: bool,
+) -> Iterator[tuple[RunJob, list[Config]]]:
+    """What `run` was asked, as a job and its configs."""
+    loaded = recogniser_of(model, options)
+    folder = Path(out) if out else run_folder(model, "runs", options)
     place = (data or "srb") if not corpus else data
-    _check(configs, run_options)
-    with DataSource(corpus, place, limit, data_options, run_options.perturb_workers, progress) as source:
-        suite = _suite(run_options)
+    _check(configs, options)
+    with DataSource(corpus, place, limit, data_options, options.perturb_workers, progress) as source:
+        suite = _suite(options)
         names = source.select(_patterns(configs), suite)
-        if run_options.until is not None:
+        if options.until is not None:
             names = _with_clean(names, source, progress)
         else:
             _warn_no_clean(names, folder)
-        return _transcribe((spec, recogniser), folder, source, names, run_options, suite)
+        yield _job(loaded, folder, source, options, suite), source.open(names)
 
 
 def run_folder(model: Any, parent: Place, options: ModelOptions = ModelOptions()) -> Path:
@@ -168,7 +211,8 @@ def evaluate(
             warn(f"suite {suite.name!r} without tts: name the engine that speaks, as in DataOptions(tts='espeak')")
         stored = None if source.perturbed else set(source.configs.names())
         names = with_clean(source.select(_patterns(configs), suite), stored)
-        summary = _transcribe((spec, recogniser), folder, source, names, run_options, suite)
+        job = _job((spec, recogniser), folder, source, run_options, suite)
+        summary = _transcribe(job, source.open(names), run_options, progress)
     if summary.error:
         raise UserError(f"every clip failed, the first with: {summary.error}")
     return Results(folder, _kept=kept)
@@ -219,16 +263,10 @@ def _warn_no_clean(names: list[str], folder: Path) -> None:
         warn(f"no WERD without {', '.join(lacking)}, which the others are compared with: run it too")
 
 
-def _transcribe(
-    model: tuple[Spec, Recogniser | None],
-    folder: Path,
-    source: DataSource,
-    names: list[str],
-    options: RunOptions,
-    suite: Suite | None,
-) -> RunSummary:
-
-    job = RunJob(
+def _job(
+    model: tuple[Spec, Recogniser | None], folder: Path, source: DataSource, options: RunOptions, suite: Suite | None
+) -> RunJob:
+    return RunJob(
         spec=model[0],
         folder=folder,
         where=source.where,
@@ -244,11 +282,17 @@ def _transcribe(
         recogniser=model[1],
         suite=suite,
     )
-    configs = source.open(names)
+
+
+def _transcribe(job: RunJob, configs: list[Config], options: RunOptions, progress: bool) -> RunSummary:
     cost = estimated_cost(job, configs)
     check_cost(cost, options.pay)
-    records = _records(job, configs, options, source.progress)
-    return RunSummary(folder, records, cost, error_of_all(folder, records))
+    if options.price_per_hour is not None:
+        planned, job = plan_run(job, configs, options.rtfx, options.price_per_hour)
+        if progress:
+            print(planned, file=sys.stderr, flush=True)
+    records = _records(job, configs, options, progress)
+    return RunSummary(job.folder, records, cost, error_of_all(job.folder, records))
 
 
 def _records(job: RunJob, configs: list[Config], options: RunOptions, progress: bool) -> dict[str, RunConfig]:
@@ -261,7 +305,8 @@ def _records(job: RunJob, configs: list[Config], options: RunOptions, progress: 
 
 
 def _for_entry(options: RunOptions, entry: ModelEntry) -> RunOptions:
-    return replace(options, name=entry.name, env=(*entry.env, *options.env), engine="local", workers=None)
+    env, rtfx = (*entry.env, *options.env), options.rtfx or entry.rtfx
+    return replace(options, name=entry.name, env=env, rtfx=rtfx, engine="local", workers=None)
 
 
 def _run_models_on_ray(calls: list[tuple[str, Any, Settings]], workers: int | None) -> Iterator[RunSummary]:

@@ -94,6 +94,20 @@ class RunOptions(ModelOptions):
         check=at_least(1),
         advanced=True,
     )
+    price_per_hour: float | None = option(
+        None,
+        "price of an hour of this machine; prints an estimate of hours and cost before the run",
+        metavar="USD",
+        check=above(0),
+        advanced=True,
+    )
+    rtfx: float | None = option(
+        None,
+        "speed of the model for the estimate, seconds of audio a second (default: that of an earlier run, or measured)",
+        metavar="F",
+        check=above(0),
+        advanced=True,
+    )
     mode: RunMode | None = None  # another way to use the model: live, chunk by chunk, with `srb.StreamOptions()`
 
 
