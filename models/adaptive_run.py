@@ -105,9 +105,9 @@ def run_until(
                 if so_far.sizes.get(config.name) != rows:
                     records[config.name] = runner.run(config)
             so_far.sizes.update({name: records[name].rows or 0 for name in perturbed})  # more, if it was interrupted
-            reached = widest(aggregate.score(open_run(options.folder).counts(there), replicates=REPLICATES))
+            reached, over = widest(aggregate.score(open_run(options.folder).counts(there), replicates=REPLICATES))
             clips = sum(record.rows or 0 for record in records.values())
-            say(f"{clips} clips: the average is {_precision(reached)}")
+            say(f"{clips} clips: the average is {_precision(reached)}, an interval over {over}")
             if reached < width:
                 return records
             if not grow(so_far.sizes, share, there):
@@ -124,10 +124,16 @@ def _precision(points: float) -> str:
     )
 
 
-def widest(scores: Sequence[ConfigScore]) -> float:
-    """How wide the interval of the average is, of the language where it is widest; infinite where it is not known."""
-    spans = [summary.overall.interval("nwerd") for summary in aggregate.summarise(scores).values()]
-    return max(span[1] - span[0] if span else math.inf for span in spans)
+def widest(scores: Sequence[ConfigScore]) -> tuple[float, str]:
+    """How wide the interval of the average is, of the language where it is widest, and what it is over.
+
+    The width is infinite where it is not known.
+    """
+    widths = []
+    for summary in aggregate.summarise(scores).values():
+        span, over = summary.overall.interval("nwerd"), summary.overall.resampled
+        widths.append((span[1] - span[0] if span else math.inf, str(over or "no clips")))
+    return max(widths)
 
 
 def shares(categories: Mapping[str, str]) -> dict[str, float]:

@@ -6,7 +6,7 @@ import json
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Literal
 
 import speech_robust_bench as srb
 from speech_robust_bench.cli.arguments import BUILT, configs_argument, corpus_option, json_option, quiet_option
@@ -84,9 +84,12 @@ def show(result: GateResult) -> None:
     console.width = max(console.width, NARROWEST)
     title = f"{for_terminal(result.model)} against {for_terminal(result.baseline)}, noisy WER"
     table = Table(title=Text(title), title_justify="left", box=None, pad_edge=False)
-    for place, cell in enumerate(result.head()):
-        how: dict[str, Any] = {"no_wrap": True} if place else {"overflow": "fold"}
-        table.add_column(cell.replace(" WER", "\nWER"), justify="right" if 0 < place < 6 else "left", **how)
+    head = result.head()
+    for place, cell in enumerate(head):
+        inside = 0 < place < len(head) - 1
+        justify: Literal["left", "right"] = "right" if inside else "left"
+        overflow: Literal["fold", "ellipsis"] = "ellipsis" if place else "fold"
+        table.add_column(cell.replace(" WER", "\nWER"), justify=justify, no_wrap=bool(place), overflow=overflow)
     for line in result.rows():
         table.add_row(*line)
     console.print(table)

@@ -11,13 +11,14 @@ from speech_robust_bench.core.categories import label
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.escape import for_markdown, for_terminal
 from speech_robust_bench.core.files import write_atomically
-from speech_robust_bench.core.options import normaliser_option, option
+from speech_robust_bench.core.options import normaliser_option, option, resample_option
+from speech_robust_bench.scoring.bootstrap import CLIPS, SPEAKERS
 
-CLIPS = 1500  # transcriptions at most
+MOST_CLIPS = 1500  # transcriptions at most
 BEYOND = 0.1  # the rise above what is allowed that must not be missed
 MOST_CONFIGS = 5  # configs named in a table; the JSON has all
 WORSE, NOT_WORSE, UNDECIDED = "worse", "not worse", "undecided"
-HEAD = ("", "clips", "baseline WER", "new WER", "rise")
+WER = ("baseline WER", "new WER", "rise")
 
 
 @dataclass(frozen=True)
@@ -32,8 +33,9 @@ class GateOptions:
         advanced=True,
     )
     alpha: float = option(0.05, "error rates of the test: false alarms, and missed rises of --detect", advanced=True)
-    clips: int = option(CLIPS, "maximum number of clips to transcribe", metavar="N")
+    clips: int = option(MOST_CLIPS, "maximum number of clips to transcribe", metavar="N")
     normaliser: str = normaliser_option(advanced=True)
+    resample: str = resample_option()
     seed: int = option(0, "seed of the order of the clips; another seed takes other clips", advanced=True)
 
     def __post_init__(self) -> None:
@@ -56,7 +58,7 @@ class GateOptions:
 class Look:
     """One look at the clips so far: the rise, and the interval of it that holds at all looks together."""
 
-    units: int
+    units: int  # speakers, or clips (each with its perturbed versions)
     clips: int
     rise: float
     low: float
@@ -70,6 +72,7 @@ class Part:
 
     name: str
     kind: str
+    units: int  # speakers, or clips (each with its perturbed versions)
     clips: int
     words: int
     old_wer: float
@@ -91,7 +94,9 @@ class GateResult:
     looks: tuple[Look, ...]
     parts: tuple[Part, ...]  # everything first, then categories, then configs
     planned: int  # clips, had every look been needed
+    unit: str  # what the test is over: speakers, or clips
     needed: int | None  # clips that would find a rise of `detect` in one look, by the variance seen
+    needed_units: int | None  # and of how many units
 
     @property
     def passed(self) -> bool:
@@ -116,12 +121,16 @@ class GateResult:
         """The verdict and its reason in one sentence."""
         look, allowed, sought = self.looks[-1], self.options.worst, self.options.sought
         seen = f"noisy WER {self.whole.old_wer:.1f} -> {self.whole.new_wer:.1f}, a rise of {percent(look.rise)} "
-        seen += f"({percent(look.low)} to {percent(look.high)}), after {look.clips} of {self.planned} clips"
+        seen += f"({percent(look.low)} to {percent(look.high)}), after {look.clips} of {self.planned} clips "
+        seen += f"of {look.units} speakers" if self.unit == SPEAKERS else "(test over clips)"
         if self.verdict == WORSE:
             return f"significantly less robust: {seen}" + (f"; up to {percent(allowed)} is allowed" if allowed else "")
         if self.verdict == NOT_WORSE:
             return f"not less robust, a rise of {percent(sought)} is ruled out: {seen}"
-        more = f"; about {self.needed} clips would find it" if self.needed and self.needed > look.clips else ""
+        more = ""
+        if self.needed and self.needed > look.clips:
+            of = f" of {self.needed_units} speakers" if self.unit == SPEAKERS else ""
+            more = f"; about {self.needed} clips{of} would find it"
         return f"not significantly less robust, but a rise of {percent(sought)} is not ruled out: {seen}{more}"
 
     def to_json(self) -> dict[str, Any]:
@@ -130,7 +139,11 @@ class GateResult:
 
     def head(self) -> tuple[str, ...]:
         """The header of the table; its intervals are those of two one-sided tests."""
-        return (*HEAD, f"{100 - 200 * self.options.alpha:g} % interval", "")
+        return "", *self._sizes(), *WER, f"{100 - 200 * self.options.alpha:g} % interval", ""
+
+    def _sizes(self) -> tuple[str, ...]:
+        """The columns that say what a line rests on."""
+        return (SPEAKERS, CLIPS) if self.unit == SPEAKERS else (CLIPS,)
 
     def rows(self) -> list[tuple[str, ...]]:
         """The lines of the table: all clips, every category, and the configs that rose most."""
@@ -141,7 +154,8 @@ class GateResult:
         name = label(part.name) if part.kind == "category" else part.name
         wer = f"{part.old_wer:.1f}", f"{part.new_wer:.1f}"
         span = f"{percent(part.low)} to {percent(part.high)}"
-        return name, str(part.clips), *wer, percent(part.rise), span, WORSE if self._is_worse(part) else ""
+        sizes = [str(part.units), str(part.clips)] if self.unit == SPEAKERS else [str(part.clips)]
+        return name, *sizes, *wer, percent(part.rise), span, WORSE if self._is_worse(part) else ""
 
     def _is_worse(self, part: Part) -> bool:
         """All clips are judged by the sequential test, a part of them by its own, corrected p-value."""
@@ -151,7 +165,7 @@ class GateResult:
         """The result in Markdown: the verdict, and a table of categories and configs."""
         outcome, summary = "passed" if self.passed else "failed", self.summary()
         lines = ["| " + " | ".join(map(for_markdown, line)) + " |" for line in (self.head(), *self.rows())]
-        lines.insert(1, "|---" + "|---:" * 5 + "|---|")
+        lines.insert(1, "|---" + "|---:" * (len(self.head()) - 2) + "|---|")
         title = f"### Robustness gate {outcome}: {for_markdown(self.model)} against {for_markdown(self.baseline)}"
         return "\n".join([title, "", for_markdown(summary[0].upper() + summary[1:]) + ".", "", *lines, ""])
 
@@ -180,7 +194,7 @@ class GateResult:
             name, time = ("noisy WER", seconds) if part.kind == "all" else (for_terminal(part.name), 0)
             named = {"classname": "srb.gate", "name": name, "time": f"{time:.3f}"}
             case = ElementTree.SubElement(suite, "testcase", named)
-            cells = zip(HEAD[1:], self._cells(part)[1:], strict=False)
+            cells = zip((*self._sizes(), *WER), self._cells(part)[1:], strict=False)
             line = for_terminal(", ".join(f"{title} {cell}" for title, cell in cells))
             if part in failed:
                 message = for_terminal(self.summary()) if part.kind == "all" else line

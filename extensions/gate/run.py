@@ -25,6 +25,7 @@ from speech_robust_bench.models.run_cost import check_cost, cost_per_minute
 from speech_robust_bench.models.runner import RunJob, Runner
 from speech_robust_bench.scoring.aggregate import ConfigCounts
 from speech_robust_bench.scoring.runs import Run, open_run
+from speech_robust_bench.scoring.verdict_guard import refusal_of_counts
 
 RESULT = "gate.json"
 
@@ -45,8 +46,9 @@ def gate_model(
     its end is begun anew, because a model of the same name may be another one by now. Clips that fail leave it without
     a verdict, and are tried again by the next gate.
     """
-    chosen = plan(counts, how.clips, how.seed)
-    _refuse_failed(baseline, [pair for unit in chosen.units for pair in unit])
+    _refuse_degenerate(baseline, counts, how.normaliser)
+    chosen = plan(counts, how.clips, how.seed, how.resample)
+    _refuse_failed(baseline, chosen.pairs)
     configs = {each.config: _same(data.config(each.config), baseline, options.where) for each in counts}
     seconds = [row.duration for config in configs.values() for row in config.rows]
     price = cost_per_minute(options.spec)
@@ -80,10 +82,21 @@ def gate_run(run: Run, baseline: Run, counts: Sequence[ConfigCounts], how: GateO
         known, about = (each.about.config(name) for each in (baseline, run))
         if not known.same_data(about):
             raise _other_data(name, baseline, str(run.folder))
-    pairs = [pair for unit in plan(counts, how.clips, how.seed).units for pair in unit]
+    _refuse_degenerate(baseline, counts, how.normaliser)
+    played = plan(counts, how.clips, how.seed, how.resample).pairs
     for each in (baseline, run):
-        _refuse_failed(each, pairs)
-    return decide(run.model, baseline.model, counts, how, lambda pairs: errors_of(run, pairs, how.normaliser))
+        _refuse_failed(each, played)
+    result = decide(run.model, baseline.model, counts, how, lambda pairs: errors_of(run, pairs, how.normaliser))
+    if result.passed:  # what is worse may well be degenerate
+        _refuse_degenerate(run, counts, how.normaliser)
+    return result
+
+
+def _refuse_degenerate(run: Run, counts: Sequence[ConfigCounts], normaliser: str) -> None:
+    """Refuse a recogniser on which there is no verdict (`scoring.verdict_guard`), on the configs that are compared."""
+    compared = {each.config for each in counts} | {each.source for each in counts if each.source in run.configs}
+    if why := refusal_of_counts(run.counts(sorted(filter(None, compared)), normaliser=normaliser)):
+        raise UserError(f"no verdict, because of {run.model}: {why}")
 
 
 def errors_of(run: Run, pairs: Sequence[Pair], normaliser: str) -> dict[Pair, int]:
@@ -141,7 +154,8 @@ def _part(counts: ConfigCounts, suite: Suite) -> ConfigCounts:
     chosen = suite.choose(counts.config, counts.ids)
     places = np.array([place for place, clip in enumerate(counts.ids) if clip in chosen], dtype=int)
     ids = [counts.ids[place] for place in places]
-    return replace(counts, ids=ids, counts=counts.counts.take(places), speakers=None)
+    speakers = counts.speakers and [counts.speakers[place] for place in places]
+    return replace(counts, ids=ids, counts=counts.counts.take(places), speakers=speakers)
 
 
 @contextmanager

@@ -9,11 +9,15 @@ Turnbull, JRSS B 1989) of a ratio of means by Fieller's theorem, so they hold at
 
 Is a new recogniser less robust than the one that is in use? A test for every change, which ends as soon as it knows.
 
-The new recogniser gets clips on which the old one was run before; only the clips' errors count, in pairs. A clip and
-all its perturbed versions are one unit, because they share their words and their speaker. The units come in random
-order, each under some of the configs in turn, and after some of them the sequential test is asked
-(`extensions.gate.units`). It ends with "worse" when the rise of the noisy WER is above what is allowed, with
-"not worse" when it is below what must not be missed, and "undecided" when the clips run out before either is certain.
+The new recogniser gets clips on which the old one was run before; only the clips' errors count, in pairs. The clips
+come in random order, each under some of the configs in turn, and after some of them the sequential test is asked. It
+ends with "worse" when the rise of the noisy WER is above what is allowed, with "not worse" when it is below what must
+not be missed, and "undecided" when the clips run out before either is certain.
+
+The test is over speakers where they are known: the errors of all clips of a speaker so far are one unit, because a
+change may help one voice and harm another. Elsewhere a clip with all its perturbed versions is one. Later looks then
+have more clips of the same speakers and resemble earlier ones more than the bounds assume, which makes crossing any
+of them rarer (Slepian's inequality), so the error level holds.
 """
 
 from __future__ import annotations
@@ -21,7 +25,7 @@ from __future__ import annotations
 import fnmatch
 import hashlib
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -32,7 +36,8 @@ from speech_robust_bench.core.errors import UserError, did_you_mean
 from speech_robust_bench.core.names import parse
 from speech_robust_bench.extensions.gate.result import NOT_WORSE, UNDECIDED, WORSE, GateOptions, GateResult, Look, Part
 from speech_robust_bench.scoring.aggregate import ConfigCounts
-from speech_robust_bench.scoring.bootstrap import holm
+from speech_robust_bench.scoring.bootstrap import SPEAKERS, Units, holm
+from speech_robust_bench.scoring.estimate import FEWEST_UNITS
 from speech_robust_bench.scoring.runs import Run
 
 RHO = 2  # 1 spends evenly, as Pocock's bounds do; 3 keeps nearly all for the end, as O'Brien and Fleming's
@@ -137,23 +142,41 @@ def units_needed(old: np.ndarray, new: np.ndarray, rise: float, alpha: float, be
 
 
 LOOKS = (0.1, 0.2, 0.35, 0.5, 0.75, 1.0)  # shares of the units after which the test is asked
-FEWEST_UNITS = 20  # for the first look: of fewer the variance is not known well enough
+FEWEST_CLIPS = 20  # for the first look: of fewer the variance is not known well enough
 Pair = tuple[str, str]  # config, id of the clip
-Unit = tuple[Pair, ...]  # one clip under some configs
+Versions = tuple[Pair, ...]  # one clip under some configs
 Transcribe = Callable[[Sequence[Pair]], Mapping[Pair, int]]  # the new recogniser's errors on some clips
 
 
 @dataclass(frozen=True)
 class GatePlan:
-    """The units in the order in which they are played, each a clip under one or some configs, and when to look."""
+    """The clips in the order in which they are played, each under one or some configs, and when to look.
 
-    units: tuple[Unit, ...]
+    `owners` has the unit of the test that each clip belongs to, its speaker or itself; `kind` says which.
+    """
+
+    versions: tuple[Versions, ...]
+    owners: tuple[str, ...]
+    kind: str
     looks: tuple[int, ...]
 
     @property
     def clips(self) -> int:
         """How many clips are played if the test does not end early."""
-        return sum(map(len, self.units))
+        return sum(map(len, self.versions))
+
+    @property
+    def pairs(self) -> list[Pair]:
+        """All that is played."""
+        return [pair for versions in self.versions for pair in versions]
+
+    def units(self, end: int, configs: Collection[str]) -> dict[str, list[Pair]]:
+        """What each unit of the test has in some configs, of the clips up to a look."""
+        units: dict[str, list[Pair]] = {}
+        for owner, versions in zip(self.owners[:end], self.versions, strict=False):
+            if pairs := [pair for pair in versions if pair[0] in configs]:
+                units.setdefault(owner, []).extend(pairs)
+        return units
 
 
 def choose_configs(baseline: Run, patterns: Sequence[str] = ()) -> list[str]:
@@ -178,27 +201,50 @@ def choose_configs(baseline: Run, patterns: Sequence[str] = ()) -> list[str]:
     return configs
 
 
-def plan(counts: Sequence[ConfigCounts], clips: int, seed: int = 0) -> GatePlan:
+def plan(counts: Sequence[ConfigCounts], clips: int, seed: int = 0, resample: str = "auto") -> GatePlan:
     """Which clips to play under which configs, in a random order that depends on the clips and the seed alone."""
     configs_of: dict[Pair, list[str]] = {}
+    speaker_of: dict[Pair, str | None] = {}
     for config in counts:
         group = config.source if config.source and config.paired else config.config
-        for clip in config.ids:
+        for clip, speaker in zip(config.ids, config.speakers or [None] * len(config.ids), strict=True):
             configs_of.setdefault((group, clip), []).append(config.config)
+            speaker_of[group, clip] = f"{parse(group).corpus} {speaker}" if speaker else None
     keys = sorted(configs_of)
+    units = Units.of(list(map("\t".join, keys)), [speaker_of[key] for key in keys], resample)
+    owner_of = dict(zip(keys, units.blocks, strict=True))
     entropy = hashlib.sha256("\n".join(map("\t".join, keys)).encode()).digest()
     rng = np.random.default_rng([seed, int.from_bytes(entropy[:16], "big")])
     keys = [keys[place] for place in rng.permutation(len(keys))][:clips]
     turn = {config.config: place for place, config in zip(rng.permutation(len(counts)), counts, strict=True)}
-    wanted = np.diff(np.arange(len(keys) + 1) * clips // max(len(keys), 1))  # clips of each unit
-    played, units = dict.fromkeys(turn, 0), []
+    wanted = np.diff(np.arange(len(keys) + 1) * clips // max(len(keys), 1))  # configs of each clip
+    played, chosen = dict.fromkeys(turn, 0), []
     for key, number in zip(keys, wanted, strict=True):
-        chosen = sorted(configs_of[key], key=lambda config: (played[config], turn[config]))[:number]
-        for name in chosen:
+        names = sorted(configs_of[key], key=lambda config: (played[config], turn[config]))[:number]
+        for name in names:
             played[name] += 1
-        units.append(tuple((name, key[1]) for name in chosen))
-    looks = sorted({math.ceil(share * len(units)) for share in LOOKS})
-    return GatePlan(tuple(units), tuple(look for look in looks if look >= FEWEST_UNITS or look == len(units)))
+        chosen.append(tuple((name, key[1]) for name in names))
+    owners = tuple(owner_of[key] for key in keys)
+    return GatePlan(tuple(chosen), owners, units.kind, _looks(owners, units.kind))
+
+
+def _looks(owners: Sequence[str], kind: str) -> tuple[int, ...]:
+    """After how many clips the test is asked: never before the variance over units can be known."""
+    ends = sorted({math.ceil(share * len(owners)) for share in LOOKS})
+    least = FEWEST_UNITS if kind == SPEAKERS else FEWEST_CLIPS
+    return tuple(end for end in ends if len(set(owners[:end])) >= least or end == len(owners))
+
+
+def _check_units(plan: GatePlan) -> None:
+    """Refuse a test on too few units, before anything is played."""
+    units = len(set(plan.owners))
+    if plan.kind == SPEAKERS and units < FEWEST_UNITS:
+        raise UserError(
+            f"the clips to compare are of {units} speakers, and a test over speakers needs {FEWEST_UNITS}; "
+            "with --resample clips it is over clips, and says nothing about other speakers"
+        )
+    if units < 2:
+        raise UserError(f"the baseline has {units} clips in these configs; the gate needs more")
 
 
 def decide(
@@ -208,30 +254,32 @@ def decide(
 
     `transcribe` is handed the clips of one look after the other and gives the new recogniser's errors on each.
     """
-    chosen = plan(counts, options.clips, options.seed)
-    if len(chosen.units) < 2:
-        raise UserError(f"the baseline has {len(chosen.units)} clips in these configs; the gate needs more")
+    chosen = plan(counts, options.clips, options.seed, options.resample)
+    _check_units(chosen)
     known = _by_pair(counts)
     errors = _Errors({pair: row[0] for pair, row in known.items()}, {pair: row[1] for pair, row in known.items()}, {})
-    times = tuple(look / len(chosen.units) for look in chosen.looks)
+    category = {config.config: config.category for config in counts}
+    times = tuple(look / len(chosen.versions) for look in chosen.looks)
     looks: list[Look] = []
     bounds = boundaries(times, spending(times, options.alpha))
     for start, end, bound in zip((0, *chosen.looks), chosen.looks, bounds, strict=False):
-        errors.new.update(transcribe([pair for unit in chosen.units[start:end] for pair in unit]))
-        looks.append(_look(chosen.units[:end], errors, bound, options))
+        errors.new.update(transcribe([pair for versions in chosen.versions[start:end] for pair in versions]))
+        looks.append(_look(chosen.units(end, category), errors, bound, options))
         if looks[-1].verdict:
             break
-    played = chosen.units[: looks[-1].units]
-    needed = units_needed(*errors.sums(played), options.sought, options.alpha, options.alpha)
+    units = chosen.units(end, category)
+    needed = units_needed(*errors.sums(units), options.sought, options.alpha, options.alpha)
     return GateResult(
         model=model,
         baseline=baseline,
         verdict=looks[-1].verdict or UNDECIDED,
         options=options,
         looks=tuple(looks),
-        parts=tuple(_parts(played, errors, {config.config: config.category for config in counts}, options)),
+        parts=tuple(_parts(chosen, end, errors, category, options)),
         planned=chosen.clips,
-        needed=needed and math.ceil(needed * chosen.clips / len(chosen.units)),
+        unit=chosen.kind,
+        needed=needed and math.ceil(needed * looks[-1].clips / len(units)),
+        needed_units=needed,
     )
 
 
@@ -243,9 +291,12 @@ class _Errors:
     words: dict[Pair, int]
     new: dict[Pair, int]
 
-    def sums(self, units: Sequence[Unit]) -> tuple[np.ndarray, np.ndarray]:
+    def sums(self, units: Mapping[str, Sequence[Pair]]) -> tuple[np.ndarray, np.ndarray]:
         """The errors of the old and of the new recogniser in each unit."""
-        old, new = (np.array([sum(map(of.__getitem__, unit)) for unit in units], float) for of in (self.old, self.new))
+        old, new = (
+            np.array([sum(map(of.__getitem__, pairs)) for pairs in units.values()], float)
+            for of in (self.old, self.new)
+        )
         return old, new
 
 
@@ -258,7 +309,7 @@ def _by_pair(counts: Sequence[ConfigCounts]) -> dict[Pair, tuple[int, int]]:
     }
 
 
-def _look(units: Sequence[Unit], errors: _Errors, bound: float, options: GateOptions) -> Look:
+def _look(units: Mapping[str, Sequence[Pair]], errors: _Errors, bound: float, options: GateOptions) -> Look:
     """The verdict that is certain at this look, if any."""
     old, new = errors.sums(units)
     verdict = None
@@ -267,10 +318,13 @@ def _look(units: Sequence[Unit], errors: _Errors, bound: float, options: GateOpt
     elif score(old, new, 1 + options.sought) < -bound:
         verdict = NOT_WORSE
     estimate = ratio(old, new, bound)
-    return Look(len(units), sum(map(len, units)), estimate.value - 1, estimate.low - 1, estimate.high - 1, verdict)
+    clips = sum(map(len, units.values()))
+    return Look(len(units), clips, estimate.value - 1, estimate.low - 1, estimate.high - 1, verdict)
 
 
-def _parts(units: Sequence[Unit], errors: _Errors, category: Mapping[str, str], options: GateOptions) -> list[Part]:
+def _parts(
+    chosen: GatePlan, end: int, errors: _Errors, category: Mapping[str, str], options: GateOptions
+) -> list[Part]:
     """All of the clips, each category and each config. Their intervals are those of a single look."""
     kinds: dict[str, dict[str, set[str]]] = {"all": {"all": set(category)}, "category": {}, "config": {}}
     for config, name in category.items():
@@ -278,27 +332,29 @@ def _parts(units: Sequence[Unit], errors: _Errors, category: Mapping[str, str], 
         kinds["config"][config] = {config}
     parts: list[Part] = []
     for kind, members in kinds.items():
-        of_kind = []
-        for name, configs in members.items():
-            inside = [tuple(pair for pair in unit if pair[0] in configs) for unit in units]
-            if any(inside):
-                of_kind.append(_part(name, kind, [unit for unit in inside if unit], errors, options))
+        of_kind = [
+            _part(name, kind, units, errors, options)
+            for name, configs in members.items()
+            if (units := chosen.units(end, configs))
+        ]
         corrected = holm([part.p for part in of_kind])
         parts += [replace(part, p=p) for part, p in zip(of_kind, corrected, strict=True)]
     return parts
 
 
-def _part(name: str, kind: str, units: Sequence[Unit], errors: _Errors, options: GateOptions) -> Part:
+def _part(name: str, kind: str, units: Mapping[str, Sequence[Pair]], errors: _Errors, options: GateOptions) -> Part:
     from scipy.stats import norm
 
     old, new = errors.sums(units)
-    words = max(sum(errors.words[pair] for unit in units for pair in unit), 1)
-    known = len(units) > 1  # of one clip no variance is known
+    pairs = [pair for unit in units.values() for pair in unit]
+    words = max(sum(errors.words[pair] for pair in pairs), 1)
+    known = len(units) >= FEWEST_UNITS  # of fewer the variance is hardly known
     estimate = ratio(old, new, float(norm.isf(options.alpha))) if known else Ratio(math.nan, 0.0, math.inf)
     return Part(
         name=name,
         kind=kind,
-        clips=sum(map(len, units)),
+        units=len(units),
+        clips=len(pairs),
         words=words,
         old_wer=100 * float(old.sum()) / words,
         new_wer=100 * float(new.sum()) / words,
