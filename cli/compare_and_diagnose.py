@@ -138,11 +138,13 @@ def diagnose(args: DiagnoseArguments) -> None:
 def _show_card(card: ReportCard) -> None:
     console = Console(highlight=False)
     console.print(f"[bold]{card.model}[/] in {card.language}, {card.normaliser}")
+    if card.no_verdict:
+        console.print(f"no verdict on this recogniser: {card.no_verdict}", soft_wrap=True)
     console.print(_card_table(card))
     for name, part in card.parts.items():
         _show_part(name, part, console)
     for row in (row for row in card.lwerr if row.severity is None and row.lwerr is not None):
-        span = f" ({row.interval[0]:+.2f} to {row.interval[1]:+.2f})" if row.interval else ""
+        span = f" ({row.interval[0]:+.2f} to {row.interval[1]:+.2f}; {row.over})" if row.interval else ""
         console.print(f"  LWERR of women over men, {row.corpus} {row.category}: {row.lwerr:+.2f}{span}")
     if invented := card.reject:
         console.print(
@@ -193,14 +195,15 @@ def _show_part(name: str, part: CardPart, console: Console) -> None:
     for example in part.hallucination.examples[:3]:
         text = example.text if len(example.text) < 60 else example.text[:57] + "..."
         console.print(f"  {name} {example.kind} in {example.config} {example.id}: {text}", soft_wrap=True, markup=False)
-    worst = ", ".join(f"{row.speaker} {row.wer:.1f}" for row in part.speakers.worst)
+    worst = ", ".join(f"{row.speaker} {row.wer:.1f} ({row.clips} clips)" for row in part.speakers.worst)
     if worst:
         console.print(f"  {name}, worst speakers: {worst}", soft_wrap=True, markup=False)
     for column, groups in part.groups.items():
         if groups.gap is not None:
             small = f", too small: {', '.join(groups.too_small)}" if groups.too_small else ""
+            ends = f"from {groups.sized(groups.best)} to {groups.sized(groups.worst)}"
             console.print(
-                f"  {name}, {column}: gap {groups.gap:.1f} points from {groups.best} to {groups.worst}{small}",
+                f"  {name}, {column}: gap {groups.gap:.1f} points {ends}{small}",
                 soft_wrap=True,
                 markup=False,
             )

@@ -47,7 +47,7 @@ def print_blocks(tables: Sequence[PaperTable], intervals: bool = False) -> None:
     for table in (table.filled() for table in tables):
         for block in blocks(table, console.width, intervals):
             console.print(block)
-        for note in table.notes:
+        for note in (*table.notes, *(table.interval_notes() if intervals else ())):
             console.print(for_terminal(note), style="dim", markup=False)
 
 

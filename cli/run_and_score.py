@@ -172,7 +172,9 @@ def table(args: TableArguments) -> None:
     elif args.markdown or args.latex:
         text = to_markdown if args.markdown else to_latex
         print("\n".join(text(table, args.intervals) for table in tables), end="")
-        print(*map(for_terminal, tables[0].notes), sep="\n", end="\n" if tables[0].notes else "", file=sys.stderr)
+        over = [note for table in tables for note in table.interval_notes()] if args.intervals else []
+        for note in (*tables[0].notes, *over):
+            print(for_terminal(note), file=sys.stderr)
     else:
         print_blocks(tables, args.intervals)
 

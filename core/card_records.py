@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from speech_robust_bench.core.records import NULL, Record, Whole
-from speech_robust_bench.core.result_records import Interval
+from speech_robust_bench.core.result_records import Interval, ResampledUnits
 
 
 class Spread(Record, frozen=True, kw_only=True):
@@ -95,6 +95,10 @@ class GroupGap(Record, frozen=True, kw_only=True):
     unlabelled: Whole
     too_small: list[str]
 
+    def sized(self, group: str | None) -> str:
+        """A group and the number of its clips."""
+        return f"{group} ({self.groups[group].utterances} clips)" if group in self.groups else "–"
+
 
 class CardPart(Record, frozen=True, kw_only=True):
     """The clips of clean speech, or of all other configs with speech together."""
@@ -136,6 +140,12 @@ class LwerrRow(Record, frozen=True, kw_only=True):
     male: float
     lwerr: float | None
     interval: Interval | None
+    resampled: dict[str, ResampledUnits] | None = None  # what the interval is over, by gender
+
+    @property
+    def over(self) -> str:
+        """How many speakers or clips of each gender the interval is over."""
+        return "; ".join(f"{gender}: {units}" for gender, units in (self.resampled or {}).items())
 
 
 class CardConfigs(Record, frozen=True, kw_only=True):
@@ -160,6 +170,7 @@ class ReportCard(Record, frozen=True, kw_only=True):
     reject: WrittenWords | None
     untranscribed: WrittenWords | None = None
     lwerr: list[LwerrRow]
+    no_verdict: str | None = None  # why the recogniser is called neither better nor worse than another
 
     @property
     def parts(self) -> dict[str, CardPart]:

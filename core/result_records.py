@@ -72,9 +72,12 @@ class Scores(Record, frozen=True, kw_only=True):
 class ResampledUnits(Record, frozen=True, kw_only=True):
     """What the intervals are over: how many speakers, or clips where speakers are not known, and of how many clips."""
 
-    unit: str  # word, char or char-nospace
-    units: Whole
+    unit: str  # speakers, or clips
+    units: Whole  # how many of them
     clips: Whole  # number of clips
+
+    def __str__(self) -> str:
+        return f"{self.units} clips" if self.unit == "clips" else f"{self.units} {self.unit}, {self.clips} clips"
 
 
 class MeanRow(Scores, frozen=True, kw_only=True):

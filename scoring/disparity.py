@@ -18,7 +18,7 @@ import numpy as np
 
 from speech_robust_bench.core.card_records import ComparedScore, LanguageComparison, LwerrRow
 from speech_robust_bench.core.names import parse
-from speech_robust_bench.core.result_records import RunResults, ScoreValue
+from speech_robust_bench.core.result_records import ResampledUnits, RunResults, ScoreValue
 from speech_robust_bench.scoring.bootstrap import Units, interval
 from speech_robust_bench.scoring.clip_sets import ErrorMatrix
 from speech_robust_bench.scoring.estimate import FEWEST_UNITS
@@ -71,7 +71,8 @@ def lwerr_table(
     rows = []
     for (corpus, category, severity), members in cells.items():
         rates = [float(np.mean([_rate(c, h, group) for h, c in members])) for group in GENDERS]
-        fewest = min(_units(members, group) for group in GENDERS)
+        resampled = {group: _units(members, group) for group in GENDERS}
+        fewest = min(each.units for each in resampled.values())
         known = replicates and fewest >= FEWEST_UNITS
         draws = _lwerr_draws(members, GENDERS, replicates, seed) if known else None
         finite = None if draws is None else draws[np.isfinite(draws)]
@@ -85,6 +86,7 @@ def lwerr_table(
                 male=rates[1],
                 lwerr=_finite(log2_ratio(*rates)),
                 interval=None if finite is None or len(finite) < 2 else list(interval(finite, units=fewest)),
+                resampled=resampled,
             )
         )
     return rows
@@ -118,10 +120,12 @@ def _weights(ids: tuple[str, ...], speakers: tuple[str | None, ...], replicates:
     return units.weights(replicates, seed)[:, units.place]
 
 
-def _units(members: Sequence[tuple[Predictions, Counts]], group: str) -> int:
+def _units(members: Sequence[tuple[Predictions, Counts]], group: str) -> ResampledUnits:
     """The speakers, or the clips where those are not known, of a group in the config that has fewest."""
     chosen = (predictions.only("gender", group) for predictions, _ in members)
-    return min(len(Units.of([line.id for line in own.lines], own.column("speaker"))) for own in chosen)
+    units = [(Units.of(own.ids, own.column("speaker")), len(own.lines)) for own in chosen]
+    fewest, clips = min(units, key=lambda each: len(each[0]))
+    return ResampledUnits(unit=fewest.kind, units=len(fewest), clips=clips)
 
 
 def languages(results: RunResults) -> LanguageComparison:

@@ -37,11 +37,13 @@ from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.names import parse
 from speech_robust_bench.core.records import Prediction, convert
 from speech_robust_bench.scoring import word_errors
+from speech_robust_bench.scoring.aggregate import ConfigCounts
 from speech_robust_bench.scoring.disparity import lwerr_table
 from speech_robust_bench.scoring.groups import disparity, with_intersections
 from speech_robust_bench.scoring.runs import Predictions, Run, group_columns
 from speech_robust_bench.scoring.scenario_facts import OTHER_TEXTS
 from speech_robust_bench.scoring.scoring import Counts
+from speech_robust_bench.scoring.verdict_guard import refusal_of_counts
 from speech_robust_bench.scoring.word_errors import Alignment, Coded, Vocabulary, align
 
 # what -> the edges between its bins; the unit is in the name
@@ -282,6 +284,14 @@ def card(
         lwerr=lwerr_table(
             ((predictions, alignment.counts) for predictions, alignment in aligned_run.speech), replicates=replicates
         ),
+        no_verdict=_refusal(aligned_run) or None,
+    )
+
+
+def _refusal(aligned_run: AlignedRun) -> str:
+    return refusal_of_counts(
+        ConfigCounts(read.config, read.entry.category or "", read.ids, alignment.counts, failed=read.failed)
+        for read, alignment in aligned_run.speech
     )
 
 

@@ -18,7 +18,14 @@ from typing import Any
 from speech_robust_bench.core.categories import ADVERSARIAL, AVERAGED, column_title
 from speech_robust_bench.core.escape import for_csv, for_markdown, for_terminal
 from speech_robust_bench.core.names import parse
-from speech_robust_bench.core.result_records import MEASURES, LanguageResults, MeanRow, RunResults, ScoreValue
+from speech_robust_bench.core.result_records import (
+    MEASURES,
+    LanguageResults,
+    MeanRow,
+    ResampledUnits,
+    RunResults,
+    ScoreValue,
+)
 from speech_robust_bench.scoring import ranking
 from speech_robust_bench.scoring.bank_provenance import stand_in_notes
 from speech_robust_bench.scoring.ranking import Standing
@@ -30,13 +37,15 @@ NAMES = ("Lang", "Model")  # the two columns that say what a row is
 class Column:
     """A column: its title, its measure, and how to find its score in the results of one language.
 
-    `shared` gives the same over the configs that are ranked over, for a model that has others beside them.
+    `shared` gives the same over the configs that are ranked over, for a model that has others beside them; `row` is the
+    row whose clips the interval is over.
     """
 
     title: str
     measure: str
     of: Callable[[LanguageResults], ScoreValue | None]
     shared: Callable[[Standing], float | None] | None = None
+    row: Callable[[LanguageResults], MeanRow | None] = lambda rows: None
 
 
 @dataclass(frozen=True)
@@ -47,11 +56,21 @@ class Line:
     model: str
     cells: tuple[ScoreValue | None, ...]
     ranked: bool = True
+    units: tuple[ResampledUnits | None, ...] = ()  # what the interval of each cell is over
 
     def value(self, index: int) -> float | None:
         """The number in a column."""
         cell = self.cells[index]
         return None if cell is None else cell.value
+
+    def keep(self, places: Sequence[int | None]) -> Line:
+        """The same line with the cells of some places; None is an empty cell."""
+        units = self.units or (None,) * len(self.cells)
+        return replace(
+            self,
+            cells=tuple(None if i is None else self.cells[i] for i in places),
+            units=tuple(None if i is None else units[i] for i in places),
+        )
 
 
 @dataclass(frozen=True)
@@ -71,7 +90,7 @@ class Table:
     def keep(self, wanted: Iterable[int]) -> Table:
         """The same table with only some of its columns."""
         chosen = tuple(wanted)
-        lines = (replace(line, cells=tuple(line.cells[i] for i in chosen)) for line in self.lines)
+        lines = (line.keep(chosen) for line in self.lines)
         return Table(tuple(self.columns[i] for i in chosen), tuple(lines), self.notes)
 
     def filled(self) -> Table:
@@ -82,16 +101,30 @@ class Table:
         kept_table = self.keep(kept)
         return Table(kept_table.columns, kept_table.lines, (*kept_table.notes, *note))
 
+    def interval_notes(self) -> list[str]:
+        """How many speakers and clips the intervals of each line are over."""
+        notes = []
+        for line in self.lines:
+            titles: dict[str, list[str]] = {}
+            for column, cell, units in zip(self.columns, line.cells, line.units, strict=False):
+                if units and cell and cell.interval:
+                    titles.setdefault(str(units), []).append(f"{column.title} {column.measure}")
+            parts = [f"{over} ({', '.join(names)})" for over, names in titles.items()]
+            if parts:
+                only = [next(iter(titles))] if len(parts) == 1 else parts
+                notes.append(f"intervals of {line.language} {line.model} are over {'; '.join(only)}")
+        return notes
+
 
 def paper_table(results: Sequence[RunResults]) -> Table:
     """Table 1: the score that ranks, then every column that the paper has."""
     columns = (
-        Column("AVG", "NWER", lambda rows: rows.overall.nwer, lambda standing: standing.nwer),
-        Column("clean", "WER", clean_wer),
-        *(Column(column_title(name), "NWERD", _category(name, "nwerd")) for name in AVERAGED),
-        Column("AVG", "NWERD", lambda rows: rows.overall.nwerd, lambda standing: standing.nwerd),
-        *(Column(column_title(name), "WERD", _category(name, "werd")) for name in ADVERSARIAL),
-        Column("adv AVG", "WERD", lambda rows: rows.adversarial.werd),
+        _average("NWER", lambda rows: rows.overall.nwer, lambda standing: standing.nwer),
+        Column("clean", "WER", clean_wer, row=_clean_row),
+        *(_category(column_title(name), name, "nwerd") for name in AVERAGED),
+        _average("NWERD", lambda rows: rows.overall.nwerd, lambda standing: standing.nwerd),
+        *(_category(column_title(name), name, "werd") for name in ADVERSARIAL),
+        Column("adv AVG", "WERD", lambda rows: rows.adversarial.werd, row=lambda rows: rows.adversarial),
     )
     return Table(columns, _lines(results, columns), tuple(_notes(results)))
 
@@ -125,8 +158,7 @@ def _stacked(tables: Sequence[Table]) -> Table:
     for table in tables:
         places = {(c.title, c.measure): i for i, c in enumerate(table.columns)}
         for line in table.lines:
-            cells = (places.get((c.title, c.measure)) for c in columns)
-            lines.append(replace(line, cells=tuple(None if i is None else line.cells[i] for i in cells)))
+            lines.append(line.keep([places.get((c.title, c.measure)) for c in columns]))
     return Table(tuple(columns), tuple(lines), tuple(note for table in tables for note in table.notes))
 
 
@@ -169,8 +201,10 @@ def beyond_table(results: Sequence[RunResults]) -> Table:
         n for result in results for rows in result.languages.values() for n in rows.categories if n not in paper
     )
     columns = [
-        Column("MED", "NWERD", lambda rows: rows.median.nwerd, lambda standing: standing.median_nwerd),
-        *(Column(name.replace("_", " "), "WERD", _category(name, "werd")) for name in names),
+        Column(
+            "MED", "NWERD", lambda rows: rows.median.nwerd, lambda standing: standing.median_nwerd, lambda r: r.median
+        ),
+        *(_category(name.replace("_", " "), name, "werd") for name in names),
     ]
     if any(result.reject for result in results):
         columns.append(Column("no speech", "words/min", _invented))
@@ -207,8 +241,21 @@ def clean_wer(rows: LanguageResults) -> ScoreValue | None:
     return ScoreValue(value=sum(score.value for score in scores) / len(scores))
 
 
-def _category(name: str, measure: str) -> Callable[[LanguageResults], ScoreValue | None]:
-    return lambda rows: rows.categories[name].score(measure) if name in rows.categories else None
+def _clean_row(rows: LanguageResults) -> MeanRow | None:
+    return next(iter(rows.clean.values())) if len(rows.clean) == 1 else None
+
+
+def _average(
+    measure: str, of: Callable[[LanguageResults], ScoreValue | None], shared: Callable[[Standing], float | None]
+) -> Column:
+    return Column("AVG", measure, of, shared, lambda rows: rows.overall)
+
+
+def _category(title: str, name: str, measure: str) -> Column:
+    def row(rows: LanguageResults) -> MeanRow | None:
+        return rows.categories.get(name)
+
+    return Column(title, measure.upper(), lambda rows: own.score(measure) if (own := row(rows)) else None, row=row)
 
 
 def _invented(rows: LanguageResults) -> ScoreValue | None:
@@ -221,8 +268,10 @@ def _lines(results: Sequence[RunResults], columns: Sequence[Column]) -> tuple[Li
     for language, standings in _standings(results).items():
         for place, (result, standing) in enumerate(standings):
             whole = _averaged(result, language) == standing.configs
-            cells = [_cell(column, result.languages[language], standing, whole) for column in columns]
-            lines.append((language, place, Line(language, result.model, tuple(cells), not standing.why)))
+            rows = result.languages[language]
+            cells = tuple(_cell(column, rows, standing, whole) for column in columns)
+            units = tuple(own.resampled if (own := column.row(rows)) else None for column in columns)
+            lines.append((language, place, Line(language, result.model, cells, not standing.why, units)))
     return tuple(line for _, _, line in sorted(lines, key=lambda entry: entry[:2]))
 
 
@@ -290,15 +339,17 @@ def cell_text(cell: ScoreValue | None, intervals: bool = False) -> str:
 
 
 def to_csv(table: Table) -> str:
-    """Values, and the bounds of their intervals where there are any, in full precision."""
+    """Values in full precision, the bounds of their intervals, and what those are over."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     heads = [f"{column.title} {column.measure}" for column in table.columns]
-    writer.writerow(["lang", "model", *(head + end for head in heads for end in ("", " low", " high"))])
+    ends = ("", " low", " high", " over", " n", " clips")
+    writer.writerow(["lang", "model", *(head + end for head in heads for end in ends)])
     for line in table.lines:
         cells: list[Any] = []
-        for cell in line.cells:
+        for cell, units in zip(line.cells, line.units or (None,) * len(line.cells), strict=True):
             cells += ["", "", ""] if cell is None else [cell.value, *(cell.interval or ("", ""))]
+            cells += [units.unit, units.units, units.clips] if cell and cell.interval and units else ["", "", ""]
         writer.writerow([for_csv(line.language), for_csv(line.model), *cells])
     return out.getvalue()
 

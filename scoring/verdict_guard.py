@@ -11,6 +11,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.names import parse
 from speech_robust_bench.scoring.aggregate import ConfigCounts
 from speech_robust_bench.scoring.runs import Run
@@ -61,6 +62,12 @@ def refusal_of_run(run: Run, normaliser: str = "srb-paper-1") -> str:
     clips = sum(len(predictions.lines) for predictions in read)
     failed = sum(predictions.failed for predictions in read)
     return refusal_of_counts(clean) or refusal(None, 0.0, failed / clips if clips else 0.0)
+
+
+def refuse_ranking(name: object, configs: Iterable[ConfigCounts]) -> None:
+    """Refuse a recogniser among others that are ranked together, where there is no verdict on it."""
+    if why := refusal_of_counts(configs):
+        raise UserError(f"{name} cannot be ranked: {why}; leave it out")
 
 
 def empty_clips(counts: Counts) -> int:

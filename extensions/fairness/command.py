@@ -117,7 +117,14 @@ def _show_levels(result: Json, console) -> None:
     for recogniser, form in names:
         what = "distance between the transcripts" if form == "pair" else "WER"
         table = _table(
-            f"\n{recogniser}: degradation ({what})", "", *groups, "worst group", "by", "95 % interval", "violates"
+            f"\n{recogniser}: degradation ({what})",
+            "",
+            *groups,
+            "worst group",
+            "by",
+            "95 % interval",
+            "over",
+            "violates",
         )
         mine = [d for d in result["degradations"] if (d["recogniser"], d["form"]) == (recogniser, form)]
         for config in dict.fromkeys(d["config"] for d in mine):
@@ -137,6 +144,7 @@ def _show_levels(result: Json, console) -> None:
                 worst["base"],
                 f"{worst['difference']:+.3f}",
                 f"{span[0]:+.3f} {span[1]:+.3f}" if span else "",
+                worst["resampled"],
                 _verdict(worst),
             )
         _print(table, console)
@@ -209,9 +217,12 @@ def _show_rates(result: Json, console) -> None:
     weighted = result["options"]["population"] is not None
     for recogniser in dict.fromkeys(row["recogniser"] for row in result["disparity"]):
         heads = [*groups, "gap", "log2 ratio", *(["weighted"] if weighted else [])]
-        table = _table(f"\n{recogniser}: WER", "", *heads)
+        table = _table(f"\n{recogniser}: WER (of n clips)", "", *heads)
         for row in (r for r in result["disparity"] if r["recogniser"] == recogniser):
-            rates = (f"{row['groups'][g]['wer']:.1f}" if g in row["groups"] else "" for g in groups)
+            rates = (
+                f"{row['groups'][g]['wer']:.1f} ({row['groups'][g]['utterances']})" if g in row["groups"] else ""
+                for g in groups
+            )
             ratio = "" if row["log2_ratio"] is None else f"{row['log2_ratio']:.2f}"
             extra = [f"{row['weighted_wer']:.1f}"] if weighted else []
             table.add_row(_short(row["config"], result), *rates, f"{row['gap']:.1f}", ratio, *extra)

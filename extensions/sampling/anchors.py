@@ -30,6 +30,7 @@ from speech_robust_bench.scoring.aggregate import ConfigCounts
 from speech_robust_bench.scoring.difficulty import load
 from speech_robust_bench.scoring.runs import Run
 from speech_robust_bench.scoring.scenario_facts import RECORDINGS
+from speech_robust_bench.scoring.verdict_guard import refuse_ranking
 
 SPREAD = 1.0  # errors that are added to the spread of a cell, so that every cell can be drawn
 RIDGE = 0.1
@@ -150,7 +151,7 @@ def cell_errors(
         run.refuse_anchors()
         if missing := sorted({clean, *configs} - set(run.configs)):
             raise UserError(f"{run.folder} has no {missing[0]}; anchors need runs of the same configs")
-        rows = []
+        counts = []
         for config in (clean, *configs):
             counted = run.read(config).count(normaliser)
             if clips is None:
@@ -160,8 +161,9 @@ def cell_errors(
                     f"{run.folder / config}.jsonl has other clips or references than {runs[0].folder / clean}.jsonl"
                 )
             _refuse_other_data(runs[0], run, config)
-            rows.append(counted.counts.errors)
-        tables.append(rows)
+            counts.append(counted)
+        refuse_ranking(run.folder, counts)
+        tables.append([counted.counts.errors for counted in counts])
         advance()
     if not words.sum():
         raise UserError(f"{runs[0].folder / clean}.jsonl has no word in its references")
@@ -396,6 +398,7 @@ def of_run(run: Run, about: AnchorsFile, cells: CellErrors) -> Estimate:
 
     def errors_on(config: str) -> dict[int, int]:
         counted = _counted(run, config, about.normaliser)
+        refuse_ranking(run.folder, [counted])
         known = [(clips[clip], place) for place, clip in enumerate(counted.ids) if clip in clips]
         if any(counted.counts.lengths[place] != cells.words[clip] for clip, place in known):
             raise UserError(f"{run.folder / config}.jsonl has other references than the runs of the anchors")

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from speech_robust_bench.builders.suites import load
+from speech_robust_bench.builders.suites import AnchorsFile, load
 from speech_robust_bench.core.categories import AVERAGED
 from speech_robust_bench.core.options import Options, normaliser_option, option
 from speech_robust_bench.core.progress import progress as progress_bar
@@ -32,6 +32,9 @@ class AnchorPrediction:
 
     scores: dict[str, tuple[float, float]]
     configs: int  # that the anchors stand for
+    perturbed_clips: int  # that were run, of them
+    clean_clips: int
+    speakers: int | None  # of the clean clips, where they are known
 
     @property
     def missing(self) -> list[str]:
@@ -88,5 +91,10 @@ def predict_from_anchors(run: Place, runs: Sequence[Place], suite: Place, *, pro
     opened, about = [open_run(str(known)) for known in runs], load(os.fspath(suite)).about
     with progress_bar(not progress) as bar:
         task = bar.add_task("reading runs", total=len(opened) + 1)
-        scores = anchors.predict(open_run(str(run)), opened, about, lambda: bar.advance(task))
-    return AnchorPrediction(scores, len(about.configs))
+        new = open_run(str(run))
+        scores = anchors.predict(new, opened, about, lambda: bar.advance(task))
+    assert isinstance(about, AnchorsFile)  # `predict` refuses others
+    clean = new.read(about.clean)
+    speakers = {line.speaker for line in clean.lines} - {None}
+    perturbed = sum(map(len, about.cells.values()))
+    return AnchorPrediction(scores, len(about.configs), perturbed, len(clean.lines), len(speakers) or None)

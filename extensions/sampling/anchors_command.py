@@ -50,7 +50,7 @@ def _choose(args: Arguments) -> None:
         return
     console = Console(highlight=False)
     console.print(f"{args.suite}: {clips} perturbed clips, to be run beside all of clean speech", markup=False)
-    console.print("How far off such a prediction is: each run predicted from the others,")
+    console.print(f"How far off such a prediction is: each of {len(off)} runs predicted from the others,")
     console.print(f"points of average NWERD, {mean:.1f} in the mean:")
     width = max(map(len, off))
     for model, error in off.items():
@@ -63,7 +63,8 @@ def _predict(run: str, args: Arguments) -> None:
     prediction = srb.predict_from_anchors(run, args.runs, args.suite, progress=not args.json)
     if args.json:
         rows = {name: {"nwerd": value, "standard_error": error} for name, (value, error) in prediction.scores.items()}
-        print(json.dumps(rows, indent=1))
+        sizes = {name: getattr(prediction, name) for name in ("configs", "perturbed_clips", "clean_clips", "speakers")}
+        print(json.dumps({**rows, "from": sizes}, indent=1))
         return
     console = Console(highlight=False)
     console.print(f"NWERD of all clips of {prediction.configs} configs, predicted, with 95 % intervals:")
@@ -72,7 +73,11 @@ def _predict(run: str, args: Arguments) -> None:
         console.print(f"  {name:<12} {value:6.1f}  ({low:.1f} to {high:.1f})")
     if prediction.missing:
         console.print(f"not in this average: {', '.join(prediction.missing)}")
-    console.print("the intervals are of the clips that were not run; other speech would vary more")
+    who = f" of {prediction.speakers} speakers" if prediction.speakers else ""
+    console.print(
+        f"from {prediction.perturbed_clips} perturbed clips, and {prediction.clean_clips} clean ones{who}; "
+        "the intervals are of the clips that were not run; other speech would vary more"
+    )
 
 
 COMMAND = Command(Arguments, run, EPILOG)

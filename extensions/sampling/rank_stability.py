@@ -13,9 +13,10 @@ from itertools import combinations
 import numpy as np
 
 from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.core.names import parse
 from speech_robust_bench.scoring.aggregate import ConfigCounts, score
 from speech_robust_bench.scoring.runs import Run
-from speech_robust_bench.scoring.verdict_guard import refusal_of_run
+from speech_robust_bench.scoring.verdict_guard import refuse_ranking
 
 
 @dataclass(frozen=True)
@@ -113,6 +114,8 @@ class RankedScores:
     of_configs: np.ndarray  # models x configs
     clips: list[str]
     of_clips: Callable[[np.ndarray], np.ndarray]
+    speakers: int | None  # of all clips, where they are known
+    transcripts: int  # that every score is made from
 
     def of_some_configs(self, drawn: np.ndarray) -> np.ndarray:
         """Each model's mean over some configs."""
@@ -131,6 +134,7 @@ def ranked_scores(runs: Sequence[Run], by: str = "wer", table: str | None = None
     configs together; WERD and NWERD are the mean over configs, each against clean speech of the same clips.
     """
     counts = _counts_of_all(runs)
+    sizes = _speakers(counts[0]), sum(len(c.ids) for c in counts[0])
     if by == "wer":
         clips, errors, lengths = _per_clip(counts)
         summed = errors.sum(axis=1), lengths.sum(axis=1)
@@ -139,6 +143,7 @@ def ranked_scores(runs: Sequence[Run], by: str = "wer", table: str | None = None
             np.array([[c.counts.rate for c in row] for row in counts]),
             clips,
             lambda drawn: summed[0][:, drawn].sum(axis=1) / np.maximum(summed[1][:, drawn].sum(axis=1), 1),
+            *sizes,
         )
     scored = [{s.config: s for s in score(row, table=table, replicates=0)} for row in counts]
     known = [c.config for c in counts[0] if all(by in each[c.config].values for each in scored)]
@@ -157,21 +162,26 @@ def ranked_scores(runs: Sequence[Run], by: str = "wer", table: str | None = None
         rates = 100 * errors[:, :, drawn].sum(axis=2) / np.maximum(lengths[:, :, drawn].sum(axis=2), 1)
         return ((rates[:, noisy] - rates[:, clean]) * np.array(scale)).mean(axis=1)
 
-    return RankedScores(known, values, clips, of_clips)
+    return RankedScores(known, values, clips, of_clips, *sizes)
+
+
+def _speakers(counts: Sequence[ConfigCounts]) -> int | None:
+    names = {(parse(c.config).corpus, speaker) for c in counts for speaker in c.speakers or () if speaker}
+    return len(names) or None
 
 
 def _counts_of_all(runs: Sequence[Run]) -> list[list[ConfigCounts]]:
     """For each run its counts on the configs with speech that all have."""
     for run in runs:
         run.refuse_anchors()
-        if why := refusal_of_run(run):
-            raise UserError(f"{run.folder} cannot be ranked: {why}; leave it out")
     common = [c for c in runs[0].configs if all(c in run.configs for run in runs)]
     spoken = [c for c in common if runs[0].about.config(c).category != "reject"]
     spoken = [c for c in spoken if all(run.read(c).transcribed.lines for run in runs)]
     if not spoken:
         raise UserError("the runs have no config with speech and transcripts in common; run all on the same configs")
     counts = [[run.read(config).count() for config in spoken] for run in runs]
+    for run, own in zip(runs, counts, strict=True):
+        refuse_ranking(run.folder, own)
     for other in counts[1:]:
         for mine, theirs in zip(counts[0], other, strict=True):
             if list(mine.ids) != list(theirs.ids):

@@ -45,6 +45,8 @@ class Stability:
     options: StabilityOptions
     parts: dict[str, list[Any]]  # "configs" and "clips": a row for each size
     settings: list[Any]
+    transcripts: int  # of each recogniser, that its score is made from
+    speakers: int | None  # of the clips, where they are known
 
     def enough(self, what: str) -> int | None:
         """The smallest size that keeps the ranking; None if no subset does."""
@@ -53,7 +55,8 @@ class Stability:
     def to_json(self) -> dict[str, Any]:
         """The result as plain values."""
         report: dict[str, Any] = {what: [asdict(row) for row in rows] for what, rows in self.parts.items()}
-        return report | {"by": self.options.measure, "settings": [asdict(row) for row in self.settings]}
+        sizes = {"transcripts": self.transcripts, "speakers": self.speakers}
+        return report | {"by": self.options.measure, "settings": [asdict(row) for row in self.settings], **sizes}
 
 
 def stability(runs: Sequence[Place], stability_options: StabilityOptions = StabilityOptions()) -> Stability:
@@ -70,4 +73,5 @@ def stability(runs: Sequence[Place], stability_options: StabilityOptions = Stabi
         ),
         "clips": of_random_parts(ranked.of_clips, clips, sizes_of(clips), **how) if clips else [],
     }
-    return Stability(options, parts, list(across_probe_settings(opened, ranked.overall)))
+    settings = list(across_probe_settings(opened, ranked.overall))
+    return Stability(options, parts, settings, ranked.transcripts, ranked.speakers)

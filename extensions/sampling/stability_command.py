@@ -29,6 +29,8 @@ def run(args: Arguments) -> None:
         print(json.dumps(stability.to_json(), indent=1))
         return
     console = Console(highlight=False)
+    who = f" of {stability.speakers} speakers" if stability.speakers else ""
+    console.print(f"{len(args.runs)} recognisers, {stability.transcripts} transcripts{who} each\n")
     for what, rows in stability.parts.items():
         title = f"Spearman's rho with the ranking by {options.measure.upper()} on all {rows[-1].of} {what}"
         table = Table(title=title, title_justify="left", box=None, pad_edge=False)
