@@ -116,16 +116,8 @@ def _show_levels(result: Json, console) -> None:
     names = list(dict.fromkeys((d["recogniser"], d["form"]) for d in result["degradations"]))
     for recogniser, form in names:
         what = "distance between the transcripts" if form == "pair" else "WER"
-        table = _table(
-            f"\n{recogniser}: degradation ({what})",
-            "",
-            *groups,
-            "worst group",
-            "by",
-            "95 % interval",
-            "over",
-            "violates",
-        )
+        heads = (*groups, "worst group", "by", "95 % interval", "over", "violates")
+        table = _table(f"\n{recogniser}: degradation ({what})", "", *heads)
         mine = [d for d in result["degradations"] if (d["recogniser"], d["form"]) == (recogniser, form)]
         for config in dict.fromkeys(d["config"] for d in mine):
             cells = {d["group"]: d["degradation"] for d in mine if d["config"] == config}

@@ -115,12 +115,48 @@ def test_stability_names_the_recogniser_that_cannot_be_ranked(pair):
     assert reason in str(refused.value)
 
 
+def test_anchors_are_not_chosen_by_a_degenerate_run(pair):
+    spoilt, good, _ = pair
+    third = write_run(spoilt.parent / "third", honest)
+    with pytest.raises(UserError, match=r"cannot be ranked|clips failed"):
+        srb.choose_anchors([good, spoilt, third], spoilt.parent / "anchors.json", progress=False)
+
+
+def test_diagnose_shows_the_numbers_with_the_reason(pair, capsys):
+    spoilt, good, reason = pair
+    assert reason in (srb.diagnose(spoilt).cards["en"].no_verdict or "")
+    assert main(["diagnose", str(spoilt)]) == 0
+    assert f"no verdict on this recogniser: {reason}" in capsys.readouterr().out
+    assert srb.diagnose(good).cards["en"].no_verdict is None
+
+
+def test_the_gate_lets_no_degenerate_model_pass(tmp_path):
+    """Nor is anything compared with a degenerate baseline."""
+    spoilt = write_run(
+        tmp_path / "spoilt", lambda config, i, text: "" if "clean" in config else honest(config, i, text)
+    )
+    good = write_run(tmp_path / "honest", honest)
+    for new, old in ((spoilt, good), (good, spoilt)):
+        with pytest.raises(UserError, match="no verdict, because of spoilt"):
+            srb.gate(srb.read_run(new), old)
+
+
 def test_the_ranking_has_the_same_rule(pair):
     spoilt, good, reason = pair
     standings = {s.name: s for s in rank([candidate_of(srb.read_run(run).record, "en") for run in (spoilt, good)])}
     assert reason in standings[spoilt.name].why
     assert standings[spoilt.name].place is None
     assert standings["honest"].place == 1
+
+
+def test_tables_say_what_their_intervals_are_over(tmp_path, capsys):
+    run = str(write_run(tmp_path / "a", honest))
+    assert main(["table", run, "--intervals"]) == 0
+    assert "intervals of en a are over 40 speakers, 40 clips" in " ".join(capsys.readouterr().out.split())
+    assert main(["table", run, "--csv"]) == 0
+    head, line = (row.split(",") for row in capsys.readouterr().out.splitlines())
+    cells = dict(zip(head, line, strict=True))
+    assert [cells[f"AVG NWERD{end}"] for end in (" over", " n", " clips")] == ["speakers", "40", "40"]
 
 
 def test_each_row_says_its_n(tmp_path, capsys):

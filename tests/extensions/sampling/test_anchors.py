@@ -135,7 +135,7 @@ def test_no_chance_is_above_one_and_as_many_are_drawn(cells):
 def test_from_the_choice_to_the_prediction(runs, tmp_path, capsys):
     known, file = [str(runs / model) for model in "abcd"], tmp_path / "anchors.json"
     assert main(["anchors", *known, "--clips", "80", "--suite", str(file)]) == 0
-    assert "each run predicted from the others" in capsys.readouterr().out
+    assert "each of 4 runs predicted from the others" in capsys.readouterr().out
     suite = load_suite(str(file))
     assert suite.configs([])[0] == "en-x_clean"
     assert sum(map(len, suite.about.cells.values())) == pytest.approx(80, abs=1)
