@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 from speech_robust_bench.builders.configs import ClipRow, Config
@@ -10,7 +11,7 @@ from speech_robust_bench.builders.scenarios import SCENARIOS
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.files import write_atomically
 from speech_robust_bench.core.names import parse
-from speech_robust_bench.core.records import Record, WordTime, read, to_json
+from speech_robust_bench.core.records import Prediction, Record, WordTime, read, to_json
 
 WordTimes = dict[str, list[WordTime] | None]  # clip id -> where each of its words lies, or None if not known
 
@@ -22,28 +23,29 @@ class AlignedWords(Record, frozen=True, kw_only=True):
     words: WordTimes
 
 
-def word_times_of(config: Config, clean: Config, wanted: set[int], store: Path) -> WordTimes:
-    """Where the words of the wanted clips of a config lie, in seconds of that config's own audio.
+def word_times_of(
+    config: Config, clean: Config, wanted: set[int], store: Path
+) -> Callable[[Prediction], list[WordTime] | None] | None:
+    """Where the words of a line of predictions lie, in seconds of its own audio; None for languages without a model.
 
     The clean clips are aligned once and kept in `store`. A scenario that stretches a clip moves its words in
-    proportion; under all others they stay where they were.
+    proportion, and only the line knows how long the clip has become; under all others they stay where they were.
     """
     if parse(config.name).language != LANGUAGE:
-        return {}
+        return None
     ids = {row.id for row in config.rows if row.position in wanted}
     rows = {row.id: row for row in clean.rows if row.id in ids}
     known = _aligned(clean, list(rows.values()), store / f"{clean.name}.json")
     scenario = SCENARIOS.get(parse(config.name).scenario)
-    stretches = scenario is not None and scenario.stretches
-    if scenario is not None and not scenario.keeps_start:  # nobody knows by how much the words moved
-        return {row.id: None for row in config.rows}
-    times: WordTimes = {}
-    for row in config.rows:
-        words = known.get(row.id) if row.id in rows and row.text == rows[row.id].text else None
-        factor = row.duration / rows[row.id].duration if words and stretches else 1.0
-        moved = [WordTime(word.text, *(round(t * factor, 3) for t in word[1:])) for word in words or ()]
-        times[row.id] = moved or None
-    return times
+
+    def of_line(line: Prediction) -> list[WordTime] | None:
+        words = known.get(line.id) if line.id in rows and line.text == rows[line.id].text else None
+        if not words or (scenario and not scenario.keeps_start):  # nobody knows by how much the words moved
+            return None
+        factor = line.seconds / rows[line.id].duration if scenario and scenario.stretches else 1.0
+        return [WordTime(word.text, *(round(t * factor, 3) for t in word[1:])) for word in words]
+
+    return of_line
 
 
 def _aligned(clean: Config, rows: list[ClipRow], path: Path) -> WordTimes:

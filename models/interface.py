@@ -113,8 +113,8 @@ class RunMode(Protocol):
 
     def facts(
         self, config: Config, clean: Callable[[], Config], wanted: set[int], store: Path
-    ) -> Mapping[str, dict[str, Any]]:
-        """Fields that the predictions of the wanted clips get besides, by clip; `clean` opens the clean config."""
+    ) -> Callable[[Prediction], dict[str, Any]]:
+        """Further fields of each prediction, from the prediction itself; `clean` opens the clean config."""
         ...
 
     @classmethod

@@ -8,7 +8,7 @@ the files are the same as those of a local run.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -22,7 +22,7 @@ from speech_robust_bench.core.engines import RayActors
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.names import parse
 from speech_robust_bench.core.progress import progress
-from speech_robust_bench.core.records import RunConfig, parse_line
+from speech_robust_bench.core.records import Prediction, RunConfig, parse_line
 from speech_robust_bench.models.environments import open_in_environment
 from speech_robust_bench.models.interface import Recogniser, RunMode, Spec, open_model
 from speech_robust_bench.models.predictions import PredictionsFile, line_of, read_lines
@@ -194,7 +194,7 @@ class Runner:
             outcomes = transcriber.transcribe(batch)
             transcribed = zip(batch.rows, outcomes, batch.clips, strict=True)
             lines = [line_of(config.name, *each) for each in transcribed]
-            predictions.add([line.replace(**facts.get(line.id, {})) for line in lines] if facts else lines)
+            predictions.add([line.replace(**facts(line)) for line in lines] if facts else lines)
             advance(sum(config.rows[row.position].duration for row in batch.rows))
 
     def _known(self, name: str) -> RunConfig | None:
@@ -209,7 +209,7 @@ class Runner:
             return known.suite
         return self.options.suite.label if self.options.suite else None
 
-    def _facts(self, config: Config, wanted: set[int]) -> Mapping[str, dict[str, Any]]:
+    def _facts(self, config: Config, wanted: set[int]) -> Callable[[Prediction], dict[str, Any]] | None:
         """What the mode adds to the predictions of the wanted clips."""
 
         def clean() -> Config:
@@ -217,7 +217,7 @@ class Runner:
             return (self.options.source or open_data(self.options.where)).config(source) if source else config
 
         mode = self.options.mode
-        return mode.facts(config, clean, wanted, self.options.folder.parent) if mode else {}
+        return mode.facts(config, clean, wanted, self.options.folder.parent) if mode else None
 
     def _check_data(self, config: Config) -> None:
         """Refuse to go on from other data."""

@@ -9,7 +9,7 @@ import numpy as np
 from msgspec import structs
 
 from speech_robust_bench.core.options import Options, above, at_least, normaliser_option, option, resample_option
-from speech_robust_bench.core.result_records import ScoringOptions
+from speech_robust_bench.core.result_records import ScoreValue, ScoringOptions
 from speech_robust_bench.scoring import difficulty
 from speech_robust_bench.scoring.aggregate import ConfigCounts
 from speech_robust_bench.scoring.bootstrap import Units
@@ -57,3 +57,9 @@ def ratio_of(
     """One sum over another, over the clips of a config."""
     how = {"replicates": options.replicates, "seed": options.seed}
     return ratio(units_of(counts, options), above, below, scale=scale, **how)
+
+
+def estimated(estimate: Estimate, options: ScoreOptions) -> ScoreValue:
+    """A score with its interval, as a results file holds it."""
+    span = estimate.interval(options.level)
+    return ScoreValue(value=round(estimate.value, 4), interval=span and [round(bound, 4) for bound in span])

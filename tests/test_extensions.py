@@ -106,12 +106,14 @@ GONE = {
     "front_ends": ("run --model front:asnr|x en-demo_clean --corpus en-demo", "no recogniser adapter 'front'"),
     "gate": ("gate --model x --baseline runs/m", "gate"),
     "masked_words": ("build en-demo_masked_sev1", "unknown scenario 'masked'"),
+    "n_best": ("table runs/m --n-best", "--n-best"),
     "probe": ("table runs/m --ood", "--ood"),
     "sampling": ("stability runs/m", "stability"),
     "streaming": ("run --model live:moonshine en-demo_clean --corpus en-demo", "no recogniser adapter 'live'"),
     "text_metrics": ("table runs/m --confidence", "--confidence"),
     "two_talkers": ("build en-demo_overlap_sev1", "unknown scenario 'overlap'"),
     "vendors": ("run --model api:deepgram en-demo_clean --corpus en-demo", "no recogniser adapter 'api'"),
+    "word_timing": ("table runs/m --word-timing", "--word-timing"),
 }
 PARROT = "def transcribe(clips, rate, language):\n    return ['the'] * len(clips)\n"
 WORKFLOW = """

@@ -93,12 +93,12 @@ class StreamOptions:
 
     def facts(
         self, config: Config, clean: Callable[[], Config], wanted: set[int], store: Path
-    ) -> Mapping[str, dict[str, Any]]:
-        """Where the words of the wanted clips lie, from the clean clips that they were made from."""
+    ) -> Callable[[Prediction], dict[str, Any]]:
+        """Where the words of a clip lie, from the clean clip that it was made from."""
         from speech_robust_bench.builders.word_times import word_times_of
 
         times = word_times_of(config, clean(), wanted, store / ".word_times")
-        return {clip: {"words": words} for clip, words in times.items()}
+        return lambda line: {"words": times(line)} if times else {}
 
     def agreement(
         self, sent: Mapping[Key, Prediction], again: Mapping[Key, Told], same: set[Key]
