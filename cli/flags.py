@@ -31,6 +31,9 @@ class HelpParser(argparse.ArgumentParser):
         super().__init__(*args, **kwargs)
         self.show_all = False
         self.advanced: dict[str, argparse._ArgumentGroup] = {}
+        self.advanced_choices: list[
+            argparse.Action
+        ] = []  # advanced options that exclude others, among which they stand
 
     def advanced_options(self, title: str = ADVANCED) -> argparse._ArgumentGroup:
         """The group of that title; only `--help-all` shows its options."""
@@ -52,7 +55,8 @@ class HelpParser(argparse.ArgumentParser):
     def _visible(self) -> Iterator[None]:
         """Suppress the advanced options unless all are to be shown."""
         groups = () if self.show_all else self.advanced.values()
-        hidden = [action for group in groups for action in group._group_actions]
+        choices = () if self.show_all else self.advanced_choices
+        hidden = [*choices, *(action for group in groups for action in group._group_actions)]
         texts = [action.help for action in hidden]
         for action in hidden:
             action.help = argparse.SUPPRESS
@@ -174,6 +178,9 @@ def add_arguments(parser: HelpParser, kind: type) -> None:
             place = exclusive.setdefault(about.one_of, None) or parser.add_mutually_exclusive_group()
             exclusive[about.one_of] = place
         _argument(field, hint).add_to(place)
+        if about.one_of and about.advanced:
+            parser.advanced_options()  # so that there is --help-all
+            parser.advanced_choices.append(place._group_actions[-1])
 
 
 def _add_group(parser: HelpParser, kind: type, about: Option) -> None:

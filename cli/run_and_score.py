@@ -94,7 +94,7 @@ def mode_fields() -> dict[str, tuple[Any, Any]]:
     """The flags of other ways to use a model, each with options of its own."""
     fields: dict[str, tuple[Any, Any]] = {}
     for name, mode in registered_objects("RUN_MODES").items():
-        fields[name] = bool, option(False, mode.about)
+        fields[name] = bool, option(False, mode.about, advanced=mode.advanced)
         fields[f"{name}_options"] = mode, option_group(mode, f"with --{name}", advanced=True)
     return fields
 
@@ -183,7 +183,10 @@ def measure_fields() -> dict[str, tuple[Any, Any]]:
     """The flags of the tables of measures."""
     from speech_robust_bench.reporting import measure_forms
 
-    return {flag: (bool, option(False, form.help, one_of="form")) for flag, form in measure_forms().items()}
+    return {
+        flag: (bool, option(False, form.help, one_of="form", advanced=form.advanced))
+        for flag, form in measure_forms().items()
+    }
 
 
 TABLE = Command(TableArguments, table, added=measure_fields)

@@ -102,6 +102,7 @@ class RunMode(Protocol):
 
     about: str
     suffix: str  # of the name of the run's folder
+    advanced: bool  # only `srb run --help-all` shows the flag
 
     def adapted(self, recogniser: Recogniser) -> Recogniser:
         """A loaded recogniser that can be used so; one that can already stays as it is."""

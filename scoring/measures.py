@@ -67,6 +67,7 @@ class TableForm:
     rows: Callable[[RunResults, Path], Sequence[Sequence[str]]]
     absent: str = ""
     legend: str = ""  # printed below the table
+    advanced: bool = False  # only `srb table --help-all` shows the flag
 
 
 @dataclass(frozen=True)

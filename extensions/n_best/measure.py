@@ -81,6 +81,7 @@ N_BEST = Measure(
         ("config", "WER", "oracle WER", "transcripts\nper clip", "longest\nlist", "clips"),
         _rows,
         "these runs have no n-best lists; run a model with ?nbest=10 (docs/how-to/measure-n-best-lists.md)",
+        advanced=True,
     ),
     section=PageTable(
         "N-best lists",

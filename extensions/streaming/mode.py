@@ -29,6 +29,7 @@ class StreamOptions:
 
     about: ClassVar[str] = "stream the audio chunk by chunk, and store when each word appears"
     suffix: ClassVar[str] = "live"
+    advanced: ClassVar[bool] = False
 
     chunk_ms: int = option(CHUNK_MS, "length of a chunk, in milliseconds", metavar="MS")
     speed: float = option(1.0, "simulate a machine that is F times as fast", metavar="F")

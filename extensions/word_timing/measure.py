@@ -160,6 +160,7 @@ WORD_TIMING = Measure(
         "these runs have no word times; run a model that gives them with --word-timing "
         "(docs/how-to/check-word-times.md)",
         legend="within: of all words of the references. moved: the start, against the clean clip. words: timed/all.",
+        advanced=True,
     ),
     section=PageTable(
         "Word times",

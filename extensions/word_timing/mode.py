@@ -19,6 +19,7 @@ class WordTimingOptions:
 
     about: ClassVar[str] = "store where each word of the reference lies (forced alignment), to check word times"
     suffix: ClassVar[str] = "timed"
+    advanced: ClassVar[bool] = True
 
     @property
     def flags(self) -> str:

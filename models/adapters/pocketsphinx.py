@@ -194,6 +194,6 @@ def _decode(pcm: bytes, nbest: int = 0) -> str:
 
 
 def _others(nbest: int, best: str) -> list[str]:
-    """The other texts of the n best paths through the lattice, as far as they differ in words."""
+    """The texts of the best paths through the lattice that differ from the best one in words."""
     paths = (path.hypstr for path in islice(_decoder.nbest() or (), nbest * PATHS_PER_TEXT))
     return list(islice(dict.fromkeys(text for text in paths if text and text != best), nbest - 1))
