@@ -1,0 +1,228 @@
+"""What `srb contamination` found of a model: the record, its table and section of the report, and what it means.
+
+The file `contamination.json` lies in the model's run folder.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from speech_robust_bench.core.records import NULL, Record, Settings, Whole, read
+from speech_robust_bench.core.result_records import RunResults
+from speech_robust_bench.extensions.contamination.features import ClipFeatures, family
+from speech_robust_bench.extensions.contamination.separation import (
+    FEWEST_FRESH,
+    Clips,
+    auc,
+    cross_fit,
+    drawn_interval,
+    hits_at_false_alarms,
+    share_interval,
+)
+from speech_robust_bench.scoring.measures import Measure, TableForm
+
+FILE = "contamination.json"
+LOW_LOSS, TRANSCRIPTS, ALL = "low loss", "transcripts", "all"
+# what a set of features is computed from; `low loss` is the loss itself, with no regression
+SETS = {
+    TRANSCRIPTS: ("transcript", "masked"),
+    LOW_LOSS: ("loss",),
+    "loss and noise": ("loss", "noise"),
+    "loss and attack": ("loss", "attack"),
+    ALL: ("transcript", "masked", "loss", "noise", "attack"),
+}
+
+
+class Share(Record, frozen=True, kw_only=True):
+    """A share from 0 to 1 and its interval; null where there are too few speakers or clips."""
+
+    value: float
+    interval: tuple[float, float] | None = NULL
+
+
+class Separation(Record, frozen=True, kw_only=True):
+    """How well a set of features tells suspects from fresh clips."""
+
+    name: str
+    features: Whole
+    auc: Share
+    hits: Share | None = NULL  # at 1 % false alarms; null below 100 fresh clips
+
+
+class Group(Record, frozen=True, kw_only=True):
+    """The clips of one side."""
+
+    sources: list[str]
+    clips: Whole
+    left_out: Whole  # no transcript, too long, or not to be written by the model
+
+
+class Reference(Record, frozen=True, kw_only=True):
+    """The same features of a model that has seen neither side, and by how much its AUC is lower."""
+
+    model: str
+    auc: Share
+    difference: Share
+
+
+class Contamination(Record, frozen=True, kw_only=True):
+    """What `contamination.json` holds."""
+
+    schema: Whole = 1
+    model: str
+    revision: str | None = NULL
+    options: Settings
+    settings: Settings
+    access: str
+    why: str | None = NULL  # why there are no losses
+    suspects: Group
+    fresh: Group
+    resampled: str
+    units: Whole  # speakers or clips of the smaller side
+    sets: list[Separation]
+    reference: Reference | None = NULL
+
+    @property
+    def headline(self) -> Separation:
+        """All features together."""
+        return self.sets[-1]
+
+    def set(self, which: str) -> Separation | None:
+        """The separation by one set of features."""
+        return next((each for each in self.sets if each.name == which), None)
+
+
+def matrix(clips: Sequence[ClipFeatures], families: Sequence[str]) -> np.ndarray:
+    """(clip, feature) of the features of some families; NaN where a clip has none."""
+    names = sorted({key for clip in clips for key in clip.features if family(key) in families})
+    rows = [[clip.features.get(key) for key in names] for clip in clips]
+    return np.array(rows, dtype=float).reshape(len(clips), len(names))
+
+
+@dataclass(frozen=True, eq=False)
+class Judged:
+    """The sets of features of one model, and the AUC of the last in every replicate."""
+
+    sets: list[Separation]
+    drawn: np.ndarray
+
+
+def separations(found: Sequence[ClipFeatures], clips: Clips, replicates: int, level: float, seed: int) -> Judged:
+    """How well each set of features that the clips have tells the two sides apart."""
+    draws = clips.draws(replicates, seed)
+    have = {family(name) for clip in found for name in clip.features}
+    sets, drawn = [], np.zeros(0)
+    for which in SETS if "loss" in have else (TRANSCRIPTS,):
+        if SETS[which][-1] not in have and which not in (TRANSCRIPTS, ALL):
+            continue
+        values = matrix(found, SETS[which])
+        fitted = which != LOW_LOSS
+        scores = cross_fit(values, clips) if fitted else -values[:, 0]
+        drawn = auc(scores, clips, draws, fitted)
+        share = _share(auc(scores, clips, within_folds=fitted)[0], drawn, clips.fewest_units, level)
+        hits = None
+        if (~clips.suspect).sum() >= FEWEST_FRESH:
+            caught = hits_at_false_alarms(scores, clips, draws)
+            hits = _share(hits_at_false_alarms(scores, clips)[0], caught, clips.fewest_units, level)
+        sets.append(Separation(name=which, features=values.shape[1], auc=share, hits=hits))
+    return Judged(sets, drawn)
+
+
+def compare_with_reference(model: str, own: Judged, other: Judged, clips: Clips, level: float) -> Reference:
+    """A reference model's AUC, and the difference, replicate by replicate."""
+    value = own.sets[-1].auc.value - other.sets[-1].auc.value
+    bounds = drawn_interval(own.drawn - other.drawn, clips.fewest_units, level)
+    return Reference(model=model, auc=other.sets[-1].auc, difference=_rounded(value, bounds))
+
+
+def _share(value: float, drawn: np.ndarray, units: int, level: float) -> Share:
+    return _rounded(value, share_interval(value, drawn, units, level))
+
+
+def _rounded(value: float, bounds: tuple[float, float] | None) -> Share:
+    return Share(value=round(float(value), 4), interval=bounds and (round(bounds[0], 4), round(bounds[1], 4)))
+
+
+def conclusion(result: Contamination) -> str:
+    """What may be concluded, and what may not."""
+    found, low_loss = result.headline.auc, result.set(LOW_LOSS)
+    parts = []
+    if found.interval is None:
+        return f"Nothing can be concluded: {result.units} {result.resampled} on the smaller side are too few."
+    if found.interval[0] <= 0.5:
+        parts.append("No sign that the model was trained on the suspects. That does not prove that it was not.")
+    elif low_loss and low_loss.auc.value < 0.5:
+        parts.append(
+            "The model tells the two sides apart, but finds the suspects harder. Training does not explain that."
+        )
+    elif result.reference is None:
+        parts.append(
+            "The model treats the suspects differently. Training on them is one explanation; that the two sides differ "
+            "as speech is another. Use fresh speech of the same kind, or --reference and a model that has seen neither."
+        )
+    elif result.reference.difference.interval and result.reference.difference.interval[0] > 0:
+        parts.append(
+            f"The model tells the two sides apart better than {result.reference.model}, which is taken to have seen "
+            "neither: a sign that it was trained on the suspects or on speech close to them."
+        )
+    else:
+        parts.append(
+            f"{result.reference.model}, which is taken to have seen neither, tells the two sides apart as well: the "
+            "difference lies in the speech, and says nothing about training."
+        )
+    if result.access == "transcripts":
+        parts.append(
+            "Only transcripts were used, which tell little: a model may know its training data and not show it."
+        )
+    return " ".join(parts)
+
+
+def share_text(share: Share | None) -> str:
+    """`0.71 (0.60 to 0.81)`."""
+    if share is None:
+        return "-"
+    bounds = f" ({share.interval[0]:.2f} to {share.interval[1]:.2f})" if share.interval else " (too few to tell)"
+    return f"{share.value:.2f}{bounds}"
+
+
+def lines(result: Contamination) -> list[tuple[str, ...]]:
+    """The rows of the table: a set of features, its AUC, its hits, its n."""
+    count = f"{result.suspects.clips} + {result.fresh.clips} clips, by {result.resampled}"
+    rows: list[tuple[str, ...]]
+    rows = [(each.name, str(each.features), share_text(each.auc), share_text(each.hits), count) for each in result.sets]
+    if result.reference:
+        own = result.reference
+        rows.append((f"all, of {own.model}", "", share_text(own.auc), "-", count))
+        rows.append(("difference", "", share_text(own.difference), "-", count))
+    return rows
+
+
+HEADS = ("features", "number", "AUC", "hits at 1 % false alarms", "clips")
+
+
+def of_folder(folder: Path | None) -> Contamination | None:
+    """What was found of the model of a run folder."""
+    path = folder / FILE if folder else None
+    return read(path, Contamination) if path and path.is_file() else None
+
+
+def _rows(result: RunResults, folder: Path) -> list[tuple[str, ...]]:
+    found = of_folder(folder)
+    return lines(found) if found else []
+
+
+CONTAMINATION = Measure(
+    "contamination",
+    table=TableForm(
+        "contamination",
+        "print how well a model tells suspected training data from fresh speech (after `srb contamination`)",
+        HEADS,
+        _rows,
+        "these runs have no contamination.json; `srb contamination` writes it",
+    ),
+    section="speech_robust_bench.extensions.contamination.report:report_section",
+)

@@ -1,0 +1,161 @@
+"""How well features tell two groups of clips apart: cross-fitted logistic regression, AUC and TPR at 1 % false alarms.
+
+The regression is fitted on the other folds, so no clip is judged by a rule that has seen it; the clips of one speaker
+stay in one fold. The AUC counts pairs of the same fold: across folds two rules would be compared. Carlini et al.,
+"Membership Inference Attacks From First Principles" (2022), ask for the rate of hits at few false alarms beside it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.scoring.bootstrap import CLIPS, Units
+from speech_robust_bench.scoring.bootstrap import interval as percentiles
+from speech_robust_bench.scoring.estimate import FEWEST_UNITS
+
+FALSE_ALARMS = 0.01
+FEWEST_FRESH = round(1 / FALSE_ALARMS)  # with fewer, one false alarm is more than 1 %
+RIDGE = 1.0
+
+
+@dataclass(frozen=True, eq=False)
+class Clips:
+    """Which clips are suspects, and what is resampled together and kept in one fold."""
+
+    suspect: np.ndarray
+    units: Units
+    folds: np.ndarray
+
+    @classmethod
+    def of(
+        cls, ids: Sequence[str], speakers: Sequence[str | None], suspect: Sequence[bool], count: int, seed: int
+    ) -> Clips:
+        """Speakers as units, where each group has as many of them as there are folds; else clips."""
+        mask = np.asarray(suspect, dtype=bool)
+        units = Units.of(ids, speakers)
+        if min(_units_of(units, group) for group in (mask, ~mask)) < count:
+            units = Units.of(ids, None, CLIPS)
+        if min(mask.sum(), (~mask).sum()) < count:
+            raise UserError(
+                f"a test with {count} folds needs {count} usable clips or more on each side, not {mask.sum()} suspects "
+                f"and {(~mask).sum()} fresh ones"
+            )
+        return cls(mask, units, _folds(units, mask, count, seed))
+
+    @property
+    def fewest_units(self) -> int:
+        """The units of the smaller group."""
+        return min(_units_of(self.units, group) for group in (self.suspect, ~self.suspect))
+
+    def draws(self, replicates: int, seed: int) -> np.ndarray:
+        """How often each clip is drawn in each replicate; those without a clip of either group are left out."""
+        weights = self.units.weights(replicates, seed)[:, self.units.place]
+        return weights[(weights @ self.suspect > 0) & (weights @ ~self.suspect > 0)]
+
+
+def _units_of(units: Units, group: np.ndarray) -> int:
+    return len(set(units.place[group].tolist()))
+
+
+def _folds(units: Units, suspect: np.ndarray, count: int, seed: int) -> np.ndarray:
+    """A fold for each clip: unit by unit into the one that has the fewest clips of its group."""
+    sizes = np.zeros((count, 2))
+    fold_of_unit = np.zeros(len(units), dtype=int)
+    order = np.random.default_rng(seed).permutation(len(units))
+    members = np.stack([units.sums(~suspect), units.sums(suspect)], axis=1)
+    for unit in sorted(order, key=lambda unit: -members[unit].max()):
+        group = int(members[unit].argmax())
+        fold_of_unit[unit] = np.lexsort((sizes.sum(axis=1), sizes[:, group]))[0]
+        sizes[fold_of_unit[unit]] += members[unit]
+    return fold_of_unit[units.place]
+
+
+def cross_fit(values: np.ndarray, clips: Clips) -> np.ndarray:
+    """The probability that each clip is a suspect, by a regression on the other folds, as if both groups were equal."""
+    scores = np.zeros(len(values))
+    for fold in np.unique(clips.folds):
+        test = clips.folds == fold
+        known = ~np.isnan(values[~test])
+        centre = np.where(known, values[~test], 0).sum(0) / np.maximum(known.sum(0), 1)
+        filled = np.where(np.isnan(values), centre, values) - centre
+        spread = filled[~test].std(0)
+        scaled = filled / np.where(spread > 1e-12, spread, 1)
+        weights = fit_logistic(scaled[~test], clips.suspect[~test])
+        scores[test] = 1 / (1 + np.exp(-(weights[0] + scaled[test] @ weights[1:])))
+    return scores
+
+
+def fit_logistic(values: np.ndarray, labels: np.ndarray, ridge: float = RIDGE) -> np.ndarray:
+    """Intercept and coefficients of a logistic regression with an L2 penalty and balanced classes."""
+    from scipy.optimize import minimize
+
+    signs = np.where(labels, 1.0, -1.0)
+    balance = len(labels) / 2 / np.where(labels, labels.sum(), (~labels).sum())
+    inputs = np.column_stack([np.ones(len(values)), values])
+    penalty = np.r_[0.0, np.full(values.shape[1], ridge)]
+
+    def loss(weights: np.ndarray) -> tuple[float, np.ndarray]:
+        margins = signs * (inputs @ weights)
+        slope = -balance * signs / (1 + np.exp(margins.clip(-500, 500)))
+        value = balance @ np.logaddexp(0, -margins) + 0.5 * penalty @ weights**2
+        return float(value), inputs.T @ slope + penalty * weights
+
+    return minimize(loss, np.zeros(inputs.shape[1]), jac=True, method="L-BFGS-B").x
+
+
+def wins(scores: np.ndarray, clips: Clips, within_folds: bool = True) -> tuple[np.ndarray, np.ndarray]:
+    """For each suspect and each fresh clip whether the suspect scores higher (0.5 if equal), and which pairs count."""
+    ours, theirs = scores[clips.suspect][:, None], scores[~clips.suspect][None]
+    pairs = np.ones((len(ours), theirs.shape[1]))
+    if within_folds:
+        pairs = (clips.folds[clips.suspect][:, None] == clips.folds[~clips.suspect][None]).astype(float)
+    return ((ours > theirs) + 0.5 * (ours == theirs)) * pairs, pairs
+
+
+def auc(scores: np.ndarray, clips: Clips, draws: np.ndarray | None = None, within_folds: bool = True) -> np.ndarray:
+    """The AUC in each replicate; without draws, of the clips themselves."""
+    won, pairs = wins(scores, clips, within_folds)
+    weights = np.ones((1, len(scores))) if draws is None else draws
+    ours, theirs = weights[:, clips.suspect], weights[:, ~clips.suspect]
+    total = np.einsum("rs,sf,rf->r", ours, pairs, theirs, optimize=True)
+    return np.einsum("rs,sf,rf->r", ours, won, theirs, optimize=True) / np.maximum(total, 1e-12)
+
+
+def hits_at_false_alarms(scores: np.ndarray, clips: Clips, draws: np.ndarray | None = None) -> np.ndarray:
+    """In each replicate the share of suspects above the threshold that at most 1 % of the fresh clips exceed."""
+    weights = np.ones((1, len(scores))) if draws is None else draws
+    order = np.argsort(-scores[~clips.suspect], kind="stable")
+    theirs = weights[:, ~clips.suspect][:, order]
+    above = theirs.cumsum(axis=1) <= FALSE_ALARMS * theirs.sum(axis=1, keepdims=True) + 1e-9
+    first_below = above.argmin(axis=1)  # the best fresh clip that may not be exceeded
+    threshold = scores[~clips.suspect][order][first_below]
+    ours = weights[:, clips.suspect]
+    caught = scores[clips.suspect][None] > threshold[:, None]
+    return (ours * caught).sum(axis=1) / ours.sum(axis=1)
+
+
+def drawn_interval(drawn: np.ndarray, units: int, level: float) -> tuple[float, float] | None:
+    """The bootstrap's interval; None with too few units."""
+    return percentiles(drawn, level, units) if units >= FEWEST_UNITS and len(drawn) else None
+
+
+def share_interval(value: float, drawn: np.ndarray, units: int, level: float) -> tuple[float, float] | None:
+    """The bootstrap's interval of a share, near 0 and 1 at least Wilson's for the smaller side.
+
+    No AUC varies more than a share of as many independent cases as the smaller side has (Birnbaum and Klose 1957), and
+    the bootstrap knows no spread where the sides do not overlap.
+    """
+    bounds = drawn_interval(drawn, units, level)
+    if bounds is None:
+        return None
+    low, high = bounds
+    if min(value, 1 - value) < 1 / units:
+        from scipy.stats import binomtest
+
+        wilson = binomtest(round(value * units), units).proportion_ci(level, method="wilson")
+        low, high = min(low, wilson.low), max(high, wilson.high)
+    return max(0.0, low), min(1.0, high)
