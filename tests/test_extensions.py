@@ -110,6 +110,7 @@ GONE = {
     "n_best": ("table runs/m --n-best", "--n-best"),
     "probe": ("table runs/m --ood", "--ood"),
     "sampling": ("stability runs/m", "stability"),
+    "sparsity": ("sparsity en-demo_clean --model x", "sparsity"),
     "streaming": ("run --model live:moonshine en-demo_clean --corpus en-demo", "no recogniser adapter 'live'"),
     "text_metrics": ("table runs/m --confidence", "--confidence"),
     "two_talkers": ("build en-demo_overlap_sev1", "unknown scenario 'overlap'"),

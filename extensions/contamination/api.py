@@ -46,14 +46,16 @@ class ContaminationOptions(Options):
         "use only its transcripts (black box), also losses (grey), or gradients (white; default: whatever it has)",
         choices=ACCESS,
     )
-    snrs: tuple[float, ...] = option(SNRS_DB, "SNRs of the white noise in dB (default: 8 from 0 to 50)")
-    draws: int = option(DRAWS, "noises at each SNR", metavar="N", check=at_least(1))
-    radii: tuple[float, ...] = option(RADII, "L-inf radii of the attack (default: 16 from 0.001 to 0.07)")
+    snrs: tuple[float, ...] = option(SNRS_DB, "SNRs of the white noise in dB (default: 8 from 0 to 50)", advanced=True)
+    draws: int = option(DRAWS, "noises at each SNR", metavar="N", check=at_least(1), advanced=True)
+    radii: tuple[float, ...] = option(
+        RADII, "L-inf radii of the attack (default: 16 from 0.001 to 0.07)", advanced=True
+    )
     masked: bool = option(False, "also mask words of each clip (English; needs pocketsphinx)")
     limit: int | None = option(None, "only N clips of each side, drawn at random", metavar="N", check=at_least(1))
-    folds: int = option(5, "folds of the cross-fitted regression", metavar="N", check=at_least(2))
+    folds: int = option(5, "folds of the cross-fitted regression", metavar="N", check=at_least(2), advanced=True)
     device: str | None = option(None, "device of the model: cpu, cuda, cuda:1, ...")
-    replicates: int = option(1000, "bootstrap replicates", metavar="N", check=at_least(1))
+    replicates: int = option(1000, "bootstrap replicates", metavar="N", check=at_least(1), advanced=True)
     level: float = 0.95
     seed: int = option(0, "seed of the folds, of the choice of clips and of the bootstrap")
 
