@@ -21,11 +21,14 @@ from speech_robust_bench.extensions.contamination.separation import (
     cross_fit,
     drawn_interval,
     hits_at_false_alarms,
+    permutation_p,
     share_interval,
 )
 from speech_robust_bench.scoring.measures import Measure, TableForm
 
 FILE = "contamination.json"
+PERMUTATIONS = 199
+LARGEST_P = 0.025  # one-sided, as of a 95 % interval
 LOW_LOSS, TRANSCRIPTS, ALL = "low loss", "transcripts", "all"
 # what a set of features is computed from; `low loss` is the loss itself, with no regression
 SETS = {
@@ -51,6 +54,7 @@ class Separation(Record, frozen=True, kw_only=True):
     features: Whole
     auc: Share
     hits: Share | None = NULL  # at 1 % false alarms; null below 100 fresh clips
+    p: float | None = NULL  # of the permutation test; of the last set alone
 
 
 class Group(Record, frozen=True, kw_only=True):
@@ -129,7 +133,8 @@ def separations(found: Sequence[ClipFeatures], clips: Clips, replicates: int, le
             caught = hits_at_false_alarms(scores, clips, draws)
             hits = _share(hits_at_false_alarms(scores, clips)[0], caught, clips.fewest_units, level)
         sets.append(Separation(name=which, features=values.shape[1], auc=share, hits=hits))
-    return Judged(sets, drawn)
+    p = permutation_p(values, clips, sets[-1].auc.value, PERMUTATIONS, seed)
+    return Judged([*sets[:-1], sets[-1].replace(p=round(p, 4))], drawn)
 
 
 def compare_with_reference(model: str, own: Judged, other: Judged, clips: Clips, level: float) -> Reference:
@@ -153,7 +158,7 @@ def conclusion(result: Contamination) -> str:
     parts = []
     if found.interval is None:
         return f"Nothing can be concluded: {result.units} {result.resampled} on the smaller side are too few."
-    if found.interval[0] <= 0.5:
+    if (result.headline.p or 0) > LARGEST_P:
         parts.append("No sign that the model was trained on the suspects. That does not prove that it was not.")
     elif low_loss and low_loss.auc.value < 0.5:
         parts.append(
@@ -189,19 +194,26 @@ def share_text(share: Share | None) -> str:
     return f"{share.value:.2f}{bounds}"
 
 
+def _p(found: Separation) -> str:
+    return "" if found.p is None else f"{found.p:.3f}"
+
+
 def lines(result: Contamination) -> list[tuple[str, ...]]:
     """The rows of the table: a set of features, its AUC, its hits, its n."""
     count = f"{result.suspects.clips} + {result.fresh.clips} clips, by {result.resampled}"
     rows: list[tuple[str, ...]]
-    rows = [(each.name, str(each.features), share_text(each.auc), share_text(each.hits), count) for each in result.sets]
+    rows = [
+        (each.name, str(each.features), share_text(each.auc), _p(each), share_text(each.hits), count)
+        for each in result.sets
+    ]
     if result.reference:
         own = result.reference
-        rows.append((f"all, of {own.model}", "", share_text(own.auc), "-", count))
-        rows.append(("difference", "", share_text(own.difference), "-", count))
+        rows.append((f"all, of {own.model}", "", share_text(own.auc), "", "-", count))
+        rows.append(("difference", "", share_text(own.difference), "", "-", count))
     return rows
 
 
-HEADS = ("features", "number", "AUC", "hits at 1 % false alarms", "clips")
+HEADS = ("features", "number", "AUC", "p", "hits at 1 % false alarms", "clips")
 
 
 def of_folder(folder: Path | None) -> Contamination | None:
@@ -223,6 +235,7 @@ CONTAMINATION = Measure(
         HEADS,
         _rows,
         "these runs have no contamination.json; `srb contamination` writes it",
+        advanced=True,
     ),
     section="speech_robust_bench.extensions.contamination.report:report_section",
 )

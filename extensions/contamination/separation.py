@@ -3,6 +3,9 @@
 The regression is fitted on the other folds, so no clip is judged by a rule that has seen it; the clips of one speaker
 stay in one fold. The AUC counts pairs of the same fold: across folds two rules would be compared. Carlini et al.,
 "Membership Inference Attacks From First Principles" (2022), ask for the rate of hits at few false alarms beside it.
+
+Intervals resample the clips with their scores and take the fitted rules as given. The verdict is therefore a
+permutation test, which fits the rules again.
 """
 
 from __future__ import annotations
@@ -45,6 +48,21 @@ class Clips:
                 f"and {(~mask).sum()} fresh ones"
             )
         return cls(mask, units, _folds(units, mask, count, seed))
+
+    def permuted(self, rng: np.random.Generator) -> Clips:
+        """The clips with labels as they might be if the sides did not differ, unit by unit.
+
+        Where a unit has clips of both sides, labels change places inside it; else whole units change sides.
+        """
+        suspect, place = self.suspect.copy(), self.units.place
+        if _units_of(self.units, suspect) + _units_of(self.units, ~suspect) > len(self.units):
+            for unit in range(len(self.units)):
+                suspect[place == unit] = rng.permutation(suspect[place == unit])
+        else:
+            side = np.zeros(len(self.units), dtype=bool)
+            side[place] = suspect
+            suspect = rng.permutation(side)[place]
+        return Clips(suspect, self.units, _folds(self.units, suspect, len(np.unique(self.folds)), 0))
 
     @property
     def fewest_units(self) -> int:
@@ -123,6 +141,14 @@ def auc(scores: np.ndarray, clips: Clips, draws: np.ndarray | None = None, withi
     ours, theirs = weights[:, clips.suspect], weights[:, ~clips.suspect]
     total = np.einsum("rs,sf,rf->r", ours, pairs, theirs, optimize=True)
     return np.einsum("rs,sf,rf->r", ours, won, theirs, optimize=True) / np.maximum(total, 1e-12)
+
+
+def permutation_p(values: np.ndarray, clips: Clips, found: float, permutations: int, seed: int) -> float:
+    """How often the regression, fitted again to permuted labels, has an AUC as high as the one found (one-sided)."""
+    rng = np.random.default_rng(seed)
+    drawn = (clips.permuted(rng) for _ in range(permutations))
+    as_high = sum(auc(cross_fit(values, each), each)[0] >= found - 1e-12 for each in drawn)
+    return (1 + as_high) / (1 + permutations)
 
 
 def hits_at_false_alarms(scores: np.ndarray, clips: Clips, draws: np.ndarray | None = None) -> np.ndarray:

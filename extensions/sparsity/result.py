@@ -13,7 +13,6 @@ from typing import Annotated
 import numpy as np
 from msgspec import Meta
 
-from speech_robust_bench.core.names import parse
 from speech_robust_bench.core.records import NULL, Record, Settings, Whole, read
 from speech_robust_bench.core.result_records import RunResults
 from speech_robust_bench.scoring.bootstrap import Units
@@ -104,10 +103,8 @@ def _row(level: Sparsity, config: str, result: RunResults | None) -> tuple[str, 
 
 
 def _werd(level: Sparsity, config: str, result: RunResults | None) -> str:
-    clean = parse(config)
-    for name, entry in result.configs.items() if result else ():
-        attacked = parse(name)
-        if (attacked.scenario, attacked.severity, attacked.clean) == ("pgd", level.severity, clean) and entry.werd:
+    for entry in result.configs.values() if result else ():
+        if (entry.scenario, entry.severity, entry.source) == ("pgd", level.severity, config):
             return cell_text(entry.werd, True)
     return "-"
 
@@ -132,6 +129,7 @@ SPARSITY = Measure(
         _rows,
         "these runs have no sparsity.json; `srb sparsity` writes it",
         "Fewer degrees: more directions are adversarial. The mean is over the vulnerable clips.",
+        advanced=True,
     ),
     section="speech_robust_bench.extensions.sparsity.report:report_section",
 )

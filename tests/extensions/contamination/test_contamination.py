@@ -27,6 +27,7 @@ from speech_robust_bench.extensions.contamination.separation import (
     cross_fit,
     fit_logistic,
     hits_at_false_alarms,
+    permutation_p,
     share_interval,
 )
 
@@ -100,6 +101,7 @@ def test_it_knows_the_half_that_a_model_was_trained_on(halves, tmp_path):
         assert each.auc.value > 0.9, each.name
         assert each.auc.interval[0] > 0.7
         assert each.hits is None  # 24 fresh clips cannot show 1 % false alarms
+    assert result.headline.p == 0.005
     assert result.reference.auc.interval[0] < 0.5 < result.reference.auc.interval[1]
     assert result.reference.difference.interval[0] > 0
     assert "a sign that it was trained on the suspects" in conclusion(result)
@@ -107,8 +109,8 @@ def test_it_knows_the_half_that_a_model_was_trained_on(halves, tmp_path):
 
 def test_it_finds_nothing_in_a_model_of_neither_half(halves, tmp_path):
     result = infer(halves, OnNeither(), tmp_path)
-    for each in result.sets:
-        assert each.auc.interval[0] < 0.5 < each.auc.interval[1], each.name
+    assert result.headline.auc.interval[0] < 0.5 < result.headline.auc.interval[1]
+    assert result.headline.p > 0.05
     assert conclusion(result).startswith("No sign that the model was trained")
 
 
@@ -169,6 +171,20 @@ def test_cross_fitting_finds_nothing_in_noise():
         clips = clips_of(labels)
         found.append(auc(cross_fit(values, clips), clips)[0])
     assert np.mean(found) == pytest.approx(0.5, abs=0.04)
+
+
+def test_the_permutation_test_keeps_its_level_without_a_difference():
+    """30 data sets of speakers who differ, but not by side: at most as many p-values up to 0.2 as chance allows."""
+    low = 0
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        suspect = np.arange(40) < 20
+        voices = np.repeat(rng.standard_normal((10, 2)), 4, axis=0)
+        values = voices + 0.5 * rng.standard_normal((40, 2))
+        clips = clips_of(suspect, [f"s{n // 4}" for n in range(40)])
+        found = auc(cross_fit(values, clips), clips)[0]
+        low += permutation_p(values, clips, found, 19, seed) <= 0.2
+    assert low <= 12  # 6 are expected; 13 or more have a probability of 0.3 %
 
 
 def test_clips_of_one_speaker_stay_in_one_fold():
