@@ -1,6 +1,7 @@
 """What the project's own files say of each other: one version, typed packages, commands that are there."""
 
 import configparser
+import importlib.util
 import os
 import subprocess
 import sys
@@ -127,3 +128,18 @@ def test_the_github_action_runs_the_gate_with_its_inputs_and_passes_on_what_came
     assert (given.baseline, given.model, given.worst, given.clips) == ("runs/main", "cmd:x $(touch hacked)", 0.0, 300)
     assert given.configs == ["en_noise_*", "en_rir_sev2"]
     assert not (tmp_path / "hacked").exists()
+
+
+def test_the_dockerfile_pins_versions_and_drops_root():
+    """`.ci/docker_steps.py` runs its steps; here it reads them, and the image has every room."""
+    spec = importlib.util.spec_from_file_location("docker_steps", ROOT / ".ci" / "docker_steps.py")
+    steps = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(steps)
+    read = list(steps.instructions((ROOT / "Dockerfile").read_text("utf-8")))
+    assert ("ARG", "TORCH=cpu") in read
+    assert [rest for name, rest in read if name == "USER"] == ["1000"]
+    assert any("-c source/constraints.txt" in rest for name, rest in read if name == "RUN")
+    copied = {name.split("/")[0] for name in steps.context((ROOT / ".dockerignore").read_text("utf-8"))}
+    rooms = {line.split(" = ")[1] for line in lines("options", "package_dir")}
+    assert copied >= rooms | {"constraints.txt", "pyproject.toml", "setup.cfg", "LICENSE", "README.md"}
+    assert "tests" not in copied
