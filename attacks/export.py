@@ -27,12 +27,10 @@ from speech_robust_bench.attacks.clips import AttackClip, batches, clips_of, snr
 from speech_robust_bench.attacks.gradient_loop import Attack, Attacked
 from speech_robust_bench.attacks.masking_threshold import above_threshold
 from speech_robust_bench.builders.build import complete_folder, finish
-from speech_robust_bench.builders.configs import ClipRow
+from speech_robust_bench.builders.configs import ClipRow, StoredConfig
 from speech_robust_bench.builders.manifests import MANIFEST, read_manifest
-from speech_robust_bench.builders.row_generator import schema_with
+from speech_robust_bench.builders.row_generator import digest_path, is_whole, schema_with, shard_name, split
 from speech_robust_bench.builders.scenarios import SCENARIOS
-from speech_robust_bench.builders.shards import digest_path, is_whole, shard_name, split
-from speech_robust_bench.builders.stored_config import StoredConfig
 from speech_robust_bench.core.audio import RATE, encode_flac
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.files import file_digest, locked, replacing, write_atomically

@@ -30,7 +30,7 @@ from speech_robust_bench.attacks.registry import AttackPlan, AttackSettings, att
 from speech_robust_bench.attacks.universal import Perturbation, fit_key, refuse_overlap
 from speech_robust_bench.attacks.views.base import View
 from speech_robust_bench.builders.config_sources import open_data, select
-from speech_robust_bench.builders.stored_config import StoredConfig
+from speech_robust_bench.builders.configs import StoredConfig
 from speech_robust_bench.core.engines import RayActors
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.extensions import load_object

@@ -17,7 +17,7 @@ from speech_robust_bench.core.options import Settings
 if TYPE_CHECKING:
     from speech_robust_bench.attacks.clips import Bound, Norm
     from speech_robust_bench.attacks.gradient_loop import Attack
-    from speech_robust_bench.builders.scenarios import Scenario
+    from speech_robust_bench.builders.scenario import Scenario
 
 GRADIENT = ("eot", "precision", "compile")  # options of attacks that take gradients
 FITTED = ("dev", "dev_data", "dev_limit", "perturbation")  # of those that fit one perturbation for all clips

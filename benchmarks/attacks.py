@@ -40,9 +40,9 @@ from speech_robust_bench.attacks.universal import Perturbation, Universal
 from speech_robust_bench.attacks.views.base import View
 from speech_robust_bench.attacks.views.open_view import open_view
 from speech_robust_bench.builders.perturb.environment import gaussian
-from speech_robust_bench.builders.perturb.filters import kenansville
 from speech_robust_bench.cli.main import main as srb
 from speech_robust_bench.core.audio import RATE, to_pcm16
+from speech_robust_bench.extensions.attacks.scenarios import kenansville
 from speech_robust_bench.extensions.attacks.transfer import score
 from speech_robust_bench.models.interface import open_model
 from speech_robust_bench.scoring.scoring import align

@@ -28,7 +28,8 @@ import soundfile
 
 from speech_robust_bench.builders.apply import apply
 from speech_robust_bench.builders.banks import Banks
-from speech_robust_bench.builders.scenarios import SRB, Scenario, perturbations
+from speech_robust_bench.builders.scenario import Scenario
+from speech_robust_bench.builders.scenarios import SRB, perturbations
 from speech_robust_bench.core.audio import RATE, encode_flac, to_pcm16
 from speech_robust_bench.core.seeding import clip_rng
 

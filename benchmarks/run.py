@@ -124,17 +124,16 @@ def without_building(count: int, turns: int) -> int:
 def perturbing_ms(data: str, corpus: Path) -> tuple[float, float]:
     """Processor time for a clip: perturbed and handed over by a worker, and read and decoded from what was built."""
     from speech_robust_bench.builders.banks import Banks
-    from speech_robust_bench.builders.checked_clips import check_clips
     from speech_robust_bench.builders.config_sources import open_data
     from speech_robust_bench.builders.live_config import KEPT_BYTES, perturb_clips
+    from speech_robust_bench.builders.plan import check_clips, job_named
     from speech_robust_bench.builders.plan import clips as listed_clips
-    from speech_robust_bench.builders.plan import job_named
     from speech_robust_bench.builders.row_generator import RowGenerator
     from speech_robust_bench.core.audio import from_pcm16
     from speech_robust_bench.core.engines import Inline
 
     jobs = [job_named(name) for name in CONFIGS]
-    listed = listed_clips(jobs[0].selection, {jobs[0].selection[:2]: str(corpus)})
+    listed = listed_clips(jobs[0].selection, {jobs[0].selection.data: str(corpus)})
     clips = check_clips(*listed, Inline(), lambda *_: lambda done: None).clips
     banks = Banks()
 

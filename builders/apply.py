@@ -16,7 +16,8 @@ import numpy as np
 
 from speech_robust_bench.builders.banks import Banks
 from speech_robust_bench.builders.perturb.environment import snr_db
-from speech_robust_bench.builders.scenarios import BANKS, SCENARIOS, Scenario, check_can_perturb, choose
+from speech_robust_bench.builders.scenario import BANKS, Scenario, check_can_perturb
+from speech_robust_bench.builders.scenarios import SCENARIOS, choose
 from speech_robust_bench.core.audio import RATE, Samples, clip_in_place
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.rows import Parameters

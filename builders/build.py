@@ -17,31 +17,41 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
+import pyarrow.parquet as pq
+
 from speech_robust_bench.builders.banks import Banks
-from speech_robust_bench.builders.checked_clips import (
+from speech_robust_bench.builders.corpora import Problem
+from speech_robust_bench.builders.dataset import keep_in_cache
+from speech_robust_bench.builders.manifests import (
+    CACHE_MARKER,
+    MANIFEST,
+    check_card_place,
+    read_manifest,
+    shard_paths,
+    write_card,
+)
+from speech_robust_bench.builders.plan import (
     LIBRARIES,
     CheckedClip,
     CheckedClips,
-    Inputs,
+    Job,
     OnError,
     Progress,
+    Sources,
     check_clips,
+    clips,
     config_inputs,
     fingerprint,
     library_version,
 )
-from speech_robust_bench.builders.corpora import Problem
-from speech_robust_bench.builders.dataset import keep_in_cache
-from speech_robust_bench.builders.dataset_card import check_card_place, write_card
-from speech_robust_bench.builders.manifests import CACHE_MARKER, MANIFEST, read_manifest, shard_paths
-from speech_robust_bench.builders.plan import Job, Sources, clips
-from speech_robust_bench.builders.row_generator import SCHEMA, own_columns
-from speech_robust_bench.builders.shards import (
+from speech_robust_bench.builders.row_generator import (
+    SCHEMA,
     BuildSize,
     Shard,
     digest_path,
     estimate_size,
     is_whole,
+    own_columns,
     shard_name,
     split,
     write_shard,
@@ -59,7 +69,7 @@ from speech_robust_bench.core.seeding import (
     later_version,
     secret_seed,
 )
-from speech_robust_bench.core.table_files import damage_named
+from speech_robust_bench.core.untrusted_files import damage_named
 
 MOST_OPEN_FILES = 200
 TASKS_PER_WORKER = 6
@@ -95,7 +105,7 @@ class _Config:
 
     job: Job
     out: Path
-    inputs: Inputs
+    inputs: Settings
 
     @property
     def place(self) -> Path:
@@ -285,15 +295,13 @@ def _finish(config: _Config, checked: CheckedClips, shards: int, seed: str) -> N
         ),
         "skipped": [str(problem).replace(f"{corpus.source}/", "") for problem in checked.problems],
         "fingerprint": config.fingerprint,
-        **later_version(edition_version(config.inputs.get("scenario_version", FIRST_VERSION), seed)),
+        "scenario_version": later_version(edition_version(config.inputs.get("scenario_version", FIRST_VERSION), seed)),
     }
     finish(config.partial, config.place, shards, {**about, "private": True} if seed else about)
 
 
 def finish(partial: Path, place: Path, shards: int, about: Settings, libraries: Sequence[str] = ()) -> None:
     """Write the manifest of a config whose shards are complete in `partial`, and move it to its place."""
-    import pyarrow.parquet as pq
-
     names = [shard_name(index, shards) for index in range(shards)]
     rows = [row for name in names for row in _measured_rows(partial / name)]
     stored = pq.read_schema(partial / names[0]).names
@@ -316,8 +324,6 @@ def finish(partial: Path, place: Path, shards: int, about: Settings, libraries: 
 
 def _measured_rows(shard: Path) -> list[RowDict]:
     """What the manifest sums up; a shard that is not what a build writes is forgotten, so that it is made anew."""
-    import pyarrow.parquet as pq
-
     columns = ["duration", "clipped", "sha256"]
     try:
         with damage_named(shard, "run the same command again, which makes it anew"):

@@ -20,9 +20,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Protocol
 
-from speech_robust_bench.builders.configs import ConfigSource
+from speech_robust_bench.builders.configs import ConfigSource, StoredConfig
 from speech_robust_bench.builders.manifests import MANIFEST, edition, read_manifest, shard_paths
-from speech_robust_bench.builders.stored_config import StoredConfig
 from speech_robust_bench.core.errors import UserError, did_you_mean
 from speech_robust_bench.core.names import ConfigName, parse
 from speech_robust_bench.core.records import Record, read

@@ -31,12 +31,13 @@ from typing import Any
 import numpy as np
 import yaml
 
-from speech_robust_bench.builders.scenarios import SCENARIOS, Scenario, chain
-from speech_robust_bench.core.about import install_hint
+from speech_robust_bench.builders.scenario import Scenario
+from speech_robust_bench.builders.scenarios import SCENARIOS, chain
 from speech_robust_bench.core.audio import Samples
-from speech_robust_bench.core.errors import UserError, did_you_mean
+from speech_robust_bench.core.errors import UserError, did_you_mean, install_hint
 from speech_robust_bench.core.files import write_atomically
-from speech_robust_bench.core.table_files import read_yaml
+from speech_robust_bench.core.options import Settings
+from speech_robust_bench.core.untrusted_files import read_yaml
 
 PLACEHOLDER = "$value"
 _KEYS = {"name", "transform", "parameters", "parameter", "severities", "chain", "help", "version"}
@@ -170,7 +171,7 @@ def write_scenarios(path: str | os.PathLike, scenarios: Mapping[str, Sequence[An
 
     The file goes where `scenario_file` is asked for: srb.load, srb.build, srb.evaluate, `srb run --scenario-file`.
     """
-    rows: list[dict[str, Any]] = []
+    rows: list[Settings] = []
     for name, transforms in scenarios.items():
         kinds = {type(transform).__name__ for transform in transforms}
         if len(kinds) != 1:
@@ -185,7 +186,7 @@ def write_scenarios(path: str | os.PathLike, scenarios: Mapping[str, Sequence[An
     return Path(path)
 
 
-def _settings(transform: Any) -> dict[str, Any]:
+def _settings(transform: Any) -> Settings:
     """What a transform was made with, for another one like it; its probability is left out, a scenario is certain."""
     kind = type(transform).__name__
     _transform(kind, kind)

@@ -22,29 +22,38 @@ import datasets
 import pyarrow as pa
 
 from speech_robust_bench.builders.banks import Banks
-from speech_robust_bench.builders.checked_clips import LIBRARIES, Listing, config_inputs, fingerprint, library_version
 from speech_robust_bench.builders.corpora import Corpus, Utterance, as_sources
 from speech_robust_bench.builders.custom import load_table
-from speech_robust_bench.builders.dataset_card import make_card
 from speech_robust_bench.builders.manifests import (
     CACHE_MARKER,
     MANIFEST,
     edition,
     edition_folder,
+    make_card,
     manifests,
     read_manifest,
     shard_paths,
 )
-from speech_robust_bench.builders.plan import DEMO, Job, clips, config_names, job_named
-from speech_robust_bench.builders.row_generator import ROWS_PER_GROUP, RowGenerator, own_columns, schema_with
-from speech_robust_bench.builders.shards import batches
+from speech_robust_bench.builders.plan import (
+    DEMO,
+    LIBRARIES,
+    Job,
+    Listing,
+    clips,
+    config_inputs,
+    config_names,
+    fingerprint,
+    job_named,
+    library_version,
+)
+from speech_robust_bench.builders.row_generator import ROWS_PER_GROUP, RowGenerator, batches, own_columns, schema_with
 from speech_robust_bench.builders.tts import material_of
 from speech_robust_bench.core.errors import UserError, did_you_mean
 from speech_robust_bench.core.files import file_state, replacing, write_atomically
 from speech_robust_bench.core.names import ConfigName, parse
 from speech_robust_bench.core.records import Manifest
 from speech_robust_bench.core.seeding import BENCHMARK_VERSION
-from speech_robust_bench.core.table_files import read_schema, row_groups
+from speech_robust_bench.core.untrusted_files import read_schema, row_groups
 
 VERSION = datasets.Version(f"{BENCHMARK_VERSION}.0.0")
 SMALLEST_SPLIT = 16  # parts that a small corpus is divided into, so that `num_proc` has something to share out
@@ -83,7 +92,7 @@ class SrbConfig(datasets.BuilderConfig):
 
     def list_clips(self) -> tuple[Corpus, list[Utterance]]:
         """The corpus and its clips; a missing corpus raises an error that says how to get it."""
-        own = self.job.selection[:2]
+        own = self.job.selection.data
         sources = {**DEMO, **as_sources(self.corpora), **as_sources(self.data_dir, own)}
         try:
             return clips(self.job.selection, sources, self.limit, self.tts)

@@ -11,9 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from speech_robust_bench.core.about import install_hint
 from speech_robust_bench.core.audio import RATE, Samples, to_pcm16
-from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.core.errors import UserError, install_hint
 
 LANGUAGE = "en"  # of the acoustic model that PocketSphinx carries
 FRAMES_PER_S = 100

@@ -12,7 +12,7 @@ from typing import TypedDict
 
 import numpy as np
 
-from speech_robust_bench.builders.scenarios import Scenario
+from speech_robust_bench.builders.scenario import Scenario
 from speech_robust_bench.core import audio
 from speech_robust_bench.core.categories import CATEGORIES
 from speech_robust_bench.core.errors import UserError
@@ -69,7 +69,7 @@ def write_page(folder: Path, title: str, table: Mapping[str, Scenario], reports:
             if clips
         ]
         if figures:
-            sections.append(_section(f"{category}: {CATEGORIES[category].meaning}", figures))
+            sections.append(_section(f"{category}: {CATEGORIES[category].label}", figures))
     page = Template(_PAGE).substitute(title=html.escape(Path(title).name), body="\n".join(sections))
     with replacing(folder / "index.html") as part:
         part.write_text(page, encoding="utf-8")

@@ -21,24 +21,30 @@ from typing import Any
 import numpy as np
 
 from speech_robust_bench.builders.banks import Banks
-from speech_robust_bench.builders.checked_clips import (
-    CheckedClip,
-    CheckedClips,
-    KeptClips,
-    OnError,
-    Progress,
-    check,
-    check_clips,
-    config_inputs,
-    fingerprint,
-)
 from speech_robust_bench.builders.configs import ClipRow, clip_facts
 from speech_robust_bench.builders.corpora import Problem, Utterance, as_sources
-from speech_robust_bench.builders.plan import DEMO, Job, Sources, available, clips, job_named, plan
+from speech_robust_bench.builders.plan import (
+    DEMO,
+    CheckedClip,
+    CheckedClips,
+    Job,
+    OnError,
+    Progress,
+    Sources,
+    available,
+    check,
+    check_clips,
+    clips,
+    config_inputs,
+    fingerprint,
+    job_named,
+    plan,
+)
 from speech_robust_bench.builders.row_generator import RowGenerator, reference
-from speech_robust_bench.builders.scenarios import SCENARIOS, Scenario
+from speech_robust_bench.builders.scenario import Scenario
+from speech_robust_bench.builders.scenarios import SCENARIOS
 from speech_robust_bench.builders.tts import material_of
-from speech_robust_bench.core.audio import RATE, Samples, encode_flac, from_pcm16
+from speech_robust_bench.core.audio import RATE, Samples, encode_flac, from_pcm16, to_pcm16
 from speech_robust_bench.core.engines import Processes, cores
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.names import ConfigName
@@ -71,6 +77,33 @@ def _memory_bytes() -> int:
 
 
 # --- in a worker -----------------------------------------------------------------------------------------------------
+
+
+class KeptClips:
+    """Decoded clips that a worker keeps, the first that come up to some bytes: the next config has the same clips."""
+
+    def __init__(self) -> None:
+        self.bytes = 0
+        self._clips: dict[str, Samples] = {}
+
+    def keep(self, digest: str, samples: Samples, most_bytes: int) -> None:
+        """Keep a clip, as 16-bit samples if they hold all of it, while there is room."""
+        if digest in self._clips or self.bytes >= most_bytes:
+            return
+        pcm = to_pcm16(samples)
+        whole = np.array_equal(from_pcm16(pcm).view(np.int32), np.asarray(samples, np.float32).view(np.int32))
+        self._clips[digest] = pcm if whole else samples
+        self.bytes += self._clips[digest].nbytes
+
+    def load(self, clip: CheckedClip, most_bytes: int) -> Samples:
+        """The samples that a clip had when it was checked, from memory or else from its file."""
+        kept = self._clips.get(clip.samples_digest)
+        if kept is None:
+            samples = clip.load()
+            self.keep(clip.samples_digest, samples, most_bytes)
+            return samples
+        return from_pcm16(kept) if kept.dtype == np.int16 else kept
+
 
 _kept = KeptClips()
 
@@ -118,7 +151,7 @@ class LiveConfigs:
     workers: int = field(default_factory=default_workers)
     progress: Progress = field(default=lambda what, count: lambda done: None, repr=False)
     report: Callable[[Problem], None] = field(default=lambda problem: None, repr=False)
-    _checked: dict[tuple, CheckedClips] = field(default_factory=dict, repr=False)
+    _checked: dict[ConfigName, CheckedClips] = field(default_factory=dict, repr=False)
     _pool: Processes | None = field(default=None, repr=False)
     _early: tuple[str, dict[Chunk, list[Part]]] = field(default=("", {}), repr=False)
 
@@ -306,7 +339,7 @@ class LiveConfig:
             benchmark_version=BENCHMARK_VERSION,
             rows_sha256=transcripts_digest((row.id, row.text) for row in self.rows),
             fingerprint=self._fingerprint(),
-            **later_version(scenario.edition_with(self.origin.banks.version)),
+            scenario_version=later_version(scenario.edition_with(self.origin.banks.version)),
         )
 
     def _fingerprint(self) -> str:

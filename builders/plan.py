@@ -1,26 +1,33 @@
-"""Which configs to build, from which clips: names and globs become groups of configs that share a corpus."""
+"""What to build, from what: names and globs become groups of configs that share a corpus, and its clips are listed.
+
+Every clip is decoded once to know that it can be used, and hashed. A config's fingerprint is the hash of everything
+that its content depends on.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping
-from dataclasses import dataclass
+import hashlib
+import json
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
+from functools import cache, cached_property
+from importlib import metadata
 from numbers import Integral
 from pathlib import Path
+from typing import Literal
 
-from speech_robust_bench.builders.corpora import CORPORA, RECORDED, Corpus, Utterance, open_corpus
-from speech_robust_bench.builders.scenarios import (
-    SCENARIOS,
-    Scenario,
-    check_can_perturb,
-    find,
-    missing_packages,
-    perturbations,
-)
-from speech_robust_bench.builders.tts import default_engine, speak_all
-from speech_robust_bench.core.about import install_hint
-from speech_robust_bench.core.errors import UserError, did_you_mean
+from speech_robust_bench.builders.banks import Banks
+from speech_robust_bench.builders.corpora import CORPORA, RECORDED, Corpus, Problem, Utterance, open_corpus
+from speech_robust_bench.builders.scenario import Scenario, check_can_perturb, missing_packages
+from speech_robust_bench.builders.scenarios import SCENARIOS, find, perturbations
+from speech_robust_bench.builders.tts import default_engine, material_of, speak_all
+from speech_robust_bench.core.audio import RATE, Samples
+from speech_robust_bench.core.engines import Engine
+from speech_robust_bench.core.errors import UserError, did_you_mean, install_hint
 from speech_robust_bench.core.names import ConfigName, parse
+from speech_robust_bench.core.options import Settings
+from speech_robust_bench.core.seeding import BENCHMARK_VERSION, content_id, later_version
 
 DEMO = {("en", "demo"): None, ("es", "demo"): None}
 Sources = Mapping[tuple[str, str], str | None]  # (language, corpus) -> folder or dataset; None for what is built in
@@ -38,12 +45,12 @@ class Job:
         return self.name.severity
 
     @property
-    def selection(self) -> tuple[str, str, str | None]:
-        """What decides which clips it is made from: language, corpus and, unless they are all of it, the scenario."""
+    def selection(self) -> ConfigName:
+        """Which clips it is made from: those of its clean config, unless the scenario has clips of its own."""
         if self.scenario.name in RECORDED:
-            return self.name.language, RECORDED[self.scenario.name].corpus, self.scenario.name
+            return replace(self.name, corpus=RECORDED[self.scenario.name].corpus)
         own_clips = self.scenario.from_clips or self.scenario.maker == "speech synthesis"
-        return self.name.language, str(self.name.corpus), self.name.level if own_clips else None
+        return self.name if own_clips else self.name.clean
 
     @property
     def source(self) -> ConfigName | None:
@@ -166,7 +173,7 @@ def check_limit(limit: int | None) -> None:
 
 
 def clips(
-    selection: tuple[str, str, str | None],
+    selection: ConfigName,
     sources: Sources,
     limit: int | None = None,
     tts: str | None = None,
@@ -179,14 +186,160 @@ def clips(
     Spoken clips are kept in the folder `spoken`, if there is one, so that each is synthesised once. `seed` is that of a
     private edition, whose voices are drawn anew.
     """
-    language, name, scenario = selection
     check_limit(limit)
-    corpus = open_corpus(sources.get((language, name)), language, name, scenario)
+    language, scenario = selection.language, selection.scenario
+    corpus = open_corpus(sources.get(selection.data), *selection.data, scenario)
     chosen = corpus.utterances[:limit]
     if scenario == "tts":
         return corpus, list(speak_all(chosen, tts or default_engine(language), spoken, seed))
-    if scenario and (level := parse(f"{language}_{scenario}")).scenario in SCENARIOS:
-        row = SCENARIOS[level.scenario]
-        if row.from_clips:
-            return corpus, list(row.from_clips(chosen, corpus.utterances, row, level.severity, seed))
+    row = SCENARIOS.get(scenario)
+    if row and row.from_clips:
+        return corpus, list(row.from_clips(chosen, corpus.utterances, row, selection.severity, seed))
     return corpus, chosen
+
+
+OnError = Literal["stop", "skip"]
+Progress = Callable[[str, int], Callable[[int], None]]  # (what, how many) -> advance by n
+Check = Callable[[Sequence[Utterance], Callable[[int], None]], list[tuple[str, float] | Problem]]
+Keep = Callable[[str, Samples], None]
+CLIPS_PER_CHECK = 50
+
+
+@dataclass(frozen=True)
+class CheckedClip:
+    """An utterance that could be decoded, the hash of the samples that it had then, and how long it lasts."""
+
+    utterance: Utterance
+    samples_digest: str
+    seconds: float = 0.0
+
+    def load(self) -> Samples:
+        """Its samples; a file that has changed since it was checked would make a config of mixed editions."""
+        samples = self.utterance.load()
+        if content_id(samples) != self.samples_digest:
+            raise UserError(f"{self.utterance.audio.name}: has changed while the build was running; run it again")
+        return samples
+
+
+@dataclass(frozen=True)
+class Listing:
+    """The clips of a group of configs: the hash of all that is known about them and of their samples, and whose voices
+    they are, where they were synthesised."""
+
+    digest: str
+    count: int
+    voices: str | None
+
+
+@dataclass(frozen=True)
+class CheckedClips:
+    """The usable clips of a corpus in its order, and what is wrong with the others."""
+
+    corpus: Corpus
+    clips: tuple[CheckedClip, ...]
+    problems: tuple[Problem, ...] = ()
+
+    @cached_property
+    def listing(self) -> Listing:
+        digest = hashlib.sha256()
+        for clip in self.clips:
+            digest.update(f"{clip.utterance!r}{clip.utterance.columns or ''}{clip.samples_digest}\n".encode())
+        return Listing(digest.hexdigest(), len(self.clips), material_of([clip.utterance for clip in self.clips[:1]]))
+
+    @property
+    def untranscribed(self) -> Problem | None:
+        """How many clips have no transcript, if any: a column that was not recognised looks the same."""
+        count = sum(clip.utterance.text is None for clip in self.clips)
+        what = f"{count} of {len(self.clips)} clips have no transcript (text): no WER of them"
+        return Problem(self.corpus.source, what) if count else None
+
+    def refuse_unusable(self, on_error: OnError) -> None:
+        """One clear error where no clip can be used, or where some cannot and may not be left out."""
+        if not self.clips:
+            raise UserError(f"{self.corpus.source}: holds no clips that can be used")
+        if self.problems and on_error == "stop":
+            raise UserError(
+                f"{self.corpus.source}: {len(self.problems)} of the clips cannot be used (named above); repair them, "
+                "or leave them out with --on-error skip"
+            )
+
+
+def check_clips(
+    corpus: Corpus, listed: Sequence[Utterance], engine: Engine, progress: Progress, work: Check | None = None
+) -> CheckedClips:
+    """Decode every clip once, so that a broken one is known before anything is made.
+
+    A clip is given to the worker that its position names, for `work` that keeps what it has decoded.
+    """
+    show = progress(f"checking {corpus.name}", len(listed))
+    step = CLIPS_PER_CHECK * engine.workers
+    pieces = [
+        range(start + worker, min(start + step, len(listed)), engine.workers)
+        for start in range(0, len(listed), step)
+        for worker in range(engine.workers)
+    ]
+    found = engine.map(work or check, [[listed[place] for place in piece] for piece in pieces], show)
+    results = dict(pair for piece, part in zip(pieces, found, strict=True) for pair in zip(piece, part, strict=True))
+    usable, problems = [], list(corpus.problems)
+    for place, item in enumerate(listed):
+        result = results[place]
+        if isinstance(result, Problem):
+            problems.append(result)
+        else:
+            usable.append(CheckedClip(item, *result))
+    return CheckedClips(corpus, tuple(usable), tuple(problems))
+
+
+def check(
+    utterances: Sequence[Utterance], tick: Callable[[int], None], keep: Keep = lambda digest, samples: None
+) -> list[tuple[str, float] | Problem]:
+    """Decode each clip: the hash of its samples and its seconds, or what is wrong with it."""
+    results: list[tuple[str, float] | Problem] = []
+    for item in utterances:
+        try:
+            samples = item.load()
+            digest = content_id(samples)
+            keep(digest, samples)
+            results.append((digest, len(samples) / RATE))
+        except UserError as error:
+            where, _, what = str(error).partition(": ")
+            results.append(Problem(where, f"{what} (id {item.id})"))
+        tick(1)
+    return results
+
+
+LIBRARIES = ("speech-robust-bench", "numpy", "scipy", "numba", "soundfile", "soxr", "pyarrow")
+
+
+@cache
+def library_version(library: str) -> str:
+    return metadata.version(library)  # parses a file each time
+
+
+def config_inputs(job: Job, corpus: Corpus, listing: Listing, banks: Banks, seed: str) -> Settings:
+    """Everything that a config's content depends on and that can change between two runs."""
+    scenario = job.scenario
+    inputs = {
+        "benchmark_version": BENCHMARK_VERSION,
+        "software": library_version("speech-robust-bench"),
+        "config": str(job.name),
+        "value": scenario.value(job.severity),
+        "transform": _own_transforms(scenario),
+        "bank": banks.describe(*scenario.banks) or listing.voices,
+        "recordings": banks.fingerprint(*scenario.banks),
+        "corpus": corpus.name,
+        "clips": [listing.digest, listing.count],
+    }
+    later = {"scenario_version": later_version(scenario.edition_with(banks.version)), "seed": seed}
+    return {**inputs, **{key: value for key, value in later.items() if value}}
+
+
+def _own_transforms(scenario: Scenario) -> str | None:
+    """The functions of a scenario that are the user's own; those of the table are known by its name and version."""
+    own = (row for row in (scenario, *scenario.parts) if row.name not in SCENARIOS and row.function)
+    return " + ".join(repr(row.function) for row in own) or None
+
+
+def fingerprint(inputs: Settings) -> str:
+    """One hash over everything that goes into a config."""
+    return hashlib.sha256(json.dumps(inputs, sort_keys=True, default=str).encode()).hexdigest()

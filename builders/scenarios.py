@@ -1,236 +1,51 @@
 """The scenario table: one row is one scenario, and names, help, cards, docs and tests all derive from it.
 
 Sources: Speech Robust Bench (Shah et al., Table 2 and Appendix A; filter corners are Hz, SNRs those of the table and of
-the published data), AequeVox (Rajan et al., Table 2), Olivier's thesis (attacks), Aksenova et al. for what lies beyond.
+the published data), AequeVox (Rajan et al., Table 2), Aksenova et al. for what lies beyond.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
-from functools import cache
-from importlib.util import find_spec
-from typing import Any, Literal
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 from speech_robust_bench.builders.perturb import aequevox, codecs, environment
-from speech_robust_bench.builders.perturb.capture import agc, attenuate, gain, trim_end, trim_start
 from speech_robust_bench.builders.perturb.codecs import packet_loss
 from speech_robust_bench.builders.perturb.effects import chorus, echo, phaser, tremolo
-from speech_robust_bench.builders.perturb.environment import add_moving_noise, add_noise, gaussian, reverberate
-from speech_robust_bench.builders.perturb.filters import bass, highpass, kenansville, lowpass, treble
+from speech_robust_bench.builders.perturb.environment import (
+    add_moving_noise,
+    add_noise,
+    agc,
+    attenuate,
+    gain,
+    gaussian,
+    reverberate,
+    trim_end,
+    trim_start,
+)
+from speech_robust_bench.builders.perturb.filters import bass, highpass, lowpass, treble
 from speech_robust_bench.builders.perturb.time_and_pitch import analyse, odd_rate, pitch, resample, speed, tempo
-from speech_robust_bench.core.about import install_hint
-from speech_robust_bench.core.audio import Samples
+from speech_robust_bench.builders.scenario import LINK, Bank, Scenario, attack_scenario, missing_packages
 from speech_robust_bench.core.categories import CATEGORIES
 from speech_robust_bench.core.errors import UserError, did_you_mean
 from speech_robust_bench.core.extensions import registered_objects
 from speech_robust_bench.core.names import parameter_word, parse
 
-Bank = Literal["noise", "noise_esc50", "noise_musan", "noise_wham", "music", "speech", "rir", "real_rir"]
-# What a recording drawn from each bank is called in a row's parameters.
-BANKS: dict[Bank, str] = {
-    "noise": "noise",
-    "noise_esc50": "noise",
-    "noise_musan": "noise",
-    "noise_wham": "noise",
-    "music": "music",
-    "speech": "speech",
-    "rir": "room",
-    "real_rir": "room",
-}
-# The lowest and the highest value that a parameter, or one scenario's, can be asked for at beyond the severities.
-VALUES: dict[str, tuple[float, float]] = {
-    "snr_db": (-50, 100),
-    "delay_ms": (1, 5_000),
-    "gain_db": (-60, 60),
-    "decay": (0, 0.99),
-    "factor": (0.1, 100),
-    "semitones": (-24, 24),
-    "depth_percent": (0, 100),
-    "fraction": (0.0625, 1),
-    "corner_hz": (100, 7_900),
-    "kbps": (8, 128),
-    "quality": (0, 10),
-    "loss_percent": (0, 90),
-    "loss_db": (0, 90),
-    "level": (0.001, 1),
-    "percent": (0, 50),
-    "chunk_ms": (1, 1_000),
-    "rate_hz": (2_000, 192_000),
-    "cut_ms": (0, 10_000),
-    "opus": (6, 128),
-    "lc3": (16, 128),
-    "agc": (0, 60),
-    "chorus": (20, 90),  # SoX allows delays of 20 to 100 ms, and the second voice is 10 ms later
-}
-LINK = " + "  # between the steps of a chain
-
-
-@dataclass(frozen=True)
-class Scenario:
-    """One hard scenario.
-
-    A perturbation is a pure function `(samples, rate, value, rng) -> samples` with its value at each severity; one that
-    needs material from a bank names it, and its function takes the recording as a fifth argument. One that begins with
-    work that is the same at every severity names it as `prepare`, and its function takes the result as a last argument.
-    What is made in another way (recordings, speech synthesis, attacks) says so as `maker` and has no function here.
-
-    `from_clips` makes the clips of a config from the corpus' own: it gets those that are wanted, all of the corpus, the
-    row, the severity and the seed of a private edition, and yields utterances. Only patterns that contain the category
-    match such configs.
-
-    A chain has no function either: its severities are other scenarios in the order in which they are applied, written
-    as in config names (`rir_sev1 + noise_snr10 + telephone`), and `parts` holds their rows.
-
-    `version` is raised when what a row makes changes. It is part of the random stream and of all hashes only if it is
-    not the first, so that a changed scenario leaves the data and results of all others valid.
-    """
-
-    name: str
-    category: str
-    help: str
-    source: str
-    function: Callable[..., Any] | None = None
-    parameter: str | None = None
-    severities: tuple[Any, ...] = (None,)
-    bank: Bank | None = None
-    maker: str = "perturbation"
-    has_speech: bool = True
-    prepare: Callable[[Samples], Any] | None = None
-    version: int = 1
-    parts: tuple[Scenario, ...] = ()
-    package: str | None = None  # of an extra, without which it cannot be made
-    from_clips: Callable[..., Iterator[Any]] | None = None
-    mix: Callable[[Samples, Samples, Any], Samples] | None = None  # makes one clip of two, at a value
-    languages: tuple[str, ...] = ()  # the only ones that it is made in; none: all
-    facts: tuple[str, ...] = ()  # lists among a row's parameters that its predictions get, as texts
-    keeps_text: bool = True  # whether what is said is what the clean clip says
-    stretches: bool = False  # makes the clip longer or shorter throughout, so that a word's place moves in proportion
-    cuts_start: bool = False
-    has_snr: bool = False  # what it adds is noise, whose level is told
-
-    @property
-    def perturbs(self) -> bool:
-        """Whether it is made from a clean clip by this package: by a function, or by a chain of them."""
-        return self.function is not None or bool(self.parts)
-
-    @property
-    def banks(self) -> tuple[Bank, ...]:
-        """The banks that it, or a step of it, draws from."""
-        own = (self.bank,) if self.bank else ()
-        return tuple(dict.fromkeys((*own, *(bank for part in self.parts for bank in part.banks))))
-
-    @property
-    def packages(self) -> tuple[str, ...]:
-        """The optional packages that it, or a step of it, needs."""
-        own = (self.package,) if self.package else ()
-        return tuple(dict.fromkeys((*own, *(name for part in self.parts for name in part.packages))))
-
-    @property
-    def edition(self) -> str:
-        """Its version, and after it those of its steps that are not the first."""
-        return self.edition_with(lambda bank: 1)
-
-    def edition_with(self, version_of: Callable[[Bank], int]) -> str:
-        """The same with the recordings at hand, for which the version may be a later one (`Banks.version`)."""
-        own = max(self.version, version_of(self.bank) if self.bank else 1)
-        parts = ((part.name, part.edition_with(version_of)) for part in self.parts)
-        return ", ".join((str(own), *(f"{name} {version}" for name, version in parts if version != "1")))
-
-    @property
-    def rng_key(self) -> str:
-        """The key of its random generator."""
-        return self.name if self.version == 1 else f"{self.name} version {self.version}"
-
-    def steps(self, severity: float) -> list[tuple[Scenario, int]]:
-        """The scenarios of a chain at a severity, each with its own severity."""
-        rows = {part.name: part for part in self.parts}
-        names = [parse(f"en_{step}") for step in str(self.value(severity)).split(LINK)]
-        return [
-            (rows[n.scenario] if n.value is None else rows[n.scenario].at(n.value, n.parameter), n.severity)
-            for n in names
-        ]
-
-    @property
-    def graded(self) -> bool:
-        """Whether it comes in severities, counted from 1; a scenario that does not has only severity 0."""
-        return len(self.severities) > 1
-
-    @property
-    def keeps_start(self) -> bool:
-        """Whether the clip still begins where it did."""
-        return not self.cuts_start and all(part.keeps_start and not part.stretches for part in self.parts)
-
-    @property
-    def levels(self) -> tuple[int, ...]:
-        """Its severities as numbers: (1, 2, 3, 4), or (0,) where it has none."""
-        return tuple(range(1, len(self.severities) + 1)) if self.graded else (0,)
-
-    @property
-    def continuous(self) -> bool:
-        """Whether something lies between two severities: between numbers it does, between bins of rooms it does not."""
-        numbers = all(isinstance(value, int | float) for value in self.severities)
-        return self.graded and numbers and not str(self.parameter).endswith("_bin")
-
-    def value(self, severity: float) -> Any:
-        """The parameter at a severity; between two severities, the value in proportion between theirs."""
-        if severity in self.levels:
-            return self.severities[max(int(severity) - 1, 0)]
-        if self.graded and not severity:
-            raise UserError(f"scenario '{self.name}' needs a severity, 1 to {len(self.severities)}")
-        if self.continuous and self.levels[0] < severity < self.levels[-1]:
-            below = int(severity) - 1
-            low, high = self.severities[below : below + 2]
-            return low + (high - low) * (severity - int(severity))
-        allowed = f"1 to {len(self.severities)}" if self.graded else "none (leave it out)"
-        raise UserError(f"scenario '{self.name}' has no severity {severity}; it has {allowed}")
-
-    @property
-    def takes_values(self) -> bool:
-        """Whether it can be asked for at any value of its parameter, not only at its severities."""
-        return self.function is not None and self.parameter in VALUES
-
-    def at(self, value: float, parameter: str | None = None) -> Scenario:
-        """The same scenario at one value of its parameter, without severities; the parameter may be named, to check it.
-
-        All values of a scenario draw from one random stream of a clip, that of severity 0: the same noise, for example,
-        at every SNR.
-        """
-        if not self.takes_values:
-            raise UserError(f"scenario '{self.name}' cannot be asked for at a value; leave the value out")
-        assert self.parameter
-        word = parameter_word(self.parameter)
-        lowest, highest = VALUES.get(self.name, VALUES[self.parameter])
-        if parameter not in (None, word):
-            raise UserError(f"scenario '{self.name}' has no parameter '{parameter}'; its values are written {word}<N>")
-        if not lowest <= value <= highest:
-            raise UserError(f"scenario '{self.name}': {self.parameter} {value:g} is not in {lowest:g} to {highest:g}")
-        return replace(self, severities=(int(value) if float(value).is_integer() else value,))
-
-    def chosen(self, severity: float, value: float | None = None) -> Scenario:
-        """The scenario if it has that severity, or the scenario at a value; one clear error otherwise."""
-        if value is not None and severity:
-            raise UserError("say either a severity or a value")
-        row = self if value is None else self.at(value)
-        row.value(severity)
-        return row
-
-
 SRB = "SRB Table 2"
-OLIVIER = "Olivier 2023"
 SNR_DB = (30, 20, 10, 0)
-ATTACK_SNR_DB = (40, 30, 20, 10)
 FASTER, SLOWER = (1.25, 1.5, 1.75, 2.0), (0.875, 0.75, 0.625, 0.5)
 SEMITONES = (3, 6, 9, 12)
+LOSS_PERCENT = (5, 10, 20, 40)
+CUT_MS = (50, 100, 200, 400)
+ODD_HZ = (44100, 22050, 11025, 5512)
 
 
 def _noise(name: str, bank: Bank, category: str, what: str) -> Scenario:
     return Scenario(name, category, f"{what} at an SNR", SRB, add_noise, "snr_db", SNR_DB, bank, has_snr=True)
 
 
-def _attack(name: str, category: str, source: str, *snr_db: float, what: str) -> Scenario:
-    parameter = "snr_db" if snr_db else None
-    return Scenario(name, category, what, source, None, parameter, snr_db or (None,), maker="attack")
+def _opus_loss(name: str, what: str, function: Callable[..., Any]) -> Scenario:
+    return Scenario(name, "transmission", what, "RFC 6716", function, "loss_percent", LOSS_PERCENT, package="av")
 
 
 def _aeq(
@@ -298,27 +113,8 @@ _ROWS = (
     Scenario("social_chime_near", "social_near", "CHiME-6 dinners, worn microphone", "SRB", maker="recording"),
     Scenario("social_chime_far", "social_far", "CHiME-6 dinners, array", "SRB", maker="recording"),
     Scenario("tts", "synth_speech", "the transcripts, synthesised", "SRB", maker="speech synthesis"),
-    _attack("pgd", "adv_us", SRB, *ATTACK_SNR_DB, what="PGD, L2 at an SNR"),
-    _attack("universal", "adv_ua", SRB, *ATTACK_SNR_DB, what="universal perturbation"),
-    # Attacks beyond it (Olivier, chapters 5 to 7 and Appendix D)
-    Scenario(
-        "kenansville",
-        "adv_other",
-        "weakest DFT bins zeroed",
-        OLIVIER,
-        kenansville,
-        "snr_db",
-        ATTACK_SNR_DB,
-        has_snr=True,
-    ),
-    _attack("auto", "adv_auto", "Croce and Hein", *ATTACK_SNR_DB, what="the worst of an ensemble without knobs"),
-    _attack("genetic", "adv_other", OLIVIER, *ATTACK_SNR_DB, what="genetic, by queries alone"),
-    _attack("transfer", "adv_other", OLIVIER, *ATTACK_SNR_DB, what="PGD on proxy models"),
-    _attack("transfer_cw", "adv_other", OLIVIER, what="targeted, on proxy models, for others"),
-    _attack("cw", "adv_other", OLIVIER, what="targeted, as faint as it gets"),
-    _attack("psychoacoustic", "adv_other", "Qin 2019", what="targeted, under the masking threshold"),
-    _attack("language", "adv_other", OLIVIER, 45, what="Whisper mistakes the language"),
-    _attack("language_universal", "adv_other", OLIVIER, 40, what="the same, by one perturbation"),
+    attack_scenario("pgd", "adv_us", SRB, "PGD, L2 at an SNR"),
+    attack_scenario("universal", "adv_ua", SRB, "universal perturbation"),
     # Beyond the papers (asked for by Aksenova et al.)
     Scenario("mulaw", "codec", "G.711 mu-law", "ITU-T G.711", codecs.mulaw),
     Scenario("alaw", "codec", "G.711 A-law", "ITU-T G.711", codecs.alaw, version=2),
@@ -327,49 +123,30 @@ _ROWS = (
     Scenario("mp3", "codec", "MP3, constant bit rate", "ISO 13818-3", codecs.mp3, "kbps", (32, 24, 16, 8)),
     Scenario("opus", "codec", "Opus", "RFC 6716", codecs.opus, "kbps", (24, 16, 10, 6)),
     Scenario("vorbis", "codec", "Ogg Vorbis", "Vorbis I", codecs.vorbis, "quality", (6, 4, 2, 0)),
-    Scenario(
-        "packet_loss", "transmission", "20 ms packets lost", "Gilbert", packet_loss, "loss_percent", (5, 10, 20, 40)
-    ),
-    Scenario(
-        *("opus_loss", "transmission", "Opus, lost packets concealed", "RFC 6716", codecs.opus_loss),
-        *("loss_percent", (5, 10, 20, 40)),
-        package="av",
-    ),
-    Scenario(
-        *("opus_loss_fec", "transmission", "the same with Opus's FEC", "RFC 6716", codecs.opus_loss_fec),
-        *("loss_percent", (5, 10, 20, 40)),
-        package="av",
-    ),
+    Scenario("packet_loss", "transmission", "20 ms packets lost", "Gilbert", packet_loss, "loss_percent", LOSS_PERCENT),
+    _opus_loss("opus_loss", "Opus, lost packets concealed", codecs.opus_loss),
+    _opus_loss("opus_loss_fec", "the same with Opus's FEC", codecs.opus_loss_fec),
     Scenario(
         "amr", "codec", "AMR narrowband", "3GPP TS 26.071", codecs.amr, "mode", tuple(codecs.AMR_KBPS), package="av"
     ),
     Scenario("lc3", "codec", "LC3, Bluetooth LE", "Bluetooth LC3", codecs.lc3, "kbps", (48, 32, 24, 16), package="lc3"),
     Scenario(
-        *("noise_moving", "noise_other", "MS-SNSD, 10 dB up and down", "Aksenova", add_moving_noise),
-        *("snr_db", SNR_DB, "noise"),
+        name="noise_moving",
+        category="noise_other",
+        help="MS-SNSD, 10 dB up and down",
+        source="Aksenova",
+        function=add_moving_noise,
+        parameter="snr_db",
+        severities=SNR_DB,
+        bank="noise",
         has_snr=True,
     ),
     Scenario("agc", "capture", "level control, most gain", "ITU-T G.169", agc, "gain_db", (10, 20, 30, 40)),
+    Scenario("odd_rate", "capture", "to F Hz and back, linear", "J. O. Smith", odd_rate, "rate_hz", ODD_HZ),
     Scenario(
-        "odd_rate",
-        "capture",
-        "to F Hz and back, linear",
-        "J. O. Smith",
-        odd_rate,
-        "rate_hz",
-        (44100, 22050, 11025, 5512),
+        "trim_start", "capture", "beginning cut off", "Freeman 1989", trim_start, "cut_ms", CUT_MS, cuts_start=True
     ),
-    Scenario(
-        "trim_start",
-        "capture",
-        "beginning cut off",
-        "Freeman 1989",
-        trim_start,
-        "cut_ms",
-        (50, 100, 200, 400),
-        cuts_start=True,
-    ),
-    Scenario("trim_end", "capture", "end cut off", "Freeman 1989", trim_end, "cut_ms", (50, 100, 200, 400)),
+    Scenario("trim_end", "capture", "end cut off", "Freeman 1989", trim_end, "cut_ms", CUT_MS),
     Scenario("fast", "extreme", "SoX tempo F 30", "Aksenova", tempo, "factor", (2.25, 2.5, 2.75, 3.0), stretches=True),
     Scenario("slow", "extreme", "SoX tempo F 30", "Aksenova", tempo, "factor", (0.45, 0.4, 0.35, 0.3), stretches=True),
     Scenario("quiet", "extreme", "attenuation, then 16 bits", "Aksenova", attenuate, "loss_db", (20, 35, 50, 60)),
@@ -453,26 +230,6 @@ def choose(names: Iterable[str], table: Mapping[str, Scenario] = SCENARIOS) -> l
 def perturbations(table: Mapping[str, Scenario] = SCENARIOS) -> list[Scenario]:
     """The scenarios that can be made here from a clean clip: all their packages are installed."""
     return [row for row in table.values() if row.perturbs and not missing_packages(row)]
-
-
-def missing_packages(row: Scenario) -> list[str]:
-    """The optional packages that a scenario needs and that are not installed."""
-    return [name for name in row.packages if not _installed(name)]
-
-
-def check_can_perturb(scenario: Scenario) -> None:
-    """One clear error for a scenario that is made in another way, or that needs a package that is not there."""
-    if scenario.mix:
-        raise UserError(f"scenario '{scenario.name}' needs a second clip (--second, in Python second=)")
-    if not scenario.perturbs:
-        raise UserError(f"scenario '{scenario.name}' is made by {scenario.maker}, not by perturbing a clip")
-    if missing := missing_packages(scenario):
-        raise UserError(f"scenario '{scenario.name}' needs {' and '.join(missing)}: {install_hint('codecs')}")
-
-
-@cache
-def _installed(package: str) -> bool:
-    return find_spec(package) is not None
 
 
 def attacks(table: Mapping[str, Scenario] = SCENARIOS) -> list[Scenario]:

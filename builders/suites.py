@@ -21,7 +21,7 @@ from speech_robust_bench.core.errors import UserError, did_you_mean
 from speech_robust_bench.core.names import ConfigName, default_corpus, parse
 from speech_robust_bench.core.records import Record, Whole, decode
 from speech_robust_bench.core.result_records import always
-from speech_robust_bench.core.table_files import read_text
+from speech_robust_bench.core.untrusted_files import read_text
 
 SUITES = {
     "paper": "the paper's benchmark on one corpus: clean speech and 25 scenarios at 4 severities, all clips",

@@ -29,9 +29,8 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 
 from speech_robust_bench.builders.corpora.base import AUDIO_SUFFIXES, Utterance
-from speech_robust_bench.core.about import install_hint
 from speech_robust_bench.core.audio import RATE, Samples, read, resample
-from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.core.errors import UserError, install_hint
 from speech_robust_bench.core.files import read_array, write_atomically
 from speech_robust_bench.core.secrets import closed_stdin
 from speech_robust_bench.core.seeding import clip_rng

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import speech_robust_bench as srb
 from speech_robust_bench.cli.arguments import json_option, run_argument
 from speech_robust_bench.cli.command import Command
-from speech_robust_bench.core.escape import for_terminal
+from speech_robust_bench.core.errors import for_terminal
 from speech_robust_bench.core.options import Options, argument, option, option_group
 from speech_robust_bench.core.progress import Console
 

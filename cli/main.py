@@ -73,7 +73,7 @@ def _run(argv: list[str], command: str | None) -> int:
             warnings.showwarning = _show_warning
             return args._call(args) or 0
     except UserError as mistake:
-        from speech_robust_bench.core.escape import for_terminal
+        from speech_robust_bench.core.errors import for_terminal
 
         print(f"srb {command}: {for_terminal(str(mistake))}", file=sys.stderr)
         return 2
@@ -97,8 +97,7 @@ def _show_warning(
     line: str | None = None,
 ) -> None:
     """A warning of ours as a line of its own; others as Python writes them."""
-    from speech_robust_bench.core.errors import Notice
-    from speech_robust_bench.core.escape import for_terminal
+    from speech_robust_bench.core.errors import Notice, for_terminal
 
     ours = issubclass(category, Notice)
     text = for_terminal(str(message)) if ours else warnings.formatwarning(message, category, filename, lineno).rstrip()
@@ -152,7 +151,7 @@ def _add_arguments(parser: HelpParser, command: Command) -> None:
 
 class _Version(argparse.Action):
     def __call__(self, parser, *_):
-        from speech_robust_bench.core.about import __version__
+        from speech_robust_bench.core import __version__
 
         print("srb", __version__)
         parser.exit()

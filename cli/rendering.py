@@ -9,7 +9,7 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from speech_robust_bench.core.escape import for_terminal
+from speech_robust_bench.core.errors import for_terminal
 from speech_robust_bench.core.progress import Console
 from speech_robust_bench.reporting import MeasureTable, PaperTable, cell_text
 

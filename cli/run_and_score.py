@@ -156,7 +156,7 @@ class TableArguments(Options):
 
 def table(args: TableArguments) -> None:
     from speech_robust_bench.cli.rendering import print_blocks, print_measure
-    from speech_robust_bench.core.escape import for_terminal
+    from speech_robust_bench.core.errors import for_terminal
     from speech_robust_bench.reporting import measure_forms, to_csv, to_latex, to_markdown
 
     for measure, form in measure_forms().items():

@@ -1,27 +1,64 @@
-"""Is an audio file cut off? Asked of the container, where it says how long it is or where it ends.
+"""Audio at the edges: files, bytes and arrays in, mono float32 at 16 kHz inside, 16-bit FLAC out.
 
-libsndfile reads what is there of a truncated WAV, AIFF, AU, CAF, SPHERE or Ogg file without a word, and the clip would
-keep its whole transcript. FLAC says how many samples it has, and MP3 files with a Xing header how many frames: those
-show when they are decoded. Containers that libsndfile knows and this module does not are not read at all.
+Inner loops are compiled by Numba, which is imported then, each at its first call (`compiled`), with signatures written
+out so that a read-only array needs no second compilation.
 
-Samples to what 16-bit storage holds: clipping and rounding. Import it where it is needed: it brings Numba.
-
-Audio at the edges: files and bytes in, mono float32 at 16 kHz inside, 16-bit FLAC out.
+Is a file cut off? libsndfile reads what is there of a truncated WAV, AIFF, AU, CAF, SPHERE or Ogg file without a word,
+and the clip would keep its whole transcript; so the container is asked how long it is or where it ends. FLAC says how
+many samples it has, and MP3 files with a Xing header how many frames: those show when they are decoded. Containers that
+libsndfile knows and this module does not are not read at all.
 """
 
 from __future__ import annotations
 
 import io
 import os
+import sys
+from collections.abc import Callable
+from functools import cache, wraps
 from pathlib import Path
-from typing import Any, BinaryIO, Literal
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal
 
 import numpy as np
-from numba import types
 
-from speech_robust_bench.core.compiled import compiled
 from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.core.extensions import LazyModule
 from speech_robust_bench.core.files import replacing
+
+if TYPE_CHECKING:
+    import soundfile
+else:
+    soundfile = LazyModule("soundfile")
+
+
+@cache
+def can_store_compiled_code() -> bool:
+    """Whether Numba finds a place on disk for what it compiles: without one it refuses to be asked."""
+    from numba import njit
+
+    try:
+        njit(cache=True)(lambda: None)
+    except RuntimeError:  # neither this folder nor the user's cache can be written
+        return False
+    return True
+
+
+def compiled(signature: Any, **options: Any) -> Callable[[Callable], Callable]:
+    """Compile a kernel when it is first called, so that nobody waits for Numba or the kernels of other scenarios."""
+
+    def decorate(function: Callable) -> Callable:
+        @cache
+        def machine_code() -> Callable:
+            from numba import njit
+
+            # Nobody calls it from C, and the wrapper for it costs compile time.
+            settings: Any = {"cache": can_store_compiled_code(), "no_cfunc_wrapper": True, **options}
+            return njit(signature, **settings)(function)
+
+        return wraps(function)(lambda *args: machine_code()(*args))
+
+    return decorate
+
 
 UNKNOWN = 0x7FFF_F000  # what programs write that stream to a pipe and do not know the length
 KNOWN = ("WAV", "WAVEX", "RF64", "W64", "AIFF", "AU", "CAF", "NIST", "FLAC", "OGG", "MP3")
@@ -108,11 +145,11 @@ def _ends_with_last_page(file: BinaryIO, end: int) -> bool:
     return whole and bool(tail[at + 5] & OGG_LAST_PAGE)
 
 
-_clip_in = types.Array(types.float32, 1, "C", readonly=True)
-_clip_out = types.float32[::1]
+CLIP_IN = "Array(float32, 1, 'C', readonly=True)"
+CLIP_OUT = "float32[::1]"
 
 
-@compiled(types.int64(_clip_out))
+@compiled(f"int64({CLIP_OUT})")
 def clip_in_place(samples):
     """Clip to [-1, 1]; how many samples were outside."""
     top, bottom = np.float32(1), np.float32(-1)
@@ -124,7 +161,7 @@ def clip_in_place(samples):
     return outside
 
 
-@compiled(types.void(types.int16[::1], _clip_in))
+@compiled(f"void(int16[::1], {CLIP_IN})")
 def round_to_16_bits(out, samples):
     """The nearest 16-bit value, ties to even; what lies outside [-1, 1] saturates."""
     shift = np.float32(12582912)  # 1.5 * 2^23: adding it leaves no room for a fraction
@@ -169,8 +206,6 @@ def read(
 
 def _any_format(source: str | os.PathLike | bytes, name: str, start_s: float, end_s: float | None) -> Decoded:
     """Whatever libsndfile knows, or a stretch of it."""
-    import soundfile
-
     try:
         with soundfile.SoundFile(io.BytesIO(source) if isinstance(source, bytes) else source) as file:
             _check_header(file, name)
@@ -285,8 +320,6 @@ def from_pcm16(pcm: np.ndarray) -> Samples:
 
 def encode_flac(pcm: np.ndarray, rate: int = RATE) -> bytes:
     """16-bit FLAC bytes of int16 samples."""
-    import soundfile
-
     buffer = io.BytesIO()
     soundfile.write(buffer, pcm, rate, format="FLAC", subtype="PCM_16")
     return buffer.getvalue()
@@ -303,8 +336,6 @@ FORMATS = {
 
 def write(path: str | os.PathLike, samples: Samples, rate: int = RATE) -> None:
     """Store a clip in the format its name ends in. It appears whole or not at all."""
-    import soundfile
-
     path = Path(path)
     if path.suffix.lower() not in FORMATS:
         raise UserError(f"{path}: unknown ending; write to one of {', '.join(FORMATS)}")
@@ -313,3 +344,83 @@ def write(path: str | os.PathLike, samples: Samples, rate: int = RATE) -> None:
     soundfile.write(buffer, to_pcm16(samples), rate, codec, format=container)
     with replacing(path) as part:
         part.write_bytes(buffer.getvalue())
+
+
+MOST_CHANNELS = 16  # more than this is a batch of clips
+LOUDEST = 100.0  # full scale is 1; a float beyond this holds unscaled integers
+_FULL_SCALE = {"int16": 2.0**15, "int32": 2.0**31}
+
+
+def channels_of(samples: Any, name: str = "samples") -> np.ndarray:
+    """Float32 channels x frames from a numpy array, a torch tensor or a list; one clear error for anything else.
+
+    Of two axes the shorter one is taken for the channels, so frames x channels (soundfile) is as good as channels x
+    frames (torch, audiomentations).
+    """
+    array = _to_float(_to_numpy(samples, name), name)
+    if array.ndim == 1:
+        array = array[None]
+    if array.ndim != 2:
+        raise UserError(f"{name} of shape {array.shape}: one clip has the shape (frames,) or (channels, frames)")
+    if array.shape[0] > array.shape[1]:
+        array = array.T
+    channels, frames = array.shape
+    if not channels or not frames:
+        raise UserError(f"{name} of shape {array.shape}: the clip holds no samples")
+    if channels > MOST_CHANNELS:
+        raise UserError(
+            f"{name} of shape {array.shape}: {channels} channels look like a batch; give one clip at a time"
+        )
+    if not np.isfinite(array).all():
+        raise UserError(f"{name}: NaN or infinite samples")
+    peak = float(np.abs(array).max())
+    if peak > LOUDEST:
+        raise UserError(f"{name} reach {peak:g}, and floats lie in [-1, 1]; give int16 as it is, or divide by 32768")
+    return np.ascontiguousarray(array)
+
+
+def mono_at_benchmark_rate(samples: Any, rate: int) -> Samples:
+    """One clip as the benchmark reads it from a file: channels averaged, 16 kHz, float32."""
+    channels = channels_of(samples)
+    mono = channels.mean(axis=0) if len(channels) > 1 else channels[0]
+    return resample(np.ascontiguousarray(mono, dtype=np.float32), check_rate(rate), RATE)
+
+
+def check_rate(rate: Any) -> int:
+    """A sample rate as an int, or one clear error."""
+    if isinstance(rate, bool) or not isinstance(rate, int | np.integer | float) or rate != rate or rate % 1:
+        raise UserError(f"the sample rate is a whole number of Hz, not {rate!r}")
+    if not 1000 <= rate <= 1_000_000:
+        raise UserError(f"a sample rate of {rate:g} Hz: it lies between 1,000 and 1,000,000")
+    return int(rate)
+
+
+def like(samples: np.ndarray, given: Any) -> Any:
+    """Samples as the kind of array that was given: a torch tensor on its device, or numpy."""
+    if not _is_torch(given):
+        return samples
+    return sys.modules["torch"].from_numpy(np.ascontiguousarray(samples)).to(given.device)
+
+
+def _is_torch(samples: Any) -> bool:
+    return type(samples).__module__.split(".")[0] == "torch" and hasattr(samples, "detach")
+
+
+def _to_numpy(samples: Any, name: str) -> np.ndarray:
+    if _is_torch(samples):
+        samples = samples.detach().cpu()
+        return (samples if samples.dtype.is_floating_point is False else samples.float()).numpy()
+    try:
+        return np.asarray(samples)
+    except ValueError:  # lists of different lengths
+        raise UserError(f"{name}: not an array of numbers") from None
+
+
+def _to_float(array: np.ndarray, name: str) -> np.ndarray:
+    if array.dtype.kind == "f":
+        return array.astype(np.float32, copy=False)
+    if array.dtype.name in _FULL_SCALE:
+        return (array / _FULL_SCALE[array.dtype.name]).astype(np.float32)
+    if array.dtype.name == "uint8":  # as WAV files have it
+        return ((array.astype(np.float32) - 128) / 128).astype(np.float32)
+    raise UserError(f"{name} of type {array.dtype}: samples are float, int16, int32 or uint8")

@@ -18,8 +18,7 @@ from contextlib import contextmanager, suppress
 from multiprocessing.context import BaseContext
 from typing import Any, Literal, Protocol
 
-from speech_robust_bench.core.about import install_hint
-from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.core.errors import UserError, install_hint
 
 Work = Callable[[Any, Callable[[int], None]], Any]
 POLL_S = 0.2
@@ -217,13 +216,9 @@ def connect_to_ray(address: str | None) -> tuple[Any, bool]:
         raise UserError(f"--engine ray needs Ray: {install_hint('ray')}") from None
     if ray.is_initialized():
         return ray, False
-    quiet: dict[str, Any] = {
-        "log_to_driver": False,
-        "include_dashboard": None if address else False,
-        "logging_level": logging.ERROR,
-    }
     try:
-        ray.init(address, **quiet)
+        dashboard = None if address else False
+        ray.init(address, log_to_driver=False, include_dashboard=dashboard, logging_level=logging.ERROR)
     except (ConnectionError, RuntimeError, ValueError) as error:
         raise UserError(f"no Ray cluster at {address} ({error})") from None
     return ray, True

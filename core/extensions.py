@@ -44,6 +44,13 @@ def registered_objects(attribute: str) -> Registry:
     return {name: load_object(reference) for name, reference in registered(attribute).items()}
 
 
+class LazyModule(ModuleType):
+    """Stands for a module that is imported when it is used: for packages that take long, or that few commands need."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(import_module(self.__name__), name)
+
+
 def load_object(reference: str, usual: str = "") -> Any:
     """The object that `package.module:name` names; `usual` is its name where the reference is a module alone."""
     module, _, name = reference.partition(":")

@@ -225,8 +225,17 @@ def _remove_unfinished(folder: Path) -> None:
 
 # what numpy raises for bytes that are no array of its own
 DAMAGED_ARRAYS: tuple[type[Exception], ...] = (
-    *(OSError, ValueError, EOFError, KeyError, TypeError, SyntaxError, MemoryError, OverflowError),
-    *(NotImplementedError, zipfile.BadZipFile, zlib.error),
+    OSError,
+    ValueError,
+    LookupError,
+    TypeError,
+    SyntaxError,
+    EOFError,
+    MemoryError,
+    OverflowError,
+    NotImplementedError,
+    zipfile.BadZipFile,
+    zlib.error,
 )
 
 

@@ -18,28 +18,13 @@ from speech_robust_bench.core.errors import UserError
 # What a value in a name can be a value of: the parameters of the scenario table, without their units. They are listed
 # so that the end of a scenario's own name (`noise_esc50`) is never taken for one.
 PARAMETERS = (
-    *(
-        "chunk",
-        "corner",
-        "cut",
-        "decay",
-        "delay",
-        "depth",
-        "factor",
-        "fraction",
-        "gain",
-        "kbps",
-        "level",
-        "loss",
-        "percent",
-    ),
-    *("quality", "rate", "semitones", "snr"),
+    "chunk|corner|cut|decay|delay|depth|factor|fraction|gain|kbps|level|loss|percent|quality|rate|semitones|snr"
 )
 _UNITS = ("_db", "_ms", "_hz", "_percent")
 _NUMBER = r"0|-?[1-9][0-9]*(?:\.[0-9]*[1-9])?|-?0\.[0-9]*[1-9]"  # each number in one way only
 _GRAMMAR = re.compile(
     r"(?P<language>[a-z]{2,3})(?:-(?P<corpus>[a-z0-9]+))?_(?P<scenario>[a-z0-9_]+?)"
-    rf"(?:_sev(?P<severity>[1-9])|_(?P<parameter>{'|'.join(PARAMETERS)})(?P<value>{_NUMBER}))?"
+    rf"(?:_sev(?P<severity>[1-9])|_(?P<parameter>{PARAMETERS})(?P<value>{_NUMBER}))?"
     r"(?:-(?P<model>[A-Za-z0-9._-]+))?"
 )
 
@@ -67,6 +52,11 @@ class ConfigName:
         if self.parameter is not None:
             return f"{self.scenario}_{self.parameter}{self.value:.12g}"
         return f"{self.scenario}_sev{self.severity}" if self.severity else self.scenario
+
+    @property
+    def data(self) -> tuple[str, str]:
+        """The corpus that it is made from: its language and name."""
+        return self.language, self.corpus or default_corpus(self.language)
 
     @property
     def clean(self) -> ConfigName:

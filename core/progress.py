@@ -25,7 +25,7 @@ from rich.progress import (
 )
 from rich.segment import Segment
 
-from speech_robust_bench.core.escape import for_terminal
+from speech_robust_bench.core.errors import for_terminal
 
 LOG_EVERY_S = 30
 

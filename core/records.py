@@ -16,8 +16,8 @@ from typing import Annotated, Any, Literal, NamedTuple, TypeVar
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from speech_robust_bench.core.errors import UserError
-from speech_robust_bench.core.escape import for_terminal
+from speech_robust_bench.core.errors import UserError, for_terminal
+from speech_robust_bench.core.names import parse
 from speech_robust_bench.core.options import Settings as Settings
 from speech_robust_bench.core.rows import LONGEST
 from speech_robust_bench.core.seeding import FIRST_VERSION
@@ -35,7 +35,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         """The same record with other values in some fields."""
         return msgspec.structs.replace(self, **changes)  # type: ignore[type-var]
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> Settings:
         """The record as `json` writes it."""
         return msgspec.to_builtins(self, enc_hook=_plain)
 
@@ -256,8 +256,23 @@ def parse_line(line: str | bytes) -> Prediction:
 # --- run.json --------------------------------------------------------------------------------------------------------
 
 
+class ConfigFacts(Record, frozen=True, kw_only=True):
+    """Which config something is about: the parts of its name, and its category."""
+
+    language: str  # code such as en
+    corpus: str
+    scenario: str  # such as noise
+    severity: Whole  # 0 for none
+    category: str  # such as noise_env
+
+    @property
+    def facts(self) -> Settings:
+        """These fields alone, for another record of the same config."""
+        return {name: getattr(self, name) for name in ConfigFacts.__struct_fields__}
+
+
 class Origin(Record, frozen=True, kw_only=True):
-    """What a config is: the parts of its name, and what it was made from."""
+    """What run.json says of a config, as far as it is known: the same facts, and what the config was made from."""
 
     language: str | None = NULL  # code such as en
     corpus: str | None = NULL
@@ -273,6 +288,17 @@ class Origin(Record, frozen=True, kw_only=True):
     def version(self) -> str:
         """The version of the scenario."""
         return self.scenario_version or FIRST_VERSION
+
+    def of_config(self, config: str) -> ConfigFacts:
+        """The facts of a config of that name, which tells what is not said here."""
+        name = parse(config)
+        return ConfigFacts(
+            language=self.language or name.language,
+            corpus=self.corpus or str(name.corpus),
+            scenario=self.scenario or name.scenario,
+            severity=name.severity if self.severity is None else self.severity,
+            category=self.category or name.scenario,
+        )
 
 
 class ConfigData(Origin, frozen=True, kw_only=True):

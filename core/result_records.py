@@ -14,7 +14,7 @@ from typing import Annotated, Any, TypeVar
 import msgspec
 from msgspec import Meta
 
-from speech_robust_bench.core.records import NULL, Origin, Record, Settings, Whole, convert
+from speech_robust_bench.core.records import NULL, ConfigFacts, Record, Settings, Whole, convert
 from speech_robust_bench.core.seeding import FIRST_VERSION
 
 MEASURES = ("wer", "nwer", "werd", "nwerd")
@@ -151,14 +151,13 @@ class LanguageResults(Record, frozen=True, kw_only=True):
 # --- the entry of a config -------------------------------------------------------------------------------------------
 
 
-class ScoredConfig(Origin, frozen=True, kw_only=True):
+class ScoredConfig(ConfigFacts, frozen=True, kw_only=True):
     """What every entry says of its config: what it is, and the predictions that were scored."""
 
-    language: str  # code such as en
-    corpus: str
-    scenario: str  # such as noise
-    severity: Whole  # 0 for none
-    category: str  # such as noise_env
+    source: str | None = NULL  # the clean config; null for clean speech
+    bank: str | None = NULL  # the noises, rooms or voices that went in
+    benchmark_version: str | None = NULL  # version of the benchmark
+    scenario_version: str | None = None  # left out for the first
     rows: Whole
     of: Whole | None  # clips of the whole config
     failed: Whole  # clips without a transcript
@@ -168,7 +167,12 @@ class ScoredConfig(Origin, frozen=True, kw_only=True):
     content_sha256: str | None  # hash of the rows
     rows_sha256: str | None  # hash of ids and references
     predictions_sha256: str  # hash of the predictions file
-    measures: dict[str, Any] | None = None  # of extensions, by name
+    measures: Settings | None = None  # of extensions, by name
+
+    @property
+    def version(self) -> str:
+        """The version of the scenario."""
+        return self.scenario_version or FIRST_VERSION
 
 
 class ConfigResults(ScoredConfig, frozen=True, kw_only=True):
@@ -325,14 +329,9 @@ class VerifiedLanguage(Record, frozen=True, kw_only=True):
     resampled: dict[str, ResampledUnits] | None = None  # what the intervals are over, by row
 
 
-class VerifiedConfig(Record, frozen=True, kw_only=True):
+class VerifiedConfig(ConfigFacts, frozen=True, kw_only=True):
     """The scores of one config."""
 
-    language: str  # code such as en
-    corpus: str
-    scenario: str  # such as noise
-    severity: Whole  # 0 for none
-    category: str  # such as noise_env
     scenario_version: str | None = None
     wer: Triple | None = None  # word error rate
     nwer: Triple | None = None  # 100 x WER / difficulty
@@ -343,7 +342,7 @@ class VerifiedConfig(Record, frozen=True, kw_only=True):
     bank: str | None = NULL  # noises, rooms or voices
     empty: Whole  # clips without a word
     utterances: Whole  # number of clips
-    measures: dict[str, Any] | None = None  # of extensions, by name
+    measures: Settings | None = None  # of extensions, by name
     attack: dict[str, float] | None = None  # success of an attack
 
     @property

@@ -28,9 +28,9 @@ def clip_rng(corpus: str, clip_id: str, scenario: str, severity: float, seed: st
     return np.random.Generator(np.random.SFC64(int.from_bytes(digest, "little")))
 
 
-def later_version(version: str) -> dict[str, str]:
+def later_version(version: str) -> str | None:
     """What a manifest or a record says of a scenario's version: nothing of the first, so that old files stay valid."""
-    return {} if version == FIRST_VERSION else {"scenario_version": version}
+    return None if version == FIRST_VERSION else version
 
 
 def secret_seed(secret: bytes) -> str:

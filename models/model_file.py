@@ -23,7 +23,7 @@ from typing import Any
 
 from speech_robust_bench.core.errors import UserError, did_you_mean
 from speech_robust_bench.core.options import Settings
-from speech_robust_bench.core.table_files import read_yaml
+from speech_robust_bench.core.untrusted_files import read_yaml
 from speech_robust_bench.models.interface import Spec, check_spec, parse_spec
 
 KNOWN = Path(__file__).with_name("known.yaml")

@@ -20,17 +20,16 @@ import pyarrow.parquet as pq
 
 from speech_robust_bench.attacks.registry import standard_attacks, weakness
 from speech_robust_bench.builders.config_sources import StoredSource, open_data
+from speech_robust_bench.builders.configs import StoredConfig, frames_of
 from speech_robust_bench.builders.perturb.environment import snr_db
 from speech_robust_bench.builders.scenarios import SCENARIOS
-from speech_robust_bench.builders.stored_config import StoredConfig, frames_of
 from speech_robust_bench.core.audio import read, to_pcm16
 from speech_robust_bench.core.errors import UserError
-from speech_robust_bench.core.guarded_json import Refused
 from speech_robust_bench.core.names import ConfigName, parse
 from speech_robust_bench.core.records import RunRecord, Settings
 from speech_robust_bench.core.rows import content_digest, row_digest
 from speech_robust_bench.core.secrets import without_folders
-from speech_robust_bench.core.table_files import count_rows, row_groups
+from speech_robust_bench.core.untrusted_files import Refused, count_rows, row_groups
 from speech_robust_bench.models.interface import parse_spec
 from speech_robust_bench.push.expected_rows import Expected, expected_of
 from speech_robust_bench.push.submitted_files import shown

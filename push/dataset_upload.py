@@ -22,8 +22,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from speech_robust_bench.builders.dataset_card import TITLE, make_card
-from speech_robust_bench.builders.manifests import MANIFEST, parquet_paths, parse_manifest, read_manifest
+from speech_robust_bench.builders.manifests import (
+    MANIFEST,
+    TITLE,
+    make_card,
+    parquet_paths,
+    parse_manifest,
+    read_manifest,
+)
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.records import Manifest
 from speech_robust_bench.core.secrets import has_secret, texts, without_folders

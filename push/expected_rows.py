@@ -22,14 +22,13 @@ from speech_robust_bench.builders.manifests import MANIFEST
 from speech_robust_bench.core import records
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.names import parse
-from speech_robust_bench.core.records import NULL, ConfigData, Origin, Prediction, Record, Whole
+from speech_robust_bench.core.records import NULL, ConfigData, ConfigFacts, Prediction, Record, Whole
 from speech_robust_bench.core.result_records import always
 from speech_robust_bench.core.rows import transcripts_digest
 from speech_robust_bench.core.seeding import FIRST_VERSION, later_version
 
 if TYPE_CHECKING:
-    from speech_robust_bench.builders.configs import ClipRow
-    from speech_robust_bench.builders.stored_config import StoredConfig
+    from speech_robust_bench.builders.configs import ClipRow, StoredConfig
 
 NAME = "benchmark.json"
 PEOPLE = ("duration", "speaker", "gender", "age", "accent", "language")
@@ -43,16 +42,14 @@ class ClipHashes(Record, frozen=True, kw_only=True):
     people_sha256: str
 
 
-class Expected(ClipHashes, frozen=True, kw_only=True):
-    """A config of the benchmark, as its predictions must have it."""
+class Expected(ConfigFacts, frozen=True, kw_only=True):
+    """A config of the benchmark, as its predictions must have it, with the hashes of `ClipHashes`."""
 
+    rows: Whole
+    rows_sha256: str
+    people_sha256: str
     benchmark_version: str
     content_sha256: str
-    language: str
-    corpus: str
-    scenario: str
-    severity: Whole
-    category: str
     source: str | None = NULL
     bank: str | None = NULL
     scenario_version: str = FIRST_VERSION
@@ -64,9 +61,15 @@ class Expected(ClipHashes, frozen=True, kw_only=True):
     @property
     def config_data(self) -> ConfigData:
         """What run.json must say of the config; the hash of its rows is that of the whole config."""
-        about = {key: getattr(self, key) for key in (*Origin.__struct_fields__[:-1], "content_sha256")}
-        about |= {"rows_sha256": self.of_sha256 or self.rows_sha256, **later_version(self.scenario_version)}
-        return ConfigData(**about)
+        return ConfigData(
+            **self.facts,
+            source=self.source,
+            bank=self.bank,
+            benchmark_version=self.benchmark_version,
+            content_sha256=self.content_sha256,
+            rows_sha256=self.of_sha256 or self.rows_sha256,
+            scenario_version=later_version(self.scenario_version),
+        )
 
 
 def people_digest(lines: Iterable[Prediction | ClipRow]) -> str:
@@ -106,7 +109,9 @@ def expected_of(config: StoredConfig) -> Expected:
         **asdict(_hashes(config.rows)),
         suites=suites,
         scenario_version=manifest.version,
-        **{key: getattr(about, key) for key in Origin.__struct_fields__[:-2]},
+        source=about.source,
+        bank=about.bank,
+        **about.of_config(config.name).facts,
     )
 
 

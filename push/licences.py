@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from speech_robust_bench.core.records import Manifest
-from speech_robust_bench.core.table_files import damage_named, row_groups
+from speech_robust_bench.core.untrusted_files import damage_named, row_groups
 
 BANKS = {
     "built-in bank (synthesised)": "Apache-2.0",

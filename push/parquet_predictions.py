@@ -20,8 +20,8 @@ from typing import Any
 from msgspec import structs
 
 from speech_robust_bench.core.errors import UserError
-from speech_robust_bench.core.guarded_json import Refused
 from speech_robust_bench.core.records import SubmittedPrediction
+from speech_robust_bench.core.untrusted_files import Refused
 from speech_robust_bench.push.submitted_files import JSONL_BYTES, LINE_BYTES, TOTAL_BYTES, shown
 
 SUFFIX = ".parquet"

@@ -13,13 +13,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from speech_robust_bench.core.errors import UserError
-from speech_robust_bench.core.escape import for_terminal
+from speech_robust_bench.core.errors import UserError, for_terminal
 from speech_robust_bench.core.files import file_digest
-from speech_robust_bench.core.guarded_json import Refused, decode_guarded, read_object
 from speech_robust_bench.core.names import parse
 from speech_robust_bench.core.records import FileFacts, RunRecord, SubmissionRecord, SubmittedPrediction, SubmittedRun
 from speech_robust_bench.core.result_records import SubmittedResults
+from speech_robust_bench.core.untrusted_files import Refused, decode_guarded, read_object
 
 JSON_BYTES = 20_000_000
 JSONL_BYTES = 200_000_000

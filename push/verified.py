@@ -260,13 +260,8 @@ def reproduce_command(run: Run, name: str, suite: str | None) -> str:
 
 def _config(entry: ConfigResults) -> VerifiedConfig:
     return VerifiedConfig(
-        language=entry.language,
-        corpus=entry.corpus,
-        scenario=entry.scenario,
-        severity=entry.severity,
-        category=entry.category,
+        **{**entry.facts, **_measures(entry)},
         scenario_version=entry.scenario_version,
-        **_measures(entry),
         clean_wer=entry.clean_wer,
         difficulty=entry.difficulty,
         bank=entry.bank,

@@ -17,7 +17,6 @@ from typing import Protocol
 
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.extensions import registered_objects
-from speech_robust_bench.core.guarded_json import Refused
 from speech_robust_bench.core.records import (
     Prediction,
     RunConfig,
@@ -29,6 +28,7 @@ from speech_robust_bench.core.records import (
 from speech_robust_bench.core.result_records import RunResults
 from speech_robust_bench.core.rows import transcripts_digest
 from speech_robust_bench.core.seeding import BENCHMARK_VERSION
+from speech_robust_bench.core.untrusted_files import Refused
 from speech_robust_bench.push import adversarial, parquet_predictions
 from speech_robust_bench.push.evidence import Evidence, Fingerprints
 from speech_robust_bench.push.expected_rows import Expected, of_suite, people_digest

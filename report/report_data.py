@@ -16,7 +16,7 @@ from speech_robust_bench.builders.configs import ConfigSource
 from speech_robust_bench.core.card_records import ReportCard
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.result_records import LanguageResults, RunResults, ScoreValue
-from speech_robust_bench.core.table_files import csv_rows, read_text
+from speech_robust_bench.core.untrusted_files import csv_rows, read_text
 from speech_robust_bench.report.attacked_clips import AttackedClip, attacked_clips
 from speech_robust_bench.report.word_study import Study, study
 from speech_robust_bench.scoring.ranking import Standing, order

@@ -55,13 +55,9 @@ def about_config(
     predictions: Predictions, hashes: Mapping[str, str], options: ScoreOptions, counts: ConfigCounts | None = None
 ) -> dict[str, Any]:
     """The fields that every entry has."""
-    name, entry = parse(predictions.config), predictions.entry
+    entry = predictions.entry
     return {
-        "language": entry.language or name.language,
-        "corpus": entry.corpus or name.corpus,
-        "scenario": entry.scenario or name.scenario,
-        "severity": name.severity if entry.severity is None else entry.severity,
-        "category": entry.category or name.scenario,
+        **entry.of_config(predictions.config).facts,
         "source": entry.source,
         "bank": entry.bank,
         "benchmark_version": entry.benchmark_version,

@@ -19,7 +19,7 @@ import numpy as np
 
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.names import parse
-from speech_robust_bench.core.table_files import csv_rows, finite, read_text, whole
+from speech_robust_bench.core.untrusted_files import csv_rows, finite, read_text, whole
 from speech_robust_bench.scoring.scenario_facts import ATTACKS, VALUES
 from speech_robust_bench.scoring.tables import shipped
 

@@ -63,11 +63,10 @@ def lwerr_table(
         name = parse(predictions.config)
         if not {*GENDERS} <= set(predictions.column("gender")):
             continue
-        corpus = f"{name.language} {predictions.entry.corpus or name.corpus}"
+        facts = predictions.entry.of_config(predictions.config)
         for severity in {None, name.severity or None}:
-            cells.setdefault((corpus, predictions.entry.category or name.scenario, severity), []).append(
-                (predictions, counts)
-            )
+            cell = f"{name.language} {facts.corpus}", facts.category, severity
+            cells.setdefault(cell, []).append((predictions, counts))
     rows = []
     for (corpus, category, severity), members in cells.items():
         rates = [float(np.mean([_rate(c, h, group) for h, c in members])) for group in GENDERS]

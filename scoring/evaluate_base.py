@@ -12,7 +12,7 @@ import sys
 import datasets
 import evaluate
 
-from speech_robust_bench.core.about import BIBTEX
+from speech_robust_bench.core import BIBTEX
 from speech_robust_bench.core.errors import UserError, did_you_mean
 from speech_robust_bench.scoring.scoring import check_texts
 

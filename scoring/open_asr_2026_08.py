@@ -13,7 +13,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
 
-from speech_robust_bench.core.table_files import csv_rows
+from speech_robust_bench.core.untrusted_files import csv_rows
 from speech_robust_bench.scoring.open_asr import contractions, english_only, joined_acronyms, whisper_english
 
 NAME = "open-asr-2026-08"

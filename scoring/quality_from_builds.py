@@ -12,7 +12,7 @@ from pathlib import Path
 
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.names import parse
-from speech_robust_bench.core.table_files import damage_named, row_groups
+from speech_robust_bench.core.untrusted_files import damage_named, row_groups
 from speech_robust_bench.scoring.difficulty import Quality
 from speech_robust_bench.scoring.scenario_facts import ATTACKS
 

@@ -30,7 +30,7 @@ def language_slices(
         name = parse(config)
         if name.language == language:
             kind = "clean" if name.scenario == "clean" else "hard"
-            corpus = str(predictions.entry.corpus or name.corpus)
+            corpus = predictions.entry.of_config(config).corpus
             by_corpus.setdefault(corpus, {}).setdefault(kind, []).append(config)
     return {
         corpus: {kind: _pooled([(counts[c], speech[c]) for c in members], options) for kind, members in kinds.items()}

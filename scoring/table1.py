@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from speech_robust_bench.core.categories import ADVERSARIAL, AVERAGED, column_title
-from speech_robust_bench.core.escape import for_csv, for_markdown, for_terminal
+from speech_robust_bench.core.categories import ADVERSARIAL, AVERAGED
+from speech_robust_bench.core.errors import for_csv, for_markdown, for_terminal
 from speech_robust_bench.core.names import parse
 from speech_robust_bench.core.result_records import (
     MEASURES,
@@ -121,9 +121,9 @@ def paper_table(results: Sequence[RunResults]) -> Table:
     columns = (
         _average("NWER", lambda rows: rows.overall.nwer, lambda standing: standing.nwer),
         Column("clean", "WER", clean_wer, row=_clean_row),
-        *(_category(column_title(name), name, "nwerd") for name in AVERAGED),
+        *(_category(name, name, "nwerd") for name in AVERAGED),
         _average("NWERD", lambda rows: rows.overall.nwerd, lambda standing: standing.nwerd),
-        *(_category(column_title(name), name, "werd") for name in ADVERSARIAL),
+        *(_category(name, name, "werd") for name in ADVERSARIAL),
         Column("adv AVG", "WERD", lambda rows: rows.adversarial.werd, row=lambda rows: rows.adversarial),
     )
     return Table(columns, _lines(results, columns), tuple(_notes(results)))
@@ -220,7 +220,7 @@ def untranscribed_table(results: Sequence[RunResults]) -> Table:
         if entry.difference
     ]
     names = dict.fromkeys(entry.category for _, entry, _ in entries)
-    columns = tuple(Column(column_title(name), "differ %", lambda rows: None) for name in names)
+    columns = tuple(Column(name, "differ %", lambda rows: None) for name in names)
     lines = []
     for language, model in dict.fromkeys((entry.language, model) for model, entry, _ in entries):
         cells = []

@@ -231,7 +231,7 @@ def _compiled_trace() -> Callable:
     from numba import types
     from numba.extending import register_jitable
 
-    from speech_robust_bench.core.compiled import compiled
+    from speech_robust_bench.core.audio import compiled
 
     register_jitable(_fill)
     numbers = types.Array(types.int32, 1, "C", readonly=True)

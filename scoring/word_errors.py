@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from speech_robust_bench.core.errors import UserError
-from speech_robust_bench.core.table_files import csv_cells, read_text
+from speech_robust_bench.core.untrusted_files import csv_cells, read_text
 from speech_robust_bench.scoring.scoring import NORMALISERS, Counts, default_unit, normalise, versions
 from speech_robust_bench.scoring.word_alignment import align_numbers
 

@@ -20,7 +20,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from speech_robust_bench.core.about import __version__
+from speech_robust_bench.core import __version__
 
 if TYPE_CHECKING:
     from speech_robust_bench import metrics

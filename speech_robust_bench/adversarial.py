@@ -9,8 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from speech_robust_bench.core.about import install_hint
-from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.core.errors import UserError, install_hint
 from speech_robust_bench.core.extensions import load_object
 from speech_robust_bench.core.options import Options, Settings, at_least, option
 from speech_robust_bench.core.progress import progress as progress_bar

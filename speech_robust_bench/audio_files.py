@@ -18,13 +18,13 @@ from speech_robust_bench.builders.apply import FILE_CORPUS, mix_clips, perturb_c
 from speech_robust_bench.builders.banks import Banks
 from speech_robust_bench.builders.custom import load_table, transform_scenario
 from speech_robust_bench.builders.gallery import FileReport
-from speech_robust_bench.builders.scenarios import Scenario, check_can_perturb, find, perturbations
+from speech_robust_bench.builders.scenario import Scenario, check_can_perturb
+from speech_robust_bench.builders.scenarios import find, perturbations
 from speech_robust_bench.core import audio
-from speech_robust_bench.core.audio import RATE, encode_flac, from_pcm16, to_pcm16
+from speech_robust_bench.core.audio import RATE, encode_flac, from_pcm16, like, mono_at_benchmark_rate, to_pcm16
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.progress import progress as progress_bar
 from speech_robust_bench.core.rows import Parameters
-from speech_robust_bench.core.sample_arrays import like, mono_at_benchmark_rate
 from speech_robust_bench.core.seeding import content_id
 from speech_robust_bench.options import Folder, Place, ScenarioOptions
 

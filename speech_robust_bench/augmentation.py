@@ -23,11 +23,11 @@ from speech_robust_bench.builders.apply import (
     perturb_clip,
 )
 from speech_robust_bench.builders.custom import load_table
-from speech_robust_bench.builders.scenarios import Scenario, find
-from speech_robust_bench.core.audio import RATE, from_pcm16, read, resample, to_pcm16
+from speech_robust_bench.builders.scenario import Scenario
+from speech_robust_bench.builders.scenarios import find
+from speech_robust_bench.core.audio import RATE, channels_of, check_rate, from_pcm16, like, read, resample, to_pcm16
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.rows import Parameters, RowDict
-from speech_robust_bench.core.sample_arrays import channels_of, check_rate, like
 from speech_robust_bench.core.seeding import content_id
 
 

@@ -32,11 +32,10 @@ from speech_robust_bench.builders.plan import (
     tts_without_engine,
     uninstalled,
 )
-from speech_robust_bench.builders.quality_columns import score as score_quality
+from speech_robust_bench.builders.quality import score as score_quality
 from speech_robust_bench.builders.row_generator import RowGenerator, own_columns
-from speech_robust_bench.core.about import install_hint
 from speech_robust_bench.core.engines import open_engine
-from speech_robust_bench.core.errors import UserError, warn
+from speech_robust_bench.core.errors import UserError, install_hint, warn
 from speech_robust_bench.core.progress import tasks
 from speech_robust_bench.core.rows import RowDict
 from speech_robust_bench.core.seeding import read_secret
@@ -48,7 +47,7 @@ if TYPE_CHECKING:
     import datasets
 
     from speech_robust_bench.builders.plan import Job
-    from speech_robust_bench.builders.shards import BuildSize
+    from speech_robust_bench.builders.row_generator import BuildSize
 
 
 @dataclass(frozen=True)
@@ -286,7 +285,7 @@ def load(
     import datasets
 
     job = job_named(config, load_table(scenario_file))
-    sources = {**DEMO, **as_sources(corpus, job.selection[:2])}
+    sources = {**DEMO, **as_sources(corpus, job.selection.data)}
     _, items = clips(job.selection, sources, limit, tts)
     maker = LazyRows(job, noise_dir, rir_dir, decode, own_columns(items))
     if streaming:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, TypedDict, overload
 
 from speech_robust_bench.builders import suites as suite_files
 from speech_robust_bench.builders.custom import load_table
-from speech_robust_bench.builders.scenarios import Scenario, choose, find
+from speech_robust_bench.builders.scenario import Scenario
+from speech_robust_bench.builders.scenarios import choose, find
 from speech_robust_bench.builders.suites import Suite
 from speech_robust_bench.core.categories import CATEGORIES
 
@@ -73,7 +74,7 @@ def as_text(rows: Iterable[Scenario]) -> str:
     for category in CATEGORIES.values():
         chosen = [row for row in rows if row.category == category.name]
         if chosen:
-            lines += ["", f"{category.name}  {category.meaning}"]
+            lines += ["", f"{category.name}  {category.label}"]
         for row in chosen:
             values = () if row.parts else (value for value in (row.parameter, *row.severities) if value is not None)
             lines.append(f"  {row.name:<18}{row.help:<28} {' '.join(map(str, values))}".rstrip())

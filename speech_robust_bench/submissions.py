@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from speech_robust_bench.core.errors import UserError, warn
-from speech_robust_bench.core.escape import for_terminal
+from speech_robust_bench.core.errors import UserError, for_terminal, warn
 from speech_robust_bench.core.options import Options, at_least, option
 from speech_robust_bench.options import Place
 from speech_robust_bench.push import expected_rows, submission

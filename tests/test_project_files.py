@@ -13,7 +13,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from speech_robust_bench.cli.main import parser_of
-from speech_robust_bench.core.about import __version__
+from speech_robust_bench.core import __version__
 
 ROOT = Path(__file__).parents[1]
 SETUP = configparser.ConfigParser()

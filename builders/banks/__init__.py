@@ -4,7 +4,7 @@
 depends on the random stream and on the bank's sorted list of recordings alone, never on the order of the file system.
 """
 
-from speech_robust_bench.builders.banks.layouts import Banks, open_bank
-from speech_robust_bench.builders.recording import Recording, RecordingBank
+from speech_robust_bench.builders.banks.folders import Banks, open_bank
+from speech_robust_bench.builders.banks.recording import Recording, RecordingBank
 
 __all__ = ["Banks", "Recording", "RecordingBank", "open_bank"]

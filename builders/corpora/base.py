@@ -130,6 +130,18 @@ class CorpusInfo:
     note: str = ""  # what a card must say about it
 
 
+@dataclass(frozen=True)
+class KnownCorpus:
+    """A known corpus: what is known about it, and how its folder is read."""
+
+    info: CorpusInfo
+    read: Callable[..., Iterable[Utterance | Problem]]
+    layout: str
+    languages: tuple[str, ...] = ()  # () for any
+    amend: Callable[[Utterance], Utterance | None] | None = None  # for rows of its Hub dataset; None leaves one out
+    sort: bool = True  # by id; otherwise the reader's own order
+
+
 @dataclass
 class Corpus:
     """A corpus in one language: iterate for its utterances, sorted by id; `problems` is complete once that is done."""
@@ -290,3 +302,8 @@ def whole_recordings(items: Iterable[Utterance | Problem]) -> Iterator[Utterance
             speaker=speakers.pop() if len(speakers) == 1 else None,
             gender=genders.pop() if len(genders) == 1 else None,
         )
+
+
+def long_form(info: CorpusInfo, what: str) -> CorpusInfo:
+    """The same corpus as whole recordings."""
+    return replace(info, name=f"{info.name}long", title=f"{info.title}, whole {what}", hub=None)

@@ -28,16 +28,19 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from xml.etree import ElementTree
 
 from speech_robust_bench.builders.corpora.base import (
     CorpusInfo,
     FileAudio,
+    KnownCorpus,
     Problem,
     Utterance,
     find_folder,
     gender,
+    long_form,
     whole_recordings,
     words,
 )
@@ -164,7 +167,6 @@ CHIME = CorpusInfo(
     "CHiME 2020.",
     get="download CHiME6_eval.tar.gz and CHiME6_transcriptions.tar.gz from https://www.openslr.org/150",
 )
-CHIME_LAYOUT = "transcriptions/eval/*.json and audio/eval/*.wav"
 CHIME_MIN_WORDS = 3
 CHIME_MIN_S = 1.0
 _CHIME_TAG = re.compile(r"\[[^\]]*\]")
@@ -235,13 +237,11 @@ SBCSAE = CorpusInfo(
     derivatives_allowed=False,
     note="It may not be changed and passed on (CC BY-ND): what is built from it stays where it is.",
 )
-SBCSAE_DEV = replace(SBCSAE, name="sbcsaedev", title="SBCSAE dev, as selected for OOD-ASR")
-SBCSAE_TRAIN = replace(SBCSAE, name="sbcsaetrain", title="SBCSAE train, as selected for OOD-ASR")
 SBCSAE_LAYOUT = "mp3/<NN>.mp3 and trn/SBC0<NN>.trn"
-SBCSAE_TRAIN_CONVERSATIONS, SBCSAE_DEV_CONVERSATIONS, SBCSAE_TEST_CONVERSATIONS = (
-    range(1, 47),
-    range(47, 54),
-    range(54, 61),
+SBCSAE_SPLITS = (  # and their conversations
+    (SBCSAE, range(54, 61)),
+    (replace(SBCSAE, name="sbcsaedev", title="SBCSAE dev, as selected for OOD-ASR"), range(47, 54)),
+    (replace(SBCSAE, name="sbcsaetrain", title="SBCSAE train, as selected for OOD-ASR"), range(1, 47)),
 )
 SBCSAE_SHORTEST_S, SBCSAE_LONGEST_S = 0.1, 15.0
 _SBCSAE_TIMES = re.compile(r"\s*(\d+(?:\.\d+)?)\s+(\d+(?:\.\d+)?)\s*(.*)")
@@ -257,9 +257,7 @@ class Unit:
     text: str
 
 
-def read_sbcsae(
-    root: Path, language: str, conversations: range = SBCSAE_TEST_CONVERSATIONS
-) -> Iterator[Utterance | Problem]:
+def read_sbcsae(root: Path, language: str, conversations: range) -> Iterator[Utterance | Problem]:
     """The units of some conversations, from the folder that has `trn` and `mp3`, or one above it."""
     for folder in find_folder(root, lambda folder: (folder / "trn").is_dir()):
         for number in conversations:
@@ -316,3 +314,14 @@ def suite_text(words: str) -> str:
     text = " ".join(words.translate(_SBCSAE_SPACED).upper().split())
     unknown = "XX" in text or " X " in f"{text} "  # a first X is kept, as in the published script
     return "" if unknown or not re.fullmatch("[A-Z' ]*", text) else text
+
+
+CORPORA = (
+    KnownCorpus(AMI, read_ami, AMI_LAYOUT, ("en",), amend_ami),
+    KnownCorpus(long_form(AMI, "meetings"), read_meetings, AMI_LAYOUT, ("en",)),
+    KnownCorpus(CHIME, read_chime, "transcriptions/eval/*.json and audio/eval/*.wav", ("en",)),
+    *(
+        KnownCorpus(info, partial(read_sbcsae, conversations=numbers), SBCSAE_LAYOUT, ("en",))
+        for info, numbers in SBCSAE_SPLITS
+    ),
+)

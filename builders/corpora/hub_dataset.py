@@ -12,15 +12,21 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from speech_robust_bench.builders.corpora.audiobooks import MLS_LANGUAGES
 from speech_robust_bench.builders.corpora.base import Audio, BytesAudio, FileAudio, Problem, Utterance
 from speech_robust_bench.builders.corpora.folder import other_columns, pick_columns, utterance
+from speech_robust_bench.builders.corpora.read_speech import MLS_LANGUAGES
 from speech_robust_bench.core.audio import Samples
 from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.core.extensions import LazyModule
 from speech_robust_bench.core.files import check_tree
 from speech_robust_bench.core.rows import RowDict, column_values
+
+if TYPE_CHECKING:
+    import datasets
+else:
+    datasets = LazyModule("datasets")
 
 _PREFIXES = {"hf": False, "hf-stream": True}
 
@@ -119,8 +125,6 @@ def _class_names(row: RowDict, features: Any) -> dict[str, str | None]:
 
 
 def _load(spec: HubSpec) -> Any:
-    import datasets
-
     folder = Path(spec.path).expanduser()
     split = spec.split or "test"
     try:
@@ -141,15 +145,12 @@ def _load(spec: HubSpec) -> Any:
 
 
 def _audio_column(features: Any) -> str | None:
-    import datasets
-
     typed = [name for name, feature in features.items() if isinstance(feature, datasets.Audio)]
     return typed[0] if typed else "audio" if "audio" in features else None
 
 
 def _own_folders(spec: HubSpec) -> list[Path]:
     """Where the files of a dataset may lie: in its folder, or in the caches that its download went to."""
-    import datasets
     from huggingface_hub import constants
 
     folder = Path(spec.path).expanduser()
@@ -196,8 +197,6 @@ def _source(value: RowDict, name: str, roots: Sequence[Path]) -> Audio | Problem
 
 
 def _undecoded(dataset: Any, column: str) -> Any:
-    import datasets
-
     feature = (dataset.features or {}).get(column)
     return dataset.cast_column(column, datasets.Audio(decode=False)) if isinstance(feature, datasets.Audio) else dataset
 

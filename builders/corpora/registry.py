@@ -17,15 +17,14 @@ from functools import partial
 from pathlib import Path
 
 from speech_robust_bench.builders.corpora import (
-    audiobooks,
-    commonvoice,
     conversations,
     folder,
     hub_dataset,
+    read_speech,
     speaker_traits,
     talks,
 )
-from speech_robust_bench.builders.corpora.base import Corpus, CorpusInfo, FileAudio, Problem, Utterance
+from speech_robust_bench.builders.corpora.base import Corpus, FileAudio, KnownCorpus, Problem, Utterance
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.extensions import registered_objects
 from speech_robust_bench.core.files import check_link, check_tree
@@ -35,23 +34,7 @@ _FLAG = re.compile(r"(?P<language>[a-z]{2,3})(?:-(?P<name>[a-z0-9]+))?(?:=(?P<so
 LINKS = "links:"  # before a source whose links may lead anywhere
 
 
-@dataclass(frozen=True)
-class KnownCorpus:
-    """A known corpus: what is known about it, and how its folder is read."""
-
-    info: CorpusInfo
-    read: Callable[..., Iterable[Utterance | Problem]]
-    layout: str
-    languages: tuple[str, ...] = ()  # () for any
-    amend: Callable[[Utterance], Utterance | None] | None = None  # for rows of its Hub dataset; None leaves one out
-    sort: bool = True  # by id; otherwise the reader's own order
-
-
-_WITH_DEV = (
-    KnownCorpus(audiobooks.LIBRISPEECH, audiobooks.read_librispeech, audiobooks.LIBRISPEECH_LAYOUT, ("en",)),
-    KnownCorpus(audiobooks.MLS, audiobooks.read_mls, audiobooks.MLS_LAYOUT, tuple(audiobooks.MLS_LANGUAGES)),
-    KnownCorpus(talks.TEDLIUM, talks.read_tedlium, talks.TEDLIUM_LAYOUT, ("en",), talks.amend_tedlium),
-)
+_DEV_NAMES = ("librispeech", "mls", "tedlium")
 DEV = "dev"  # at the end of a corpus' name: its dev split, with clips that are in no test config
 
 
@@ -67,59 +50,16 @@ def _dev_split(entry: KnownCorpus) -> KnownCorpus:
     return replace(entry, info=info, read=partial(entry.read, split=DEV), layout=entry.layout.replace("test", DEV))
 
 
-def _long(info: CorpusInfo, what: str) -> CorpusInfo:
-    """The same corpus as whole recordings."""
-    return replace(info, name=f"{info.name}long", title=f"{info.title}, whole {what}", hub=None)
-
-
+_WITH_DEV = tuple(entry for entry in (*read_speech.CORPORA, *talks.CORPORA) if entry.info.name in _DEV_NAMES)
 CORPORA = {
     entry.info.name: entry
     for entry in (
         *registered_objects("CORPORA").values(),
-        *_WITH_DEV,
+        *read_speech.CORPORA,
+        *talks.CORPORA,
         *map(_dev_split, _WITH_DEV),
-        KnownCorpus(_long(talks.TEDLIUM, "talks"), talks.read_talks, talks.TEDLIUM_LAYOUT, ("en",)),
-        KnownCorpus(
-            _long(conversations.AMI, "meetings"), conversations.read_meetings, conversations.AMI_LAYOUT, ("en",)
-        ),
-        KnownCorpus(commonvoice.COMMON_VOICE, commonvoice.read_common_voice, commonvoice.COMMON_VOICE_LAYOUT),
-        KnownCorpus(
-            commonvoice.COMMON_VOICE_7,
-            commonvoice.read_common_voice_7,
-            commonvoice.COMMON_VOICE_7_LAYOUT,
-            commonvoice.COMMON_VOICE_7_LANGUAGES,
-        ),
-        KnownCorpus(conversations.SBCSAE, conversations.read_sbcsae, conversations.SBCSAE_LAYOUT, ("en",)),
-        KnownCorpus(
-            conversations.SBCSAE_DEV,
-            partial(conversations.read_sbcsae, conversations=conversations.SBCSAE_DEV_CONVERSATIONS),
-            conversations.SBCSAE_LAYOUT,
-            ("en",),
-        ),
-        KnownCorpus(
-            conversations.SBCSAE_TRAIN,
-            partial(conversations.read_sbcsae, conversations=conversations.SBCSAE_TRAIN_CONVERSATIONS),
-            conversations.SBCSAE_LAYOUT,
-            ("en",),
-        ),
-        KnownCorpus(
-            conversations.AMI, conversations.read_ami, conversations.AMI_LAYOUT, ("en",), conversations.amend_ami
-        ),
-        KnownCorpus(conversations.CHIME, conversations.read_chime, conversations.CHIME_LAYOUT, ("en",)),
-        KnownCorpus(speaker_traits.UK_IRELAND, speaker_traits.read_openslr, speaker_traits.OPENSLR_LAYOUT, ("en",)),
-        KnownCorpus(speaker_traits.NIGERIA, speaker_traits.read_openslr, speaker_traits.OPENSLR_LAYOUT, ("en",)),
-        KnownCorpus(speaker_traits.RAVDESS, speaker_traits.read_ravdess, speaker_traits.RAVDESS_LAYOUT, ("en",)),
-        KnownCorpus(
-            speaker_traits.ACCENT_ARCHIVE,
-            speaker_traits.read_accent_archive,
-            speaker_traits.ACCENT_ARCHIVE_LAYOUT,
-            ("en",),
-        ),
-        KnownCorpus(speaker_traits.L2_ARCTIC, speaker_traits.read_l2_arctic, speaker_traits.L2_ARCTIC_LAYOUT, ("en",)),
-        KnownCorpus(
-            speaker_traits.SPEECHOCEAN, speaker_traits.read_speechocean, speaker_traits.SPEECHOCEAN_LAYOUT, ("en",)
-        ),
-        KnownCorpus(talks.VOXPOPULI, talks.read_voxpopuli, talks.VOXPOPULI_LAYOUT, talks.VOXPOPULI_LANGUAGES),
+        *conversations.CORPORA,
+        *speaker_traits.CORPORA,
         KnownCorpus(folder.DEMO, folder.read_demo, "manifest.csv", ("en", "es"), sort=False),
     )
 }
@@ -137,7 +77,7 @@ class Recorded:
 
 # The scenarios of the paper that come from real recordings (its Section 3 and Appendix A).
 RECORDED = {
-    "accent": Recorded("commonvoice", keep=commonvoice.is_accented, min_p808=commonvoice.MIN_P808),
+    "accent": Recorded("commonvoice", keep=read_speech.is_accented, min_p808=read_speech.MIN_P808),
     "social_ami_near": Recorded("ami"),
     "social_ami_far": Recorded("ami", far=True),
     "social_chime_near": Recorded("chime"),

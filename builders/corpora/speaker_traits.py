@@ -41,6 +41,7 @@ from speech_robust_bench.builders.corpora.base import (
     AUDIO_SUFFIXES,
     CorpusInfo,
     FileAudio,
+    KnownCorpus,
     Problem,
     Utterance,
     find_folder,
@@ -56,7 +57,6 @@ L2_ARCTIC = CorpusInfo(
     citation="Zhao et al.: L2-ARCTIC: A Non-native English Speech Corpus. Interspeech 2018.",
     get="ask for it at https://psi.engr.tamu.edu/l2-arctic-corpus/ and unpack the zip of every speaker into one folder",
 )
-L2_ARCTIC_LAYOUT = "<speaker>/wav/arctic_a0001.wav and <speaker>/transcript/arctic_a0001.txt"
 # women, then men
 _L2_ARCTIC_SPEAKERS = {
     "Arabic": ("SKA", "ZHAA", "ABA", "YBAA"),
@@ -102,7 +102,6 @@ ACCENT_ARCHIVE = CorpusInfo(
     citation="Weinberger: Speech Accent Archive. George Mason University, 2013.",
     get="download and unpack https://www.kaggle.com/datasets/rtatman/speech-accent-archive",
 )
-ACCENT_ARCHIVE_LAYOUT = "speakers_all.csv and recordings/<filename>.mp3"
 PASSAGE = (
     "Please call Stella. Ask her to bring these things with her from the store: Six spoons of fresh snow peas, "
     "five thick slabs of blue cheese, and maybe a snack for her brother Bob. We also need a small plastic snake "
@@ -151,7 +150,6 @@ SPEECHOCEAN = CorpusInfo(
     "Assessment. Interspeech 2021.",
     get="git clone https://github.com/jimbozhang/speechocean762",
 )
-SPEECHOCEAN_LAYOUT = "train/text, test/text and WAVE/SPEAKER0001/000010011.WAV"
 SPEECHOCEAN_SPLITS = ("test", "train")
 OLDEST_CHILD = 15  # the next age in the corpus is 19
 
@@ -284,7 +282,6 @@ RAVDESS = CorpusInfo(
     "13(5), 2018.",
     get="download and unpack Audio_Speech_Actors_01-24.zip from https://zenodo.org/record/1188976",
 )
-RAVDESS_LAYOUT = "Actor_<nn>/03-01-<emotion>-<intensity>-<statement>-<repetition>-<actor>.wav"
 _RAVDESS_EMOTIONS = ("neutral", "calm", "happy", "sad", "angry", "fearful", "disgust", "surprised")
 _RAVDESS_STATEMENTS = {"01": "Kids are talking by the door.", "02": "Dogs are sitting by the door."}
 _RAVDESS_INTENSITIES = {"01": "normal", "02": "strong"}
@@ -317,3 +314,17 @@ def read_ravdess(root: Path, language: str) -> Iterator[Utterance | Problem]:
             gender="male" if int(actor) % 2 else "female",
             columns=(("emotion", _RAVDESS_EMOTIONS[int(emotion) - 1]), ("intensity", _RAVDESS_INTENSITIES[intensity])),
         )
+
+
+CORPORA = (
+    KnownCorpus(
+        L2_ARCTIC, read_l2_arctic, "<speaker>/wav/arctic_a0001.wav and <speaker>/transcript/arctic_a0001.txt", ("en",)
+    ),
+    KnownCorpus(ACCENT_ARCHIVE, read_accent_archive, "speakers_all.csv and recordings/<filename>.mp3", ("en",)),
+    KnownCorpus(SPEECHOCEAN, read_speechocean, "train/text, test/text and WAVE/SPEAKER0001/000010011.WAV", ("en",)),
+    KnownCorpus(UK_IRELAND, read_openslr, OPENSLR_LAYOUT, ("en",)),
+    KnownCorpus(NIGERIA, read_openslr, OPENSLR_LAYOUT, ("en",)),
+    KnownCorpus(
+        RAVDESS, read_ravdess, "Actor_<nn>/03-01-<emotion>-<intensity>-<statement>-<repetition>-<actor>.wav", ("en",)
+    ),
+)

@@ -22,11 +22,13 @@ from pathlib import Path
 from speech_robust_bench.builders.corpora.base import (
     CorpusInfo,
     FileAudio,
+    KnownCorpus,
     Problem,
     Utterance,
     find_folder,
     gender,
     known,
+    long_form,
     whole_recordings,
 )
 
@@ -119,7 +121,6 @@ VOXPOPULI = CorpusInfo(
     get="python -m voxpopuli.download_audios and voxpopuli.get_asr_data (https://github.com/facebookresearch/voxpopuli)",
     note="the recordings are the European Parliament's, whose legal notice holds beside CC0",
 )
-VOXPOPULI_LAYOUT = "transcribed_data/<language>/asr_test.tsv and <language>/<year>/<id>.ogg"
 VOXPOPULI_LANGUAGES = ("cs", "de", "en", "es", "et", "fi", "fr", "hr", "hu", "it", "lt", "nl", "pl", "ro", "sk", "sl")
 
 
@@ -142,3 +143,15 @@ def read_voxpopuli(root: Path, language: str) -> Iterator[Utterance | Problem]:
                     gender=gender(row.get("gender")),
                     accent=known(row.get("accent")),
                 )
+
+
+CORPORA = (
+    KnownCorpus(TEDLIUM, read_tedlium, TEDLIUM_LAYOUT, ("en",), amend_tedlium),
+    KnownCorpus(long_form(TEDLIUM, "talks"), read_talks, TEDLIUM_LAYOUT, ("en",)),
+    KnownCorpus(
+        VOXPOPULI,
+        read_voxpopuli,
+        "transcribed_data/<language>/asr_test.tsv and <language>/<year>/<id>.ogg",
+        VOXPOPULI_LANGUAGES,
+    ),
+)

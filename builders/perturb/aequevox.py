@@ -8,11 +8,19 @@ Noise is `gaussian` of this package.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from speech_robust_bench.builders.perturb.filters import Kind, butterworth
 from speech_robust_bench.builders.perturb.time_and_pitch import sinc_resample
 from speech_robust_bench.core.audio import Samples
+from speech_robust_bench.core.extensions import LazyModule
+
+if TYPE_CHECKING:
+    from scipy import signal
+else:
+    signal = LazyModule("scipy.signal")
 
 CHUNK_MS = 20
 FRAME_SHARE = 0.1
@@ -62,8 +70,6 @@ def lowpass_zero_phase(samples: Samples, rate: int, corner_hz: float, rng: np.ra
 
 
 def _forward_backward(samples: Samples, rate: int, corner_hz: float, kind: Kind) -> Samples:
-    from scipy import signal
-
     numerator, denominator = signal.butter(2, corner_hz, kind, fs=rate)
     # What scipy puts before and after the clip, unless the clip is shorter than that.
     padding = min(3 * max(len(numerator), len(denominator)), max(len(samples) - 1, 0))

@@ -10,15 +10,20 @@ from fractions import Fraction
 from functools import cache
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from speech_robust_bench.builders.perturb.filters import butterworth
-from speech_robust_bench.core.about import install_hint
 from speech_robust_bench.core.audio import Samples, from_pcm16, to_pcm16
 from speech_robust_bench.core.audio import resample as convert_rate
-from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.core.errors import UserError, install_hint
+from speech_robust_bench.core.extensions import LazyModule
+
+if TYPE_CHECKING:
+    import soundfile
+else:
+    soundfile = LazyModule("soundfile")
 
 TELEPHONE_RATE = 8_000
 TELEPHONE_BAND_HZ = (300, 3_400)
@@ -90,8 +95,6 @@ def _round_trip(samples: Samples, rate: int, container: str, codec: str, level: 
 def _encode(
     samples: Samples, rate: int, container: str, codec: str, level: float | None = None, mode: str | None = None
 ) -> bytes:
-    import soundfile
-
     buffer = io.BytesIO()
     clipped = np.clip(samples, -1, 1)
     options = {"format": container, "compression_level": level, "bitrate_mode": mode}
@@ -105,8 +108,6 @@ def _encode(
 
 
 def _decode(coded: bytes) -> Samples:
-    import soundfile
-
     return soundfile.read(io.BytesIO(coded), dtype="float32")[0]
 
 

@@ -9,6 +9,8 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
+from speech_robust_bench.builders.perturb.signal_kernels import add_delayed
+
 Wave = Literal["sine", "triangle"]
 
 
@@ -97,8 +99,6 @@ def chorus(
     length = len(samples)
     if not length:
         return np.zeros(0, dtype=np.float32)
-    from speech_robust_bench.builders.perturb.signal_kernels import add_delayed
-
     samples = np.ascontiguousarray(samples, dtype=np.float32)
     out = np.empty(length + longest, dtype=np.float32)
     np.multiply(samples, np.float32(gain_in * gain_out), out=out[:length])
@@ -144,8 +144,6 @@ def phaser(
     """Not clipped: SoX clips its output, and never what it feeds back."""
     if not 0 <= decay <= 0.99:
         raise ValueError(f"phaser: the decay must lie between 0 and 0.99, not {decay}")
-    from speech_robust_bench.builders.perturb.signal_kernels import add_delayed
-
     # The gain-out may come first, because everything after it is linear.
     out = np.multiply(samples, np.float32(gain_in * gain_out), dtype=np.float32)
     add_delayed(out, out, *_phaser_sweep(rate, delay_ms, speed_hz, wave), np.float32(decay))

@@ -1,15 +1,25 @@
-"""The world around a speaker: noise at an SNR, rooms, a second talker, and clips without speech."""
+"""The world around a speaker, and the device that records: noise, rooms, clips without speech, gain, trimmed edges."""
 
 from __future__ import annotations
 
 import math
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from speech_robust_bench.builders.recording import Recording
+from speech_robust_bench.builders.perturb.signal_kernels import control_level, multiply_spectra, sum_of_squares
 from speech_robust_bench.core.audio import Samples
 from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.core.extensions import LazyModule
+
+if TYPE_CHECKING:
+    from scipy import fft
+
+    from speech_robust_bench.builders.banks.recording import Recording
+else:
+    fft = LazyModule("scipy.fft")
+
 
 SWELL_S, SWELL_DB = 4.0, 10.0  # a car that passes: how long a period of moving noise is, and how far it swings
 
@@ -62,8 +72,6 @@ def to_length(recording: Samples, length: int) -> Samples:
 
 def energy(samples: Samples) -> float:
     """Sum of squares, in double precision and in a fixed order of additions."""
-    from speech_robust_bench.builders.perturb.signal_kernels import sum_of_squares
-
     return sum_of_squares(samples)
 
 
@@ -117,24 +125,20 @@ def reverberate(samples: Samples, rate: int, value: object, rng: np.random.Gener
 
 def convolve(samples: Samples, response: Samples) -> Samples:
     """Full convolution in float32 by overlap-add, so that memory follows the clip whatever its length."""
-    import scipy.fft
-
-    from speech_robust_bench.builders.perturb.signal_kernels import multiply_spectra
-
     needed = -(-len(samples) // LANES) + len(response) - 1
-    size = scipy.fft.next_fast_len(min(needed, max(LONGEST_BLOCK, 2 * len(response))), real=True)
+    size = fft.next_fast_len(min(needed, max(LONGEST_BLOCK, 2 * len(response))), real=True)
     hop = size - len(response) + 1
-    spectrum = scipy.fft.rfft(response, size)
+    spectrum = fft.rfft(response, size)
     out = np.zeros(len(samples) + len(response) - 1, dtype=np.float32)
     for start in range(0, len(samples), LANES * hop):
         blocks = np.zeros((LANES, size), dtype=np.float32)
         for lane, block in enumerate(blocks):
             piece = samples[start + lane * hop :][:hop]
             block[: len(piece)] = piece
-        spectra = scipy.fft.rfft(blocks, axis=1, overwrite_x=True)
+        spectra = fft.rfft(blocks, axis=1, overwrite_x=True)
         for block in spectra:
             multiply_spectra(block.view(np.float32), spectrum.view(np.float32))
-        for lane, block in enumerate(scipy.fft.irfft(spectra, size, axis=1, overwrite_x=True)):
+        for lane, block in enumerate(fft.irfft(spectra, size, axis=1, overwrite_x=True)):
             piece = out[start + lane * hop :][:size]
             piece += block[: len(piece)]
     return out
@@ -155,3 +159,51 @@ def only(samples: Samples, rate: int, value: None, rng: np.random.Generator, rec
     alone = to_length(recording.samples, len(samples))
     loudness = energy(samples) or len(samples) * DEFAULT_RMS**2
     return alone * np.float32(np.sqrt(loudness / (energy(alone) or 1)))
+
+
+def gain(samples: Samples, rate: int, factor: float, rng: np.random.Generator) -> Samples:
+    """Amplify. The clamp is left to storing, which clips every scenario alike and counts the clipped samples."""
+    return samples * np.float32(factor)
+
+
+def attenuate(samples: Samples, rate: int, loss_db: float, rng: np.random.Generator) -> Samples:
+    """Turn down by `loss_db`; storing in 16 bits then loses the quietest detail, as a distant microphone does."""
+    return samples * np.float32(10 ** (-loss_db / 20))
+
+
+FRAME_MS = 10
+TARGET = 0.1  # RMS: -20 dBFS
+FALL, RISE = 0.4, 0.02  # share of the way to the wanted gain in a frame: time constants of about 20 and 500 ms
+
+
+def agc(samples: Samples, rate: int, gain_db: float, rng: np.random.Generator) -> Samples:
+    """The clip with its level controlled, turned up by `gain_db` at most."""
+    out = np.empty(len(samples), dtype=np.float32)
+    most = 10 ** (gain_db / 20)
+    control_level(out, np.ascontiguousarray(samples), round(FRAME_MS * rate / 1000), TARGET, most, FALL, RISE)
+    return out
+
+
+BELOW_PEAK_DB = 30  # a frame this far below the loudest is not speech
+
+
+def trim_start(samples: Samples, rate: int, cut_ms: float, rng: np.random.Generator) -> Samples:
+    """Without all that comes before speech begins, and without its first `cut_ms`."""
+    first, _ = speech_bounds(samples, rate)
+    return samples[first + round(cut_ms * rate / 1000) :].copy()
+
+
+def trim_end(samples: Samples, rate: int, cut_ms: float, rng: np.random.Generator) -> Samples:
+    """Without all that comes after speech ends, and without its last `cut_ms`."""
+    _, last = speech_bounds(samples, rate)
+    return samples[: max(last - round(cut_ms * rate / 1000), 0)].copy()
+
+
+def speech_bounds(samples: Samples, rate: int) -> tuple[int, int]:
+    """Where the first frame begins and the last one ends that are within 30 dB of the loudest; all of a silent clip."""
+    size = round(FRAME_MS * rate / 1000)
+    energies = np.array([energy(samples[start : start + size]) for start in range(0, len(samples), size)])
+    loud = np.flatnonzero(energies > energies.max(initial=0) * 10 ** (-BELOW_PEAK_DB / 10))
+    if not len(loud):
+        return 0, len(samples)
+    return int(loud[0]) * size, min((int(loud[-1]) + 1) * size, len(samples))

@@ -1,4 +1,4 @@
-"""Filters: SoX's shelves and sinc, Butterworth, and the weak-frequency cut of the Kenansville attack."""
+"""Filters: SoX's shelves and sinc, and Butterworth."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import Literal
 
 import numpy as np
 
-from speech_robust_bench.core.audio import Samples, to_pcm16
+from speech_robust_bench.builders.perturb.signal_kernels import biquad
+from speech_robust_bench.core.audio import Samples
 
 
 def bass(
@@ -38,8 +39,6 @@ def treble(
 
 
 def _apply_shelf(samples: np.ndarray, coefficients: tuple[float, ...]) -> np.ndarray:
-    from speech_robust_bench.builders.perturb.signal_kernels import biquad
-
     samples = np.ascontiguousarray(samples, dtype=np.float32)
     out = np.empty(len(samples), dtype=np.float32)
     biquad(out, samples, *coefficients)
@@ -152,8 +151,6 @@ Kind = Literal["lowpass", "highpass"]
 
 def butterworth(samples: Samples, rate: int, corner_hz: float, kind: Kind, order: int = 2) -> Samples:
     """Filter a clip; `order` is even."""
-    from speech_robust_bench.builders.perturb.signal_kernels import biquad
-
     samples = np.ascontiguousarray(samples, dtype=np.float32)
     for section in _sections(rate, corner_hz, kind, order):
         out = np.empty(len(samples), dtype=np.float32)
@@ -176,41 +173,3 @@ def _sections(rate: int, corner_hz: float, kind: Kind, order: int) -> tuple[tupl
         sign = 1 if kind == "lowpass" else -1
         sections.append((edge / 2 / a0, sign * edge / a0, edge / 2 / a0, -2 * math.cos(w) / a0, (1 - alpha) / a0))
     return tuple(sections)
-
-
-def kenansville(samples: Samples, rate: int, snr_db: float, rng: np.random.Generator) -> Samples:
-    """Zero the weakest DFT bins of the whole clip, down to an SNR. A silent clip has none to lose."""
-    from scipy import fft
-
-    spectrum = fft.rfft(samples.astype(float))
-    order, lost = _weakest_first(spectrum, len(samples))
-    allowed = lost[-1] * 10 ** (-snr_db / 10)
-    count = int(np.searchsorted(lost, allowed, side="right"))
-    del lost  # of an hour each of these arrays takes 230 MB or more
-    while True:
-        kept = spectrum.copy()
-        kept[order[:count]] = 0
-        filtered = _stored(fft.irfft(kept, len(samples), overwrite_x=True))
-        del kept
-        if count == 0 or _energy(filtered - samples) <= allowed / len(samples):
-            return filtered.astype(np.float32) if count else samples.copy()
-        count -= max(1, count // 500)  # rounding took the rest of what is allowed
-
-
-def _weakest_first(spectrum: np.ndarray, length: int) -> tuple[np.ndarray, np.ndarray]:
-    """The bins of a real signal's spectrum in the order of their power, and their cumulative power."""
-    power = np.abs(spectrum)
-    np.square(power, out=power)
-    # Parseval: every bin but the first and, of an even number of samples, the last stands for two
-    power[1 : len(power) - (length % 2 == 0)] *= 2
-    order = np.argsort(power, kind="stable")
-    power = power[order]
-    return order, np.cumsum(power, out=power)
-
-
-def _energy(difference: np.ndarray) -> float:
-    return float(np.sum(np.square(difference, out=difference)))
-
-
-def _stored(samples: np.ndarray) -> np.ndarray:
-    return to_pcm16(np.clip(samples, -1, 1, out=samples).astype(np.float32)) / 32768.0

@@ -1,4 +1,4 @@
-"""The inner loops, compiled by Numba, each at its first call. Import this module where it is needed: it brings Numba.
+"""The inner loops, compiled by Numba, each at its first call.
 
 Every sum is added in one fixed order and nothing is compiled with `fastmath`, so a kernel gives the same bits on every
 processor, however wide its vectors are.
@@ -7,22 +7,19 @@ processor, however wide its vectors are.
 from __future__ import annotations
 
 import numpy as np
-from numba import types
 
-from speech_robust_bench.core.compiled import compiled
+from speech_robust_bench.core.audio import CLIP_IN, CLIP_OUT, compiled
 
-_clip_in = types.Array(types.float32, 1, "C", readonly=True)
-_clip_out = types.float32[::1]
-_table = types.Array(types.int64, 1, "C", readonly=True)
-_filters = types.Array(types.float32, 2, "C", readonly=True)
-_rows = types.float32[:, ::1]
+_table = "Array(int64, 1, 'C', readonly=True)"
+_filters = "Array(float32, 2, 'C', readonly=True)"
+_rows = "float32[:, ::1]"
 
 
 # A decaying tail is cut off here, 400 dB down: below 1e-38 a processor computes a hundred times slower.
 _NOTHING = 1e-20
 
 
-@compiled(types.void(_clip_out, _clip_in, _table, _table, types.float32), error_model="numpy")
+@compiled(f"void({CLIP_OUT}, {CLIP_IN}, {_table}, {_table}, float32)", error_model="numpy")
 def add_delayed(out, source, starts, delays, gain):
     """Add `gain` times the source, delayed by a periodic run of delays, to `out`. The source may be `out` itself."""
     quiet, zero = np.float32(_NOTHING), np.float32(0)
@@ -41,10 +38,7 @@ def add_delayed(out, source, starts, delays, gain):
             run, shift = 0, end
 
 
-@compiled(
-    types.void(_clip_out, _clip_in, types.float64, types.float64, types.float64, types.float64, types.float64),
-    error_model="numpy",
-)
+@compiled(f"void({CLIP_OUT}, {CLIP_IN}, float64, float64, float64, float64, float64)", error_model="numpy")
 def biquad(out, samples, b0, b1, b2, a1, a2):
     """Second-order recursive filter, in double precision; what is stored does not feed back."""
     x1 = x2 = y1 = y2 = 0.0
@@ -58,7 +52,7 @@ def biquad(out, samples, b0, b1, b2, a1, a2):
             y1 = y2 = 0.0
 
 
-@compiled(types.void(types.int64[::1], _clip_out, _clip_in, types.int64, types.int64), error_model="numpy")
+@compiled(f"void(int64[::1], {CLIP_OUT}, {CLIP_IN}, int64, int64)", error_model="numpy")
 def settle(places, misfit, padded, stride, overlap):
     """Move each place on to where `padded` best continues, over `overlap` samples, what lies `stride` after the last.
 
@@ -83,7 +77,7 @@ def settle(places, misfit, padded, stride, overlap):
         places[number] += best
 
 
-@compiled(types.void(_clip_out, _filters, _filters, _table))
+@compiled(f"void({CLIP_OUT}, {_filters}, {_filters}, {_table})")
 def polyphase(out, rows, taps, starts):
     """out[b * phases + p] = sum_k taps[p, k] * padded[b * step + starts[p] + k]; rows[r, c] is padded[c * step + r].
 
@@ -102,7 +96,7 @@ def polyphase(out, rows, taps, starts):
             out[b * np.uint64(phases) + np.uint64(p)] = sums[b]
 
 
-@compiled(_clip_out(_clip_in, _filters, _table, types.int64, types.int64))
+@compiled(f"{CLIP_OUT}({CLIP_IN}, {_filters}, {_table}, int64, int64)")
 def many_phases(padded, taps, starts, step, length):
     """The same sums as `polyphase`, output by output: faster where there are more phases than outputs to each."""
     phases, width = taps.shape
@@ -121,7 +115,7 @@ def many_phases(padded, taps, starts, step, length):
     return out
 
 
-@compiled(types.void(_filters, _rows, _rows, _rows, _rows, _rows))
+@compiled(f"void({_filters}, {_rows}, {_rows}, {_rows}, {_rows}, {_rows})")
 def phasors(spectrum, size, re, im, step_re, step_im):
     """Magnitude and unit phasor (1 where it is zero) of each value of a spectrum, and the step to the next frame's.
 
@@ -144,7 +138,7 @@ def phasors(spectrum, size, re, im, step_re, step_im):
             step_im[t, f] = im[t + 1, f] * re[t, f] - re[t + 1, f] * im[t, f]
 
 
-@compiled(types.void(_rows, _filters, _filters, _filters, _table, _clip_in, _rows))
+@compiled(f"void({_rows}, {_filters}, {_filters}, {_filters}, {_table}, {CLIP_IN}, {_rows})")
 def vocode(out, size, step_re, step_im, frames, fractions, phase):
     """Frames (real and imaginary parts in turn) with magnitudes between two frames and a phase that steps along.
 
@@ -165,7 +159,7 @@ def vocode(out, size, step_re, step_im, frames, fractions, phase):
             phase[1, f] = im * scale
 
 
-@compiled(types.void(_rows, _filters, _clip_in))
+@compiled(f"void({_rows}, {_filters}, {CLIP_IN})")
 def overlap_frames(hops, frames, window):
     """Add windowed frames to the hops that they cover, each frame one hop later than the one before."""
     hop = hops.shape[1]
@@ -177,7 +171,7 @@ def overlap_frames(hops, frames, window):
                 target[i] += frame[i] * weight[i]
 
 
-@compiled(types.void(_clip_out, _clip_in, _clip_in, types.int64, types.int64))
+@compiled(f"void({CLIP_OUT}, {CLIP_IN}, {CLIP_IN}, int64, int64)")
 def add_talker(out, clip, weights, up, offset):
     """Add the clip, read round and round from an offset, `up` samples for every `len(weights)`, on straight lines."""
     count, down = np.uint64(len(clip)), len(weights)
@@ -195,7 +189,7 @@ def add_talker(out, clip, weights, up, offset):
                 left = np.uint64(0)
 
 
-@compiled(types.float64(_clip_in))
+@compiled(f"float64({CLIP_IN})")
 def sum_of_squares(samples):
     """Energy, in four fixed lanes: faster than one, and the same bits on every CPU."""
     lanes, rows = np.zeros(4), len(samples) // 4
@@ -209,7 +203,7 @@ def sum_of_squares(samples):
     return (lanes[0] + lanes[1]) + (lanes[2] + lanes[3])
 
 
-@compiled(types.void(_clip_out, _clip_in))
+@compiled(f"void({CLIP_OUT}, {CLIP_IN})")
 def multiply_spectra(spectrum, other):
     """Complex product in place, real and imaginary parts in turn. NumPy's own differs in the last bit between CPUs."""
     for i in range(len(spectrum) // 2):
@@ -218,10 +212,7 @@ def multiply_spectra(spectrum, other):
         spectrum[2 * i + 1] = re * other[2 * i + 1] + im * other[2 * i]
 
 
-@compiled(
-    types.void(_clip_out, _clip_in, types.int64, types.float64, types.float64, types.float64, types.float64),
-    error_model="numpy",
-)
+@compiled(f"void({CLIP_OUT}, {CLIP_IN}, int64, float64, float64, float64, float64)", error_model="numpy")
 def control_level(out, samples, size, target, most, fall, rise):
     """Gain control by frames: towards the gain that makes the RMS the target, at most `most`, on straight lines."""
     gain = 1.0

@@ -5,10 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from math import ceil, gcd
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from speech_robust_bench.builders.perturb.signal_kernels import (
+    many_phases,
+    overlap_frames,
+    phasors,
+    polyphase,
+    settle,
+    vocode,
+)
 from speech_robust_bench.core.audio import Samples
+from speech_robust_bench.core.extensions import LazyModule
+
+if TYPE_CHECKING:
+    from scipy import fft
+else:
+    fft = LazyModule("scipy.fft")
 
 ZERO_CROSSINGS = 6
 ROLLOFF = 0.99
@@ -46,8 +61,6 @@ def _interpolated(samples: Samples, source_rate: int, rate: int, length: int) ->
 
 def sinc_resample(samples: Samples, source_rate: int, rate: int) -> Samples:
     """Change the sampling rate from `source_rate` to `rate`."""
-    from speech_robust_bench.builders.perturb.signal_kernels import many_phases, polyphase
-
     common = gcd(source_rate, rate)
     step, phases = source_rate // common, rate // common
     if step == phases or not len(samples):
@@ -110,8 +123,6 @@ def tempo(
     stride = segment - overlap  # of the output; the clip is walked through at `factor` times that
     places = (factor * (np.arange(-(-length // stride)) * stride) + 0.5).astype(np.int64)
     padded = _padded(samples, search // 2, places[-1] + search + segment)
-    from speech_robust_bench.builders.perturb.signal_kernels import settle
-
     places[0] = search // 2  # the first segment stays at the start of the clip
     settle(places, np.empty(max(search, 1), dtype=np.float32), padded, stride, overlap)
     return _stitched(padded, places, stride, overlap)[:length]
@@ -167,10 +178,6 @@ def analyse(samples: Samples) -> list[Block] | None:
 
 def _stretch(blocks: Iterable[Block], length: int, pace: float) -> Samples:
     """Phase vocoder: `pace` times as fast at the same pitch, from the blocks of a clip of `length` samples."""
-    from scipy import fft
-
-    from speech_robust_bench.builders.perturb.signal_kernels import overlap_frames, vocode
-
     at = np.arange(0, length // HOP + 1, pace)
     whole = np.floor(at).astype(np.int64)
     fractions = (at - whole).astype(np.float32)
@@ -188,8 +195,6 @@ def _stretch(blocks: Iterable[Block], length: int, pace: float) -> Samples:
 
 def _blocks(samples: Samples) -> Iterator[Block]:
     """What the vocoder needs of each block of frames."""
-    from scipy import fft
-
     # A clip too short to reflect at its edges is surrounded with silence instead.
     padded = np.pad(samples, N_FFT // 2, mode="reflect" if len(samples) > N_FFT // 2 else "constant")
     frames = np.lib.stride_tricks.sliding_window_view(padded, N_FFT)[::HOP]
@@ -204,8 +209,6 @@ def _polar(spectrum: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     Only the phase modulo 2 pi reaches the output, so it is kept as a phasor (real and imaginary part) and no angle is
     ever computed.
     """
-    from speech_robust_bench.builders.perturb.signal_kernels import phasors
-
     shape = len(spectrum) + 2, spectrum.shape[1]
     size, unit = np.zeros(shape, dtype=np.float32), np.zeros((2, *shape), dtype=np.float32)
     unit[0, -2:] = 1

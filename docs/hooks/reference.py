@@ -222,7 +222,7 @@ def _scenarios() -> str:
             for row in chosen
         ]
         if cells:
-            parts += [f"## `{category.name}`: {category.meaning}\n"]
+            parts += [f"## `{category.name}`: {category.label}\n"]
             parts += [table(("scenario", "effect", "parameter", "severities, mildest first", "source"), cells)]
     return "\n".join(parts)
 

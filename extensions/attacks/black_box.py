@@ -1,17 +1,15 @@
-"""Attacks that only ask the model: a genetic search, and the weak-frequency cut of Kenansville."""
+"""An attack that only asks the model: a genetic search."""
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
-from typing import Any
 
 import numpy as np
 
 from speech_robust_bench.attacks.clips import AttackClip, Bound, character_errors, norm2, to_float, word_errors
 from speech_robust_bench.attacks.gradient_loop import Attacked, outcomes
 from speech_robust_bench.attacks.registry import AttackPlan
-from speech_robust_bench.builders.perturb.filters import kenansville
-from speech_robust_bench.core.audio import RATE, to_pcm16
+from speech_robust_bench.core.audio import RATE
 from speech_robust_bench.core.options import Settings
 from speech_robust_bench.models.interface import Recogniser
 
@@ -82,27 +80,6 @@ class Genetic:
         return np.concatenate([people[best : best + 1], children]).astype(np.float32)
 
 
-@dataclass(frozen=True)
-class Kenansville:
-    """The weakest DFT bins zeroed, down to an SNR."""
-
-    bound: Bound
-    severity: int = 0
-    name: str = field(default="kenansville", init=False)
-
-    def describe(self) -> Settings:
-        return {}
-
-    def run(self, view: Any, clips: list[AttackClip]) -> list[Attacked]:
-        snr_db = float(self.bound.snr_db or 0)
-        rng = clips[0].rng(self.name, self.severity)  # it draws nothing
-        return [Attacked(clip, to_pcm16(kenansville(clip.samples, RATE, snr_db, rng))) for clip in clips]
-
-
 def make_genetic(plan: AttackPlan) -> Genetic:
     generations: Settings = {"generations": plan.settings.steps} if plan.settings.steps else {}
     return Genetic(plan.bound, plan.severity, **generations, **plan.settings.given("stop", "seed"))
-
-
-def make_kenansville(plan: AttackPlan) -> Kenansville:
-    return Kenansville(plan.bound, plan.severity)

@@ -41,7 +41,7 @@ from speech_robust_bench.attacks.pgd import Pgd
 from speech_robust_bench.attacks.registry import AttackPlan, check_severities
 from speech_robust_bench.attacks.views.base import View, WrappedView
 from speech_robust_bench.builders.config_sources import open_data
-from speech_robust_bench.builders.stored_config import StoredConfig
+from speech_robust_bench.builders.configs import StoredConfig
 from speech_robust_bench.core.audio import to_pcm16
 from speech_robust_bench.core.files import replacing
 from speech_robust_bench.core.options import Settings

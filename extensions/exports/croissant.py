@@ -12,9 +12,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from speech_robust_bench.builders.dataset_card import TITLE
-from speech_robust_bench.builders.manifests import manifests, parquet_paths
-from speech_robust_bench.core.about import BIBTEX
+from speech_robust_bench.builders.manifests import TITLE, manifests, parquet_paths
+from speech_robust_bench.core import BIBTEX
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.records import Manifest
 from speech_robust_bench.core.rows import COLUMNS, QUALITY_COLUMNS

@@ -20,7 +20,7 @@ import numpy as np
 
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.names import parse
-from speech_robust_bench.core.table_files import csv_rows, read_text
+from speech_robust_bench.core.untrusted_files import csv_rows, read_text
 from speech_robust_bench.scoring.bootstrap import CLIPS, Units
 from speech_robust_bench.scoring.clip_sets import ErrorMatrix
 from speech_robust_bench.scoring.estimate import Estimate, ratio

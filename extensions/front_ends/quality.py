@@ -20,13 +20,11 @@ from pathlib import Path
 import numpy as np
 
 from speech_robust_bench.builders.config_sources import StoredSource, open_data
-from speech_robust_bench.builders.configs import category_of
+from speech_robust_bench.builders.configs import StoredConfig, category_of
 from speech_robust_bench.builders.quality import DNSMOS_COLUMNS, dnsmos, pesq
 from speech_robust_bench.builders.scenarios import SCENARIOS
-from speech_robust_bench.builders.stored_config import StoredConfig
-from speech_robust_bench.core.about import install_hint
 from speech_robust_bench.core.audio import RATE, Samples
-from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.core.errors import UserError, install_hint
 from speech_robust_bench.core.files import write_atomically
 from speech_robust_bench.core.progress import tasks
 from speech_robust_bench.core.records import NULL, Record, Whole, read

@@ -77,7 +77,7 @@ def show(result: GateResult) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from speech_robust_bench.core.escape import for_terminal
+    from speech_robust_bench.core.errors import for_terminal
     from speech_robust_bench.core.progress import Console
 
     console = Console()

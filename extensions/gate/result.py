@@ -7,9 +7,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from speech_robust_bench.core.categories import label
-from speech_robust_bench.core.errors import UserError
-from speech_robust_bench.core.escape import for_markdown, for_terminal
+from speech_robust_bench.core.errors import UserError, for_markdown, for_terminal
 from speech_robust_bench.core.files import write_atomically
 from speech_robust_bench.core.options import normaliser_option, option, resample_option
 from speech_robust_bench.scoring.bootstrap import CLIPS, SPEAKERS
@@ -151,11 +149,10 @@ class GateResult:
         return [self._cells(part) for part in (self.whole, *self.of_kind("category"), *configs)]
 
     def _cells(self, part: Part) -> tuple[str, ...]:
-        name = label(part.name) if part.kind == "category" else part.name
         wer = f"{part.old_wer:.1f}", f"{part.new_wer:.1f}"
         span = f"{percent(part.low)} to {percent(part.high)}"
         sizes = [str(part.units), str(part.clips)] if self.unit == SPEAKERS else [str(part.clips)]
-        return name, *sizes, *wer, percent(part.rise), span, WORSE if self._is_worse(part) else ""
+        return part.name, *sizes, *wer, percent(part.rise), span, WORSE if self._is_worse(part) else ""
 
     def _is_worse(self, part: Part) -> bool:
         """All clips are judged by the sequential test, a part of them by its own, corrected p-value."""

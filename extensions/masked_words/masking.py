@@ -19,7 +19,7 @@ import numpy as np
 
 from speech_robust_bench.builders.corpora.base import Audio, Utterance
 from speech_robust_bench.builders.forced_alignment import LANGUAGE, align, spoken_words
-from speech_robust_bench.builders.scenarios import Scenario
+from speech_robust_bench.builders.scenario import Scenario
 from speech_robust_bench.core.audio import RATE, Samples
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.seeding import clip_rng

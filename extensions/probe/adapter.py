@@ -8,8 +8,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from speech_robust_bench.core.about import install_hint
-from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.core.errors import UserError, install_hint
 from speech_robust_bench.core.options import Settings
 from speech_robust_bench.models.interface import Recogniser, folder_revision, need
 

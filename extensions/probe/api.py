@@ -8,7 +8,7 @@ from typing import Any
 
 from speech_robust_bench.audio_files import open_banks
 from speech_robust_bench.builders.corpora import as_sources
-from speech_robust_bench.core.about import install_hint
+from speech_robust_bench.core.errors import install_hint
 from speech_robust_bench.core.progress import tasks
 from speech_robust_bench.models.interface import need
 

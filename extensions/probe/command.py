@@ -101,7 +101,7 @@ def _ablate(args: argparse.Namespace) -> int:
 def _train_one(args: argparse.Namespace, upstream: str, out: str, head: str, hours: float | None) -> None:
     from speech_robust_bench.builders.banks import Banks
     from speech_robust_bench.builders.corpora import parse_flags
-    from speech_robust_bench.core.about import install_hint
+    from speech_robust_bench.core.errors import install_hint
     from speech_robust_bench.core.progress import tasks
     from speech_robust_bench.models.interface import need
 
@@ -156,7 +156,7 @@ def _layers(args: argparse.Namespace) -> int:
     import json
     from pathlib import Path
 
-    from speech_robust_bench.core.escape import for_terminal
+    from speech_robust_bench.core.errors import for_terminal
     from speech_robust_bench.core.files import write_atomically
     from speech_robust_bench.extensions.probe.ranking import layer_chart
 
@@ -177,7 +177,7 @@ def _layers(args: argparse.Namespace) -> int:
 def _rank(args: argparse.Namespace) -> int:
     import json
 
-    from speech_robust_bench.core.escape import for_terminal
+    from speech_robust_bench.core.errors import for_terminal
     from speech_robust_bench.extensions.probe.ranking import rank_upstreams
 
     ranks = rank_upstreams(_probes(args))

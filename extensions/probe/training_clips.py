@@ -17,14 +17,14 @@ from torch import Tensor
 
 from speech_robust_bench.builders.apply import RandomScenarios, draw_for_clip, perturb_clip
 from speech_robust_bench.builders.banks import Banks
-from speech_robust_bench.builders.checked_clips import CheckedClip, check_clips
-from speech_robust_bench.builders.plan import DEMO, Sources
+from speech_robust_bench.builders.plan import DEMO, CheckedClip, Sources, check_clips
 from speech_robust_bench.builders.plan import clips as listed_clips
 from speech_robust_bench.builders.scenarios import perturbations
 from speech_robust_bench.core.audio import RATE, from_pcm16, to_pcm16
 from speech_robust_bench.core.engines import Inline
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.files import read_array, replacing
+from speech_robust_bench.core.names import ConfigName
 from speech_robust_bench.extensions.probe.head import spelled
 from speech_robust_bench.extensions.probe.upstream import Upstream
 from speech_robust_bench.models.interface import Clip
@@ -62,7 +62,7 @@ def read_clips(sources: Sources, longest_s: float, progress: Progress) -> tuple[
     (language,) = languages
     clips = []
     for _, name in sources:
-        corpus, listed = listed_clips((language, name, None), {**DEMO, **sources})
+        corpus, listed = listed_clips(ConfigName(language, "clean", corpus=name), {**DEMO, **sources})
         checked = check_clips(corpus, listed, Inline(), progress)
         checked.refuse_unusable("stop")
         clips += [SpokenClip(clip, spelled(clip.utterance.text or "", language)) for clip in checked.clips]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from speech_robust_bench.core.categories import label
 from speech_robust_bench.extensions.streaming.measure import (
     CLEAN,
     FIGURES,
@@ -46,8 +45,8 @@ COLUMNS = (
 
 
 def condition_label(which: str) -> str:
-    """A condition's name for people."""
-    return {CLEAN: "Clean", HARD: "All but clean"}.get(which) or label(which)
+    """What a chart calls a condition."""
+    return {CLEAN: "Clean", HARD: "All but clean"}.get(which) or which
 
 
 def latency_charts(streamed: Sequence[tuple[int, str, Mapping[str, Condition]]], ranked: set[str]) -> list[Html]:

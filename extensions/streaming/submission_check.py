@@ -20,9 +20,9 @@ from msgspec import UNSET
 from speech_robust_bench.builders.forced_alignment import align, spoken_words
 from speech_robust_bench.builders.scenarios import SCENARIOS
 from speech_robust_bench.core.errors import UserError
-from speech_robust_bench.core.guarded_json import Refused
 from speech_robust_bench.core.names import parse
 from speech_robust_bench.core.records import Prediction, Settings, WordTime
+from speech_robust_bench.core.untrusted_files import Refused
 from speech_robust_bench.extensions.streaming.clip_measures import early_words, updates_of
 from speech_robust_bench.extensions.streaming.record import calls_of, check_stream, check_words, transcript
 

@@ -22,7 +22,7 @@ from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.records import Settings
 from speech_robust_bench.core.result_records import RunResults, ScoreValue
 from speech_robust_bench.core.rows import TALKER_CHANGE, talkers
-from speech_robust_bench.core.table_files import csv_cells, read_text
+from speech_robust_bench.core.untrusted_files import csv_cells, read_text
 from speech_robust_bench.extensions.text_metrics.semantic import SEMANTIC_ERROR
 from speech_robust_bench.scoring.json_values import score_value
 from speech_robust_bench.scoring.measures import ConfigClips, Measure, Setting, TableForm

@@ -18,8 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from speech_robust_bench.core.about import install_hint
-from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.core.errors import UserError, install_hint
 from speech_robust_bench.core.records import Settings
 from speech_robust_bench.core.result_records import ScoreValue
 from speech_robust_bench.core.secrets import closed_stdin

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from speech_robust_bench.builders.corpora.base import Audio, Utterance
-from speech_robust_bench.builders.scenarios import Scenario
+from speech_robust_bench.builders.scenario import Scenario
 from speech_robust_bench.core.audio import Samples
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.rows import join_talkers, one_talker

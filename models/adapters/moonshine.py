@@ -19,10 +19,9 @@ from typing import Any
 
 import numpy as np
 
-from speech_robust_bench.core.about import install_hint
 from speech_robust_bench.core.audio import RATE, resample
 from speech_robust_bench.core.engines import cores
-from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.core.errors import UserError, install_hint
 from speech_robust_bench.models.interface import Clip, Described, Recogniser, folder_revision, need, split_at_pauses
 
 INSTALL = f"{install_hint('demo')} (or pip install --no-deps moonshine-voice==0.1.0)"

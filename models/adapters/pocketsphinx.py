@@ -13,9 +13,9 @@ from functools import cached_property, partial
 from itertools import islice
 from typing import Any
 
-from speech_robust_bench.core.about import install_hint
 from speech_robust_bench.core.audio import RATE, resample, to_pcm16
 from speech_robust_bench.core.engines import cores, follow_parent
+from speech_robust_bench.core.errors import install_hint
 from speech_robust_bench.core.options import Settings
 from speech_robust_bench.models.interface import (
     Clip,

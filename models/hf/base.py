@@ -20,9 +20,8 @@ from typing import Any
 
 import numpy as np
 
-from speech_robust_bench.core.about import install_hint
 from speech_robust_bench.core.audio import resample
-from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.core.errors import UserError, install_hint
 from speech_robust_bench.core.secrets import closed_stdin
 from speech_robust_bench.models.interface import (
     Clip,

@@ -96,7 +96,7 @@ def ranking(rows: Sequence[Row], chosen: Sequence[str] = ()) -> list[Html]:
         column_head("Average NWERD", "what is lost against the model's own clean speech; ranks nobody"),
         column_head("Median NWERD", "the median over configs, which one bad config does not move"),
         column_head("Clean WER", "word error rate on clean speech, %"),
-        *(column_head(f"{label(c)} {_measure(c)}", "at a cell, its 95 % interval") for c in categories),
+        *(column_head(f"{c} {_measure(c)}", f"{label(c)}; at a cell, its 95 % interval") for c in categories),
         column_head("Size", "millions of parameters"),
         column_head(
             "Checked", "reproduces: scores follow from the predictions; rerun: transcribed again", number=False
@@ -264,7 +264,7 @@ def _heat_map(scores: dict[str, dict[str, dict[int, Measures]]]) -> Html:
             cells = [_heat(scale, rows.get(level)) for level in levels] if 0 not in rows else []
             if 0 in rows:  # without severities: one cell as wide as the others together
                 cells = [_heat(scale, rows[0], max(1, len(levels)))]
-            body.append(tag("tr", tag("td", label(category)), tag("th", scenario, scope="row"), cells))
+            body.append(tag("tr", tag("td", category, title=label(category)), tag("th", scenario, scope="row"), cells))
     heads = [tag("th", text, scope="col") for text in ("category", "scenario", *(f"severity {n}" for n in levels))]
     table = tag("table", tag("thead", tag("tr", heads)), tag("tbody", body), class_="heat")
     return join([_legend(scale), tag("div", table, class_="scroll")])
@@ -306,8 +306,8 @@ def _curves(scores: dict[str, dict[str, dict[int, Measures]]]) -> Html:
                 for i, s in enumerate(part)
             ]
             legend = [tag("span", legend_mark(i), s, class_=f"s{i}") for i, s in enumerate(part)]
-            caption = tag("figcaption", label(category), tag("div", legend, class_="legend"))
-            figures.append(tag("figure", caption, line_chart(series, y, f"WERD of {label(category)} over severity")))
+            caption = tag("figcaption", category, tag("div", legend, class_="legend"))
+            figures.append(tag("figure", caption, line_chart(series, y, f"WERD of {category} over severity")))
     return (
         tag("div", figures, class_="multiples") if figures else tag("p", "No scenario has severities.", class_="empty")
     )
@@ -355,7 +355,7 @@ def published(language: str) -> Html:
         return tag("p", "The paper has no rows in this language.", class_="empty")
     names = [*AVERAGED, *ADVERSARIAL]
     heads = [column_head("Model", number=False), column_head("Size"), column_head("Clean"), column_head("Average")]
-    heads += [column_head(label(name)) for name in names]
+    heads += [column_head(name, label(name)) for name in names]
 
     def cell(value: float | None) -> Html:
         return table_cell(None if value is None else [value])

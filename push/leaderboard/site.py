@@ -184,7 +184,7 @@ def _private(board: Board) -> list[Html]:
 def _filters(board: Board, language: str) -> Html:
     """Read by the script: what it cannot do without one, it does not show."""
     boxes = [
-        tag("label", tag("input", type="checkbox", name_="category", value=category), label(category))
+        tag("label", tag("input", type="checkbox", name_="category", value=category), category, title=label(category))
         for category in board.categories(language)
     ]
     sizes = [
@@ -239,7 +239,7 @@ def _data(entry: Entry) -> str:
         units = boards.paired_units(entry, language, name)
         if value is not None:
             rows[f"{_compared_as(language, entry.edition)}/{name}/{measure}"] = {
-                "label": "Average" if name == "overall" else label(name),
+                "label": "Average" if name == "overall" else name,
                 "value": value,
                 "draws": _hundredths(draws),
                 "units": units[1],

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from speech_robust_bench.core.categories import ADVERSARIAL, AVERAGED, column_title, meaning
+from speech_robust_bench.core.categories import ADVERSARIAL, AVERAGED, label
 from speech_robust_bench.core.result_records import ScoreValue
 from speech_robust_bench.report.charts import Axes, Curve, Point, Series, fixed, legend_mark, scatter, spanning, track
 from speech_robust_bench.report.html import Html, table, tag
@@ -100,9 +100,7 @@ def _not_averaged(standings: Sequence[tuple[ReportedModel, Standing]], language:
         missing -= set(model.tables(language).overall.members)
     notes = []
     if missing:
-        notes.append(
-            "Not in the average, because not scored: " + ", ".join(column_title(c) for c in AVERAGED if c in missing)
-        )
+        notes.append("Not in the average, because not scored: " + ", ".join(c for c in AVERAGED if c in missing))
     most = {c for model in models for c, e in model.results.configs.items() if e.language == language}
     for model in models:
         lost = sorted(c for c in most - set(model.results.configs) if most_category(models, c) not in ADVERSARIAL)
@@ -147,8 +145,8 @@ def _bars(models: Sequence[ReportedModel], language: str, names: Sequence[str], 
             cell = cells[model.index, category]
             bar = track(scale, cell.value, cell.interval, model.index) if cell else track(scale, None, None, 0)
             bars.append(tag("div", bar, tag("span", fixed(cell.value if cell else None)), class_="row"))
-        label = tag("div", column_title(category), title=meaning(category), class_="what")
-        groups.append(tag("div", label, tag("div", bars), class_="group"))
+        what = tag("div", category, title=label(category), class_="what")
+        groups.append(tag("div", what, tag("div", bars), class_="group"))
     return tag("figure", tag("figcaption", title), groups, class_="bars")
 
 
@@ -198,7 +196,8 @@ def _by_category(model: ReportedModel, names: Sequence[str]) -> Html | None:
             )
             for n, cell in by_language.items()
         ]
-        groups.append(tag("div", tag("div", column_title(category), class_="what"), tag("div", bars), class_="group"))
+        what = tag("div", category, title=label(category), class_="what")
+        groups.append(tag("div", what, tag("div", bars), class_="group"))
     caption = tag("figcaption", name(model), " NWERD; WERD under attack")
     return tag("figure", caption, groups, class_="bars")
 

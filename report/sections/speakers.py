@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from speech_robust_bench.core.categories import column_title
+from speech_robust_bench.core.categories import label
 from speech_robust_bench.core.result_records import Ratio, Slices
 from speech_robust_bench.report.charts import Scale, fixed, track, width_bars
 from speech_robust_bench.report.html import Html, table, tag
@@ -86,7 +86,7 @@ def _by_category(report: Report, language: str) -> list[Html]:
                 for at, of, model, cell in rows
                 if (at, of) == (corpus, category)
             ]
-            what = tag("div", column_title(category), class_="what")
+            what = tag("div", category, title=label(category), class_="what")
             groups.append(tag("div", what, tag("div", dots), class_="group"))
         figures.append(tag("figure", tag("figcaption", f"LWERR by category, {corpus}"), groups, class_="bars"))
     return figures

@@ -16,7 +16,7 @@ from support.tones import clip_of
 
 from speech_robust_bench.attacks import export as exporting
 from speech_robust_bench.builders.manifests import read_manifest
-from speech_robust_bench.builders.shards import digest_path
+from speech_robust_bench.builders.row_generator import digest_path
 from speech_robust_bench.cli.main import main
 from speech_robust_bench.core.files import file_digest, write_atomically
 

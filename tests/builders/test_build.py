@@ -312,9 +312,9 @@ def test_what_a_killed_worker_left_is_cleared_away(tmp_path, folder):
 
 
 def test_a_build_that_was_cut_off_makes_only_what_is_missing(tmp_path, folder, monkeypatch):
-    from speech_robust_bench.builders.shards import write_shard
+    from speech_robust_bench.builders.row_generator import write_shard
 
-    monkeypatch.setattr("speech_robust_bench.builders.shards.ROWS_PER_SHARD", 1)
+    monkeypatch.setattr("speech_robust_bench.builders.row_generator.ROWS_PER_SHARD", 1)
     words = ["en-mine_clean", "en-mine_echo_sev1", "--corpus", f"en-mine={folder}"]
     written: list[str] = []
 
@@ -334,8 +334,8 @@ def test_a_build_that_was_cut_off_makes_only_what_is_missing(tmp_path, folder, m
 
 
 def test_row_groups_hold_a_hundred_clips_or_a_thousand_seconds(monkeypatch):
-    from speech_robust_bench.builders.checked_clips import CheckedClip
-    from speech_robust_bench.builders.shards import batches
+    from speech_robust_bench.builders.plan import CheckedClip
+    from speech_robust_bench.builders.row_generator import batches
 
     monkeypatch.setattr(CheckedClip, "load", lambda clip: np.zeros(int(clip.utterance.id), np.float32))
     lengths = [RATE] * 250 + [300 * RATE] * 7 + [2000 * RATE]

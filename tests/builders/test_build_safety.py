@@ -41,7 +41,7 @@ def content(out: Path) -> str:
 @pytest.mark.parametrize("damage", ["deleted", "cut", "fewer rows"])
 def test_a_config_with_a_bad_shard_is_not_already_there(tmp_path, corpus, monkeypatch, capsys, damage):
     out = tmp_path / "srb"
-    monkeypatch.setattr("speech_robust_bench.builders.shards.ROWS_PER_SHARD", 1)
+    monkeypatch.setattr("speech_robust_bench.builders.row_generator.ROWS_PER_SHARD", 1)
     assert build(out, corpus) == 0
     before = content(out)
     shard = out / "en-mine_clean" / "test-00001-of-00003.parquet"

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from speech_robust_bench.builders.shards import BuildSize
+from speech_robust_bench.builders.row_generator import BuildSize
 from speech_robust_bench.cli.main import main
 
 

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from speech_robust_bench.builders.banks import music, noises, open_bank, shoebox
+from speech_robust_bench.builders.banks import builtin, open_bank, synthesis
 from speech_robust_bench.builders.banks.builtin import NOISES, babble
-from speech_robust_bench.builders.banks.layouts import LAYOUTS
+from speech_robust_bench.builders.banks.folders import LAYOUTS
 from speech_robust_bench.core.audio import RATE
 from speech_robust_bench.core.seeding import clip_rng
 
@@ -64,7 +64,7 @@ def test_another_process_draws_the_same():
 
 def test_noise_scenarios_are_not_copies_of_each_other():
     assert len({frozenset(names) for names in NOISES.values()}) == len(NOISES)
-    assert {name for names in NOISES.values() for name in names} == set(noises.NOISES)
+    assert {name for names in NOISES.values() for name in names} == set(synthesis.NOISES)
     for kind, names in NOISES.items():
         drawn = {draw(kind, i).name for i in range(60)}
         assert drawn == {f"builtin/{name}" for name in names}
@@ -81,8 +81,8 @@ def third_octaves_db(samples):
 
 def test_noises_differ_in_spectrum_or_in_time():
     features = {}
-    for name in noises.NOISES:
-        samples = noises.noise(name)
+    for name in synthesis.NOISES:
+        samples = synthesis.noise(name)
         frames = np.square(samples, dtype=np.float64).reshape(-1, 320).mean(axis=1)
         features[name] = (third_octaves_db(samples), np.log(frames.mean() / np.exp(np.log(frames + 1e-9).mean())))
     for a, (spectrum_a, burst_a) in features.items():
@@ -91,16 +91,16 @@ def test_noises_differ_in_spectrum_or_in_time():
                 assert np.abs(spectrum_a - spectrum_b).max() > 6 or abs(burst_a - burst_b) > 0.3, (a, b)
 
 
-@pytest.mark.parametrize("name", noises.NOISES)
+@pytest.mark.parametrize("name", synthesis.NOISES)
 def test_noises_loop_without_a_click(name):
-    samples = noises.noise(name).astype(np.float64)
+    samples = synthesis.noise(name).astype(np.float64)
     seam = abs(samples[0] - samples[-1])
     assert seam <= np.abs(np.diff(samples)).max()
     assert len(samples) == 10 * RATE
 
 
 def test_pink_noise_falls_by_three_decibels_an_octave():
-    power = np.abs(np.fft.rfft(noises.noise("pink"))) ** 2
+    power = np.abs(np.fft.rfft(synthesis.noise("pink"))) ** 2
     hz = np.fft.rfftfreq(10 * RATE, 1 / RATE)
     octaves = [10 * np.log10(power[(hz >= low) & (hz < 2 * low)].mean()) for low in (125, 250, 500, 1000, 2000, 4000)]
     np.testing.assert_allclose(np.diff(octaves), -3.01, atol=0.3)
@@ -108,7 +108,7 @@ def test_pink_noise_falls_by_three_decibels_an_octave():
 
 def test_music_is_in_tune():
     """The ballad's last bars rest on F and C: energy stands on the notes of the scale of C, not between them."""
-    samples = music.music("ballad")
+    samples = synthesis.music("ballad")
     power = np.abs(np.fft.rfft(samples * np.hanning(len(samples)))) ** 2
     hz = np.fft.rfftfreq(len(samples), 1 / RATE)
     inside = (hz > 200) & (hz < 1000)
@@ -117,17 +117,17 @@ def test_music_is_in_tune():
     assert power[inside][on_note].sum() > 0.9 * power[inside].sum()
 
 
-@pytest.mark.parametrize("name", music.PIECES)
+@pytest.mark.parametrize("name", synthesis.PIECES)
 def test_music_keeps_time_and_has_many_notes(name):
-    samples = music.music(name)
+    samples = synthesis.music(name)
     assert 6 * RATE < len(samples) <= 12 * RATE
     assert np.sqrt(np.mean(np.square(samples))) > 0.03
 
 
 def test_rooms_decay_as_they_say():
     measure_rt60 = pytest.importorskip("pyroomacoustics.experimental").measure_rt60
-    for room in shoebox.SIMULATED:
-        assert measure_rt60(shoebox.response(room), RATE, decay_db=30) == pytest.approx(room.rt60_s, rel=0.1)
+    for room in builtin.SIMULATED:
+        assert measure_rt60(builtin.response(room), RATE, decay_db=30) == pytest.approx(room.rt60_s, rel=0.1)
 
 
 def test_simulated_rooms_have_the_means_of_the_paper():
@@ -139,8 +139,8 @@ def test_simulated_rooms_have_the_means_of_the_paper():
 
 def test_the_direct_sound_survives_the_lead_in():
     """The scenario drops 10 ms; what follows must still hold the response's peak or it would be another room."""
-    for room in shoebox.SIMULATED + shoebox.FURNISHED:
-        response = np.abs(shoebox.response(room))
+    for room in builtin.SIMULATED + builtin.FURNISHED:
+        response = np.abs(builtin.response(room))
         assert response[:160].max() < 0.1 * response.max()
         direct = int(0.0105 * RATE)
         assert response[direct - 2 : direct + 3].max() > 0.3 * response.max()

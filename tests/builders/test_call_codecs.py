@@ -5,7 +5,8 @@ import pytest
 from support.speech import RATE, speech_like
 
 from speech_robust_bench.builders.perturb.codecs import packet_loss
-from speech_robust_bench.builders.scenarios import SCENARIOS, missing_packages
+from speech_robust_bench.builders.scenario import missing_packages
+from speech_robust_bench.builders.scenarios import SCENARIOS
 from speech_robust_bench.core.errors import UserError
 
 CLIP = speech_like(4)
@@ -55,10 +56,10 @@ def test_a_lower_bit_rate_is_further_from_the_clip(package, name):
 
 
 def test_without_its_package_a_scenario_says_how_to_get_it(monkeypatch):
-    from speech_robust_bench.builders import scenarios
+    from speech_robust_bench.builders import scenario
     from speech_robust_bench.builders.plan import DEMO, job_named, plan, uninstalled
 
-    monkeypatch.setattr(scenarios, "_installed", lambda package: False)
+    monkeypatch.setattr(scenario, "_installed", lambda package: False)
     assert missing_packages(SCENARIOS["lc3"]) == ["lc3"]
     with pytest.raises(UserError, match=r"scenario 'lc3' needs lc3: pip install .*codecs"):
         job_named("en-demo_lc3_sev1")

@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 from support.speech import RATE, speech_like
 
-from speech_robust_bench.builders.perturb.capture import agc, trim_end, trim_start
-from speech_robust_bench.builders.perturb.environment import add_moving_noise, snr_db
+from speech_robust_bench.builders.banks.recording import Recording
+from speech_robust_bench.builders.perturb.environment import add_moving_noise, agc, snr_db, trim_end, trim_start
 from speech_robust_bench.builders.perturb.time_and_pitch import odd_rate
-from speech_robust_bench.builders.recording import Recording
 from speech_robust_bench.builders.scenarios import SCENARIOS
 
 RNG = np.random.default_rng(0)

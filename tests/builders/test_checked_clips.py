@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 import soundfile
 
-from speech_robust_bench.builders.checked_clips import CheckedClip, KeptClips, check_clips
 from speech_robust_bench.builders.corpora import open_corpus
+from speech_robust_bench.builders.live_config import KeptClips
+from speech_robust_bench.builders.plan import CheckedClip, check_clips
 from speech_robust_bench.core.engines import Inline
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.seeding import content_id

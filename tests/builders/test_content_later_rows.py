@@ -15,10 +15,10 @@ import soundfile
 import soxr
 
 from speech_robust_bench.builders.banks import Banks
-from speech_robust_bench.builders.checked_clips import Listing, config_inputs, fingerprint
-from speech_robust_bench.builders.plan import DEMO, Job, clips, job_named, plan
+from speech_robust_bench.builders.plan import DEMO, Job, Listing, clips, config_inputs, fingerprint, job_named, plan
 from speech_robust_bench.builders.row_generator import RowGenerator
-from speech_robust_bench.builders.scenarios import SCENARIOS, chain, missing_packages, perturbations
+from speech_robust_bench.builders.scenario import missing_packages
+from speech_robust_bench.builders.scenarios import SCENARIOS, chain, perturbations
 from speech_robust_bench.core.names import parse
 from speech_robust_bench.core.rows import content_digest
 

@@ -13,7 +13,7 @@ from support.fuzzing import change_file, run_command, tries
 from support.speech import speech_like
 
 from speech_robust_bench.builders import build as builder
-from speech_robust_bench.builders.shards import digest_path
+from speech_robust_bench.builders.row_generator import digest_path
 from speech_robust_bench.cli.main import main
 from speech_robust_bench.core.audio import RATE
 from speech_robust_bench.core.files import file_digest, write_atomically

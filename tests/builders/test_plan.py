@@ -2,7 +2,7 @@
 
 import pytest
 
-from speech_robust_bench.builders import scenarios
+from speech_robust_bench.builders import scenario
 from speech_robust_bench.builders.plan import DEMO, plan, tts_without_engine
 from speech_robust_bench.core.errors import UserError
 
@@ -23,7 +23,7 @@ def test_a_glob_leaves_synthetic_speech_out_and_names_it(patterns, named):
 
 
 def test_a_glob_that_matches_only_what_cannot_be_made_names_the_package(monkeypatch):
-    monkeypatch.setattr(scenarios, "_installed", lambda package: package != "av")
+    monkeypatch.setattr(scenario, "_installed", lambda package: package != "av")
     with pytest.raises(UserError, match=r"'en-mine_amr_\*': amr needs more packages: pip install"):
         plan(["en-mine_amr_*"], {("en", "mine"): None})
     with pytest.raises(UserError, match="no config matches"):

@@ -8,8 +8,8 @@ import scipy.signal
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from speech_robust_bench.builders.banks.recording import Recording
 from speech_robust_bench.builders.perturb.environment import direct_sound, reverberate
-from speech_robust_bench.builders.recording import Recording
 from speech_robust_bench.core.errors import UserError
 
 RATE = 16_000

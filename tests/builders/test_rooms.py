@@ -10,21 +10,18 @@ import scipy.signal
 from hypothesis import given
 from hypothesis import strategies as st
 
-from speech_robust_bench.builders.banks import open_bank, shoebox
-from speech_robust_bench.builders.banks.rooms import (
-    PUBLISHED_SRMR,
-    bins,
-    by_rank,
+from speech_robust_bench.builders.banks import builtin, open_bank
+from speech_robust_bench.builders.banks.folders import PUBLISHED_SRMR
+from speech_robust_bench.builders.banks.recording import Recording, bins, by_rank, severities
+from speech_robust_bench.builders.banks.reverberance import (
     published_srmr,
     room_srmr,
     sabine_rt60_s,
     schroeder_rt60_s,
-    severities,
     srmr,
     utterance,
 )
 from speech_robust_bench.builders.perturb.environment import convolve, prepare
-from speech_robust_bench.builders.recording import Recording
 
 RATE = 16_000
 
@@ -77,8 +74,8 @@ def test_real_rooms_have_the_bin_means_of_the_paper():
 
 def test_schroeder_agrees_with_pyroomacoustics():
     measure_rt60 = pytest.importorskip("pyroomacoustics.experimental").measure_rt60
-    for room in shoebox.SIMULATED[::4]:
-        response = shoebox.response(room)
+    for room in builtin.SIMULATED[::4]:
+        response = builtin.response(room)
         assert schroeder_rt60_s(response) == pytest.approx(measure_rt60(response, RATE, decay_db=20), rel=0.02)
     assert schroeder_rt60_s(np.zeros(100, np.float32)) == 0
 
@@ -139,8 +136,8 @@ def torchmetrics_srmr(monkeypatch):
 
 def test_srmr_agrees_with_torchmetrics_itself(torchmetrics_srmr):
     assert torchmetrics_srmr(signals()["noise"]) == pytest.approx(TORCHMETRICS["noise"], rel=1e-9)
-    room = shoebox.SIMULATED[9]
-    clip = convolve(utterance()[: 3 * RATE // 2], prepare(Recording(room.name, shoebox.response(room)), RATE))
+    room = builtin.SIMULATED[9]
+    clip = convolve(utterance()[: 3 * RATE // 2], prepare(Recording(room.name, builtin.response(room)), RATE))
     assert srmr(clip) == pytest.approx(torchmetrics_srmr(clip), rel=1e-3)
 
 
@@ -168,8 +165,8 @@ def test_srmr_falls_as_a_room_gets_more_reverberant():
 
 
 def test_built_in_real_rooms_have_the_srmr_they_say():
-    for room in shoebox.FURNISHED[::5]:
-        assert room_srmr(Recording(room.name, shoebox.response(room))) == pytest.approx(room.srmr, rel=0.01)
+    for room in builtin.FURNISHED[::5]:
+        assert room_srmr(Recording(room.name, builtin.response(room))) == pytest.approx(room.srmr, rel=0.01)
 
 
 def test_built_in_real_rooms_fill_four_bins_like_the_papers():

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from speech_robust_bench.builders.scenarios import SCENARIOS, VALUES, check_can_perturb, find, perturbations
+from speech_robust_bench.builders.scenario import VALUES, check_can_perturb
+from speech_robust_bench.builders.scenarios import SCENARIOS, find, perturbations
 from speech_robust_bench.core.categories import CATEGORIES
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.names import ConfigName, parse

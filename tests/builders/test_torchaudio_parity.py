@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from support.speech import RATE, error_db
 
-from speech_robust_bench.builders.perturb.capture import gain
-from speech_robust_bench.builders.perturb.environment import mix
+from speech_robust_bench.builders.perturb.environment import gain, mix
 from speech_robust_bench.builders.perturb.time_and_pitch import pitch, resample, speed
 
 VECTORS = dict(np.load(Path(__file__).parent / "data" / "torchaudio_2_11.npz"))

@@ -9,10 +9,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from speech_robust_bench.core import table_files
+from speech_robust_bench.core import untrusted_files
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.files import read_array
-from speech_robust_bench.core.table_files import count_rows, damage_named, read_schema, row_groups
+from speech_robust_bench.core.untrusted_files import count_rows, damage_named, read_schema, row_groups
 
 ROWS = pa.table({"id": ["a", "b", "c"], "n": [1, 2, 3]})
 
@@ -101,8 +101,8 @@ HOW = {"compression": "zstd", "dictionary_pagesize_limit": 1 << 30, "write_stati
 @pytest.mark.parametrize("dictionary", [True, False])
 def test_a_small_file_that_unpacks_to_gigabytes_is_one_line(tmp_path, monkeypatch, dictionary) -> None:
     """Zeros that are compressed, as the footer says, and a word that every row points to, of which it is silent."""
-    monkeypatch.setattr(table_files, "MOST_GROUP_BYTES", 50_000_000)
-    monkeypatch.setattr(table_files, "MOST_BATCH_BYTES", 10_000_000)
+    monkeypatch.setattr(untrusted_files, "MOST_GROUP_BYTES", 50_000_000)
+    monkeypatch.setattr(untrusted_files, "MOST_BATCH_BYTES", 10_000_000)
     words = pa.DictionaryArray.from_arrays(pa.array([0] * 60, pa.int32()), pa.array([WORD]))
     path = tmp_path / "bomb.parquet"
     pq.write_table(pa.table({"text": words, "n": range(60)}), path, use_dictionary=dictionary, **HOW)
@@ -117,7 +117,7 @@ def test_a_small_file_that_unpacks_to_gigabytes_is_one_line(tmp_path, monkeypatc
 def test_rows_are_the_same_however_many_batches_they_are_read_in(tmp_path, monkeypatch) -> None:
     table = pa.table({"id": [f"clip {n}" for n in range(57)], "audio": [{"bytes": b"a" * n} for n in range(57)]})
     pq.write_table(table, tmp_path / "rows.parquet", row_group_size=20)
-    monkeypatch.setattr(table_files, "MOST_BATCH_BYTES", 3_000)
+    monkeypatch.setattr(untrusted_files, "MOST_BATCH_BYTES", 3_000)
     parts = list(row_groups(tmp_path / "rows.parquet", ["audio", "id"]))
     assert [part.num_rows for part in parts] == [20, 20, 17]
     assert pa.concat_tables(parts) == table.select(["audio", "id"])

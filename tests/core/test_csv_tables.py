@@ -3,7 +3,7 @@
 import pytest
 
 from speech_robust_bench.core.errors import UserError
-from speech_robust_bench.core.table_files import csv_cells, csv_rows, finite, read_text, whole
+from speech_robust_bench.core.untrusted_files import csv_cells, csv_rows, finite, read_text, whole
 
 
 def test_a_text_is_read_with_or_without_a_byte_order_mark(tmp_path):

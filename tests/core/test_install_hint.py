@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from speech_robust_bench.core.about import install_hint
+from speech_robust_bench.core.errors import install_hint
 
 ROOT = Path(__file__).parents[2]
 SETUP = configparser.ConfigParser()

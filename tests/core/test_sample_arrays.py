@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from speech_robust_bench.core.audio import channels_of, check_rate, like, mono_at_benchmark_rate
 from speech_robust_bench.core.errors import UserError
-from speech_robust_bench.core.sample_arrays import channels_of, check_rate, like, mono_at_benchmark_rate
 
 
 @pytest.mark.parametrize(

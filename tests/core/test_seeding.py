@@ -75,8 +75,8 @@ def test_a_secret_has_sixteen_bytes_without_the_white_space_around_it(tmp_path):
 
 
 def test_only_a_later_version_of_a_scenario_is_told():
-    assert later_version("1") == {}
-    assert later_version("2") == {"scenario_version": "2"}
+    assert later_version("1") is None
+    assert later_version("2") == "2"
 
 
 def test_a_private_edition_has_a_name_that_versions_carry():

@@ -314,7 +314,7 @@ def test_combined_metrics_take_one_example_at_a_time():
 
 
 def test_every_card_cites_the_paper_as_the_citation_file_does():
-    from speech_robust_bench.core.about import BIBTEX
+    from speech_robust_bench.core import BIBTEX
 
     cards = [path.read_text("utf-8") for path in (ROOT / "metrics").glob("*/README.md")]
     assert all(BIBTEX in card for card in cards if "shah2024" in card)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from support.run_folders import lines, run_json, srb_run
 from support.small_configs import tone, write_config
 
-from speech_robust_bench.builders import config_sources, stored_config
+from speech_robust_bench.builders import config_sources, configs
 from speech_robust_bench.builders.config_sources import open_data
 from speech_robust_bench.builders.configs import ClipRow
 from speech_robust_bench.core.audio import encode_flac, to_pcm16
@@ -141,7 +141,7 @@ def test_a_hub_that_does_not_answer_is_one_line(tmp_path: Path, monkeypatch, cap
 
 
 def test_small_windows_give_the_same_predictions(tones: Path, tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.setattr(stored_config, "WINDOW_BYTES", 1)  # one row group of four clips at a time
+    monkeypatch.setattr(configs, "WINDOW_BYTES", 1)  # one row group of four clips at a time
     assert srb_run("python:support.standin:count", tones, tmp_path / "runs", "en-demo_clean") == 0
     assert [line["pred_text"] for line in lines(tmp_path / "runs/support.standin-count/en-demo_clean.jsonl")] == HEARD
 
@@ -176,7 +176,7 @@ def test_batches_hold_every_clip_once_and_keep_their_bounds(durations, batch_siz
 
 def test_text_that_unpacks_to_gigabytes_in_many_row_groups_is_one_line(tmp_path, monkeypatch, capsys) -> None:
     """Each group is small enough; all of them together are not."""
-    monkeypatch.setattr(stored_config, "MOST_TEXT_BYTES", 5_000_000)
+    monkeypatch.setattr(configs, "MOST_TEXT_BYTES", 5_000_000)
     write_config(tmp_path / "srb", "en-demo_noise_sev3", [tone(i) for i in range(20)], texts=["x" * 500_000] * 20)
     assert srb_run("python:support.standin:count", tmp_path / "srb", tmp_path / "runs") == 2
     assert "en-demo_noise_sev3: its rows hold more than 5 MB beside the audio" in capsys.readouterr().err

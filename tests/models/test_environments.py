@@ -22,7 +22,7 @@ from support.run_folders import lines, run_json, srb_run
 from support.small_configs import tone
 
 from speech_robust_bench.cli.main import main
-from speech_robust_bench.core import about
+from speech_robust_bench.core import __version__
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.extensions.streaming.replay import StreamOptions, replay, streamed
 from speech_robust_bench.models import environments
@@ -92,10 +92,10 @@ def test_our_own_code_works_where_nothing_else_is_installed(tmp_path, monkeypatc
     monkeypatch.setenv("SRB_ENVIRONMENTS", str(tmp_path))
     monkeypatch.setattr(environments, "BASE", ())
     python = make_environment(())
-    code = "import speech_robust_bench as srb; from speech_robust_bench.core import about; print(srb.__version__)"
+    code = "import speech_robust_bench as srb; import speech_robust_bench.core; print(srb.__version__)"
     path = {"PYTHONPATH": str(linked_package(python.parents[1]))}
     told = subprocess.run([str(python), "-P", "-c", code], env=path, capture_output=True, text=True, check=True).stdout
-    assert told.strip() == about.__version__
+    assert told.strip() == __version__
 
 
 ONLY_BASE = """
@@ -200,7 +200,7 @@ def test_two_processes_link_our_code_at_the_same_time(tmp_path) -> None:
         made = set(pool.map(lambda _: linked_package(tmp_path), range(64)))
     (place,) = made
     assert list(tmp_path.iterdir()) == [place]
-    assert (place / "speech_robust_bench/core/about.py").is_file()
+    assert (place / "speech_robust_bench/core/errors.py").is_file()
 
 
 def test_another_clone_does_not_change_the_code_under_a_process_that_runs(tmp_path, monkeypatch) -> None:
@@ -210,7 +210,7 @@ def test_another_clone_does_not_change_the_code_under_a_process_that_runs(tmp_pa
     own = environments._origin
     monkeypatch.setattr(environments, "_origin", lambda name: other / "x" if name.endswith(".core") else own(name))
     assert (linked_package(tmp_path) / "speech_robust_bench/core").resolve() == other
-    assert (mine / "speech_robust_bench/core/about.py").is_file()
+    assert (mine / "speech_robust_bench/core/errors.py").is_file()
 
 
 def test_failures_come_back_as_they_are(requirements) -> None:

@@ -7,13 +7,13 @@ from pathlib import Path
 
 from support.run_folders import srb_run
 
-from speech_robust_bench.builders import stored_config
+from speech_robust_bench.builders import configs
 
 
 def test_each_clip_is_read_and_decoded_once(tones: Path, tmp_path: Path, monkeypatch) -> None:
     decoded: Counter[str] = Counter()
     reads: Counter[tuple[Path, int]] = Counter()
-    decode, read_group = stored_config.read, stored_config.Group._read
+    decode, read_group = configs.read, configs.Group._read
 
     def count_decoded(data, *, name):
         decoded[name] += 1
@@ -23,8 +23,8 @@ def test_each_clip_is_read_and_decoded_once(tones: Path, tmp_path: Path, monkeyp
         reads[group.path, group.index] += "audio" in columns
         return read_group(group, columns)
 
-    monkeypatch.setattr(stored_config, "read", count_decoded)
-    monkeypatch.setattr(stored_config.Group, "_read", count_reads)
+    monkeypatch.setattr(configs, "read", count_decoded)
+    monkeypatch.setattr(configs.Group, "_read", count_reads)
     assert srb_run("python:support.standin:count?batch_size=5", tones, tmp_path / "runs", "en-demo_clean") == 0
     assert len(decoded) == 23
     assert set(decoded.values()) == {1}

@@ -12,7 +12,7 @@ from support.run_folders import lines, run_json, srb_run
 from support.small_configs import tone, write_config
 
 from speech_robust_bench.builders.config_sources import open_data
-from speech_robust_bench.builders.stored_config import StoredConfig
+from speech_robust_bench.builders.configs import StoredConfig
 from speech_robust_bench.cli.main import main
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.records import Prediction
@@ -49,7 +49,7 @@ def test_run_json_says_what_was_run_on_what(tones: Path, out: Path) -> None:
     assert about["versions"]["soundfile"]
     config = about["configs"]["en-demo_noise_sev3"]
     assert config["rows"] == config["of"] == 23
-    assert (config["scenario"], config["severity"], config["category"]) == ("noise", 3, "noise (env)")
+    assert (config["scenario"], config["severity"], config["category"]) == ("noise", 3, "noise_env")
     assert config["source"] == "en-demo_clean"
     assert config["content_sha256"] == f"{len('en-demo_noise_sev3'):064x}"
     assert config["audio_s"] == pytest.approx(sum(len(tone(i)) for i in range(23)) / 16_000, abs=1e-3)

@@ -130,8 +130,8 @@ def says_yes(clips, rate, language):
 def _no_networks(monkeypatch):
     """What a clip sounds like costs a second, and is not what is tried here."""
     scores = dict.fromkeys(COLUMNS, 3.0)
-    monkeypatch.setattr("speech_robust_bench.builders.quality_columns.dnsmos", lambda samples: scores)
-    monkeypatch.setattr("speech_robust_bench.builders.quality_columns.pesq", lambda samples, clean: 3.0)
+    monkeypatch.setattr("speech_robust_bench.builders.quality.dnsmos", lambda samples: scores)
+    monkeypatch.setattr("speech_robust_bench.builders.quality.pesq", lambda samples, clean: 3.0)
     monkeypatch.setattr(
         "speech_robust_bench.extensions.front_ends.quality.measured", lambda *_: dict.fromkeys(MEASURES, 1.0)
     )

@@ -4,10 +4,10 @@ import json
 
 import pytest
 
-from speech_robust_bench.core.about import __version__
-from speech_robust_bench.core.guarded_json import Refused
+from speech_robust_bench.core import __version__
 from speech_robust_bench.core.records import FileFacts, RunConfig, RunRecord, SubmittedPrediction, convert
 from speech_robust_bench.core.rows import transcripts_digest
+from speech_robust_bench.core.untrusted_files import Refused
 from speech_robust_bench.extensions.streaming.submission_check import StreamedLines
 from speech_robust_bench.push import submission
 from speech_robust_bench.push.evidence import Evidence

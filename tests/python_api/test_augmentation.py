@@ -155,7 +155,7 @@ def test_what_is_wrong_is_said_in_one_line(make, said):
 
 
 def test_scenarios_whose_package_is_missing_are_found_when_it_is_made(monkeypatch):
-    monkeypatch.setattr("speech_robust_bench.builders.scenarios._installed", lambda package: package != "av")
+    monkeypatch.setattr("speech_robust_bench.builders.scenario._installed", lambda package: package != "av")
     with pytest.raises(UserError, match="scenario 'amr' needs av"):
         srb.RandomPerturb(["gsm", "amr"])
     assert "amr" not in srb.RandomPerturb(["codec"]).scenarios

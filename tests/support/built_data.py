@@ -11,10 +11,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from speech_robust_bench.builders.corpora.registry import CORPORA
-from speech_robust_bench.builders.dataset_card import write_card
-from speech_robust_bench.builders.row_generator import SCHEMA
+from speech_robust_bench.builders.manifests import write_card
+from speech_robust_bench.builders.row_generator import SCHEMA, shard_name
 from speech_robust_bench.builders.scenarios import SCENARIOS
-from speech_robust_bench.builders.shards import shard_name
 from speech_robust_bench.core.audio import encode_flac
 from speech_robust_bench.core.names import parse
 from speech_robust_bench.core.rows import content_digest, row_digest

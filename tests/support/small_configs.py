@@ -53,7 +53,7 @@ def write_config(
     manifest = {
         "config": name,
         "content_sha256": f"{len(name):064x}",
-        "category": "noise (env)",
+        "category": "noise_env",
         "benchmark_version": "1",
         "language": "en",
         "scenario": "noise",

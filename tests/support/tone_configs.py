@@ -25,7 +25,7 @@ def write_clean(folder: Path, name: str, clips: list[tuple[str, str, np.ndarray]
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    from speech_robust_bench.builders.dataset_card import write_card
+    from speech_robust_bench.builders.manifests import write_card
     from speech_robust_bench.builders.row_generator import SCHEMA
     from speech_robust_bench.core.audio import encode_flac, to_pcm16
     from speech_robust_bench.core.rows import content_digest, row_digest

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from speech_robust_bench.builders.scenarios import Scenario
+from speech_robust_bench.builders.scenario import Scenario
 
 
 def backwards(samples: np.ndarray, rate: int, seconds: float, rng: np.random.Generator) -> np.ndarray:

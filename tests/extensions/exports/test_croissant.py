@@ -18,7 +18,7 @@ def built(tmp_path_factory):
     """Two configs, of two shards each."""
     out = tmp_path_factory.mktemp("croissant") / "srb"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("speech_robust_bench.builders.shards.ROWS_PER_SHARD", 1)
+        patch.setattr("speech_robust_bench.builders.row_generator.ROWS_PER_SHARD", 1)
         assert main(["build", "en-demo_clean", "en-demo_gaussian_snr5", "--limit", "2", "--out", str(out)]) == 0
     assert main(["export", "croissant", "--data", str(out), "--url", "https://example.org/srb"]) == 0
     return out

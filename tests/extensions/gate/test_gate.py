@@ -124,9 +124,9 @@ def test_the_table_says_where(runs):
     assert [part.name for part in result.worse_in()] == ["spatial"]
     assert [part.name for part in result.worse_in("config")] == ["en-tiny_rir_sev2"]
     assert result.of_kind("category")[0].name == "spatial"
-    rooms = next(line for line in result.rows() if line[0] == "Rooms")
+    rooms = next(line for line in result.rows() if line[0] == "spatial")
     assert rooms[-1] == "worse"
-    assert next(line for line in result.rows() if line[0] == "Env. noise")[-1] == ""
+    assert next(line for line in result.rows() if line[0] == "noise_env")[-1] == ""
 
 
 def test_every_config_is_played_as_often_and_every_clip_once_at_first(runs):

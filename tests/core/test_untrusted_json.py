@@ -7,8 +7,8 @@ import json
 import msgspec
 import pytest
 
-from speech_robust_bench.core.guarded_json import DEPTH, Refused, decode_guarded, read_object
 from speech_robust_bench.core.records import FileFacts
+from speech_robust_bench.core.untrusted_files import DEPTH, Refused, decode_guarded, read_object
 
 
 @pytest.mark.parametrize(

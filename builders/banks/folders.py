@@ -1,9 +1,11 @@
-"""Where the recordings of each bank are in the published data sets, and how to tell which data set a folder is.
+"""Banks in folders: where published data sets have their recordings, and which data set a folder is.
 
 A folder given by the user may be a data set (`musan/`), a part of one (`musan/noise/`), a folder that holds several of
-them side by side, or any folder of audio of their own.
+them side by side, or any folder of audio of their own. Simulated rooms are ordered by RT60, from the data set's
+`room_info` by Sabine's formula; real rooms by SRMR, from high to low (paper, Appendix A), from the table that was
+measured for the benchmark's published data.
 
-All banks of one run: those in the folders that the user named, and the built-in ones otherwise.
+`Banks` are all banks of one run: those in the folders that the user named, and the built-in ones otherwise.
 """
 
 from __future__ import annotations
@@ -17,9 +19,9 @@ from pathlib import Path
 
 import numpy as np
 
-from speech_robust_bench.builders.banks.rooms import FolderRooms, real_rooms, simulated_rooms
-from speech_robust_bench.builders.recording import Recording, RecordingBank, decode
-from speech_robust_bench.core.audio import Samples
+from speech_robust_bench.builders.banks.recording import Bins, Recording, RecordingBank, bins, decode
+from speech_robust_bench.builders.banks.reverberance import measured_rt60_s, published_srmr, read_room_info, room_srmr
+from speech_robust_bench.core.audio import RATE, Samples
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.files import file_state
 
@@ -76,6 +78,72 @@ class FolderBank:
     def draw(self, rng: np.random.Generator, *, clip: Samples, severity: int) -> Recording:
         name = self.files[int(rng.integers(len(self.files)))]
         return Recording(name, decode(self.root / name, len(clip)))
+
+
+# The SRMR range of the published data. Its lower end is a recording of noise that stood in the authors' list of rooms
+# (RWCP_type5_noise_cirline_ofc_ambient2.wav). We leave such recordings out but keep the range, so that every real room
+# has the severity that it has there.
+PUBLISHED_SRMR = (0.478, 11.159)
+
+
+@dataclass(frozen=True)
+class FolderRooms:
+    """A folder of room impulse responses, each with its reverberance in `measure` (`rt60_s` or `srmr`)."""
+
+    kind: str
+    title: str
+    root: Path
+    files: tuple[str, ...]
+    measure: str
+    values: tuple[float, ...]
+    bins: Bins
+
+    @property
+    def version(self) -> int:
+        """2 where a response begins in its first 10 ms, which version 1 cut off; 1 where none does."""
+        return 2 if any(_begins_early(self.root / name) for name in self.files) else 1
+
+    def draw(self, rng: np.random.Generator, *, clip: Samples, severity: int) -> Recording:
+        index = self.bins.draw(rng, severity)
+        name = self.files[index]
+        return Recording(name, decode(self.root / name), {self.measure: round(self.values[index], 3)})
+
+
+def _begins_early(path: Path) -> bool:
+    from speech_robust_bench.builders.perturb.environment import has_lead_in
+
+    try:
+        return not has_lead_in(decode(path), RATE)
+    except UserError:  # a damaged file: whoever draws it is told
+        return False
+
+
+def simulated_rooms(kind: str, title: str, root: Path, files: tuple[str, ...]) -> FolderRooms:
+    """Rooms by RT60: from `room_info` where there is one above the room's folder, else measured on the response."""
+    info: dict[Path, dict[str, float]] = {}
+    values = []
+    for name in files:
+        path = root / name
+        above = path.parent.parent
+        if above not in info:
+            listing = above / "room_info"
+            info[above] = read_room_info(listing) if listing.is_file() else {}
+        known = info[above].get(path.parent.name)
+        values.append(measured_rt60_s(decode(path)) if known is None else known)
+    return FolderRooms(kind, title, root, files, "rt60_s", tuple(values), bins(values))
+
+
+def real_rooms(kind: str, title: str, root: Path, files: tuple[str, ...]) -> FolderRooms:
+    """Rooms by SRMR: from the published table by file name, else measured on a fixed utterance."""
+
+    table = published_srmr()
+    values, listed = [], False
+    for name in files:
+        known = table.get(Path(name).name)
+        listed = listed or known is not None
+        values.append(room_srmr(Recording(name, decode(root / name))) if known is None else known)
+    low, high = (-PUBLISHED_SRMR[1], -PUBLISHED_SRMR[0]) if listed else (None, None)
+    return FolderRooms(kind, title, root, files, "srmr", tuple(values), bins([-v for v in values], low, high))
 
 
 def open_bank(kind: str, folder: str | os.PathLike | None = None) -> RecordingBank:

@@ -1,21 +1,35 @@
-"""Tables from outside: CSV, YAML, and Arrow or parquet files, each read within bounds."""
+"""Files that others wrote, each read within bounds: JSON, CSV, YAML, and Arrow or parquet.
+
+Of JSON, types, ranges and unknown keys are what a record says (`core.records`). Before that, `read_object` refuses what
+JSON has no one meaning for (NaN, a key twice, half a character), what no text of ours holds (control characters), and
+whatever costs more than its size: deep nesting, and numbers that other programs cannot hold.
+"""
 
 from __future__ import annotations
 
 import csv
 import io
+import json
 import math
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import msgspec
 
 from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.core.extensions import LazyModule
+from speech_robust_bench.core.records import convert
+from speech_robust_bench.core.rows import FORBIDDEN, forbidden_character
 
 if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.parquet as pq
-
+else:
+    pa = LazyModule("pyarrow")
+    pq = LazyModule("pyarrow.parquet")
 
 MOST_BYTES = 50_000_000
 
@@ -119,8 +133,6 @@ def damage_named(path: Path, way_out: str | None = None) -> Iterator[None]:
 
     Text in such a file is bytes until it is asked for, so that also half a character is met here.
     """
-    import pyarrow as pa
-
     try:
         yield
     except UserError:
@@ -133,9 +145,6 @@ def damage_named(path: Path, way_out: str | None = None) -> Iterator[None]:
 
 def row_groups(path: Path, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
     """The row groups of a parquet file, or the record batches of an Arrow file, one in memory at a time."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     if path.suffix == ".parquet":
         with pq.ParquetFile(path) as file:
             for index in range(file.num_row_groups):
@@ -153,8 +162,6 @@ def read_row_group(file: pq.ParquetFile, path: Path, index: int, columns: Sequen
     A dictionary makes gigabytes of one word, so rows are read in batches and counted. No value is larger than its
     column's chunk, which bounds a batch.
     """
-    import pyarrow as pa
-
     group = file.metadata.row_group(index)
     chunks = [group.column(number) for number in range(group.num_columns)]
     sizes = [c.total_uncompressed_size for c in chunks if c.path_in_schema.split(".")[0] in columns]
@@ -172,8 +179,6 @@ def read_row_group(file: pq.ParquetFile, path: Path, index: int, columns: Sequen
 
 def _decoded(batch: pa.RecordBatch) -> pa.RecordBatch:
     """Rows with plain values instead of dictionaries, so that their size is the one that a reader of values meets."""
-    import pyarrow as pa
-
     plain = [c.dictionary_decode() if pa.types.is_dictionary(c.type) else c for c in batch.columns]
     return pa.RecordBatch.from_arrays(plain, batch.schema.names)
 
@@ -185,9 +190,6 @@ def _too_large(path: Path, index: int) -> UserError:
 
 def read_schema(path: Path) -> pa.Schema:
     """The columns of a parquet or Arrow file."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     if path.suffix == ".parquet":
         return pq.read_schema(path, memory_map=True)
     with pa.memory_map(str(path)) as source:
@@ -196,10 +198,106 @@ def read_schema(path: Path) -> pa.Schema:
 
 def count_rows(path: Path) -> int:
     """How many rows a parquet or Arrow file holds, by its metadata."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     if path.suffix == ".parquet":
         return pq.read_metadata(path).num_rows
     with pa.memory_map(str(path)) as source:
         return sum(batch.num_rows for batch in pa.ipc.open_stream(source))
+
+
+DEPTH = 12
+MOST_INTEGER = 2**53
+# Only a text with one of these can hold a forbidden character or too large an integer; the others need no second look.
+_SUSPICIOUS = re.compile(rf"{FORBIDDEN.pattern}|\\[bfu]|\d{{16}}")
+T = TypeVar("T")
+
+
+class Refused(ValueError):
+    """Why a file is not taken."""
+
+
+def decode_guarded(data: bytes, kind: type[T]) -> T:
+    """The record in a JSON object; a `Refused` says why it is not taken."""
+    if _is_plain(data):
+        try:
+            return msgspec.json.decode(data, type=kind)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            pass  # the reader below says what is wrong
+    try:
+        return convert(read_object(data), kind)
+    except Refused:
+        raise
+    except ValueError as reason:
+        raise Refused(str(reason)) from None
+
+
+def _is_plain(data: bytes) -> bool:
+    """Whether the decoder of records can read a text alone: no key twice, nothing forbidden, hardly nested.
+
+    Without a backslash every quotation mark begins or ends a string, and a string before a colon is a key.
+    """
+    if b"\\" in data or data.count(b"{") + data.count(b"[") > DEPTH:
+        return False
+    try:
+        if _SUSPICIOUS.search(data.decode("utf-8")):
+            return False
+    except UnicodeDecodeError:
+        return False
+    parts = data.split(b'"')
+    keys = [text for text, after in zip(parts[1::2], parts[2::2], strict=False) if after.lstrip()[:1] == b":"]
+    return len(keys) == len(set(keys))
+
+
+def read_object(data: bytes) -> dict[str, object]:
+    """One JSON object as plain values."""
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError:
+        raise Refused("not UTF-8 text") from None
+    try:
+        value = json.loads(text, object_pairs_hook=_unique, parse_constant=_no_constant, parse_float=_finite)
+    except Refused:
+        raise
+    except RecursionError:
+        raise Refused(f"nested deeper than {DEPTH}") from None
+    except ValueError as error:  # also an integer of thousands of digits
+        raise Refused(f"not JSON ({str(error)[:80]})") from None
+    if not isinstance(value, dict):
+        raise Refused("not a JSON object")
+    if _SUSPICIOUS.search(text) or text.count("{") + text.count("[") > DEPTH:
+        _check(value, DEPTH)
+    return value
+
+
+def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    value = dict(pairs)
+    if len(value) != len(pairs):
+        raise Refused("a key occurs twice")
+    return value
+
+
+def _no_constant(name: str) -> float:
+    raise Refused(f"{name} is not a number that JSON has")
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise Refused(f"{text[:20]} is too large a number")
+    return value
+
+
+def _check(value: object, depth: int) -> None:
+    if depth < 0:
+        raise Refused(f"nested deeper than {DEPTH}")
+    if isinstance(value, str):
+        if character := forbidden_character(value):
+            raise Refused(f"a control character ({character})")
+    elif isinstance(value, dict):
+        for key, inner in value.items():
+            _check(key, depth)
+            _check(inner, depth - 1)
+    elif isinstance(value, list):
+        for inner in value:
+            _check(inner, depth - 1)
+    elif isinstance(value, int) and abs(value) > MOST_INTEGER:
+        raise Refused("an integer beyond 2**53")

@@ -1,14 +1,20 @@
-"""Recordings drawn from a bank, and how those on disk are decoded: once, and no more of them than a clip needs."""
+"""Recordings drawn from a bank, and rooms by severity.
+
+Those on disk are decoded once, and no more of them than a clip needs. Rooms have four severities:
+equal-width bins over the rooms' reverberance, bin 1 the driest.
+"""
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from math import ceil
 from pathlib import Path
 from typing import Protocol
 
 import numpy as np
+import soundfile
 
 from speech_robust_bench.core.audio import RATE, Samples, read
 from speech_robust_bench.core.errors import UserError
@@ -98,8 +104,6 @@ def decode(path: Path, needed: int | None = None) -> Samples:
 
 
 def _decode_prefix(path: Path, limit: int | None) -> Samples:
-    import soundfile
-
     if limit is not None:
         try:
             with soundfile.SoundFile(path) as file:
@@ -111,3 +115,50 @@ def _decode_prefix(path: Path, limit: int | None) -> Samples:
         except soundfile.LibsndfileError:
             pass  # reading the whole file says what is wrong with it
     return read(path, mix=False)
+
+
+def severities(values: Sequence[float], low: float | None = None, high: float | None = None) -> list[int]:
+    """The severity (1 to 4) of each value: equal-width bins, closed above, from the least value to the greatest."""
+    low = min(values) if low is None else low
+    high = max(values) if high is None else high
+    if not high > low:
+        return [1] * len(values)
+    return [min(max(ceil(SEVERITIES * (value - low) / (high - low)), 1), SEVERITIES) for value in values]
+
+
+def by_rank(values: Sequence[float]) -> list[list[int]]:
+    """Quarters by rank: for each severity the indices that belong to it, neighbours shared where there are too few."""
+    order = sorted(range(len(values)), key=lambda i: (values[i], i))
+    count = len(order)
+    return [
+        order[(severity - 1) * count // SEVERITIES : ceil(severity * count / SEVERITIES)]
+        for severity in range(1, SEVERITIES + 1)
+    ]
+
+
+@dataclass(frozen=True)
+class Bins:
+    """Which rooms have which severity, and how that was decided: by equal widths, or by rank."""
+
+    members: tuple[tuple[int, ...], ...]
+    rule: str
+
+    def draw(self, rng: np.random.Generator, severity: int) -> int:
+        """The index of one room of a severity."""
+        if not 1 <= severity <= SEVERITIES:
+            raise UserError(f"severity {severity}: rooms have severities 1 to {SEVERITIES}")
+        members = self.members[severity - 1]
+        return members[int(rng.integers(len(members)))]
+
+
+def bins(reverberance: Sequence[float], low: float | None = None, high: float | None = None) -> Bins:
+    """Equal-width bins, or quarters by rank where those would leave a severity without a room.
+
+    A user's folder may hold three rooms, or thirty alike: every severity must draw something, and the order of the
+    severities must hold. `rule` says which it is.
+    """
+    levels = severities(reverberance, low, high)
+    members = [[i for i, level in enumerate(levels) if level == s] for s in range(1, SEVERITIES + 1)]
+    if all(members):
+        return Bins(tuple(map(tuple, members)), "equal-width bins")
+    return Bins(tuple(map(tuple, by_rank(reverberance))), "quarters by rank")

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from speech_robust_bench.core.escape import for_csv, for_markdown, for_terminal
+from speech_robust_bench.core.errors import for_csv, for_markdown, for_terminal
 
 EVIL = '\x1b]0;pwned\x07\x1b[2J‮=HYPERLINK("http://x","y")\r\n|<b>'
 
