@@ -121,9 +121,9 @@ def paper_table(results: Sequence[RunResults]) -> Table:
     columns = (
         _average("NWER", lambda rows: rows.overall.nwer, lambda standing: standing.nwer),
         Column("clean", "WER", clean_wer, row=_clean_row),
-        *(_category(name, name, "nwerd") for name in AVERAGED),
+        *(_category(name, "nwerd") for name in AVERAGED),
         _average("NWERD", lambda rows: rows.overall.nwerd, lambda standing: standing.nwerd),
-        *(_category(name, name, "werd") for name in ADVERSARIAL),
+        *(_category(name, "werd") for name in ADVERSARIAL),
         Column("adv AVG", "WERD", lambda rows: rows.adversarial.werd, row=lambda rows: rows.adversarial),
     )
     return Table(columns, _lines(results, columns), tuple(_notes(results)))
@@ -204,7 +204,7 @@ def beyond_table(results: Sequence[RunResults]) -> Table:
         Column(
             "MED", "NWERD", lambda rows: rows.median.nwerd, lambda standing: standing.median_nwerd, lambda r: r.median
         ),
-        *(_category(name.replace("_", " "), name, "werd") for name in names),
+        *(_category(name, "werd") for name in names),
     ]
     if any(result.reject for result in results):
         columns.append(Column("no speech", "words/min", _invented))
@@ -251,11 +251,11 @@ def _average(
     return Column("AVG", measure, of, shared, lambda rows: rows.overall)
 
 
-def _category(title: str, name: str, measure: str) -> Column:
+def _category(name: str, measure: str) -> Column:
     def row(rows: LanguageResults) -> MeanRow | None:
         return rows.categories.get(name)
 
-    return Column(title, measure.upper(), lambda rows: own.score(measure) if (own := row(rows)) else None, row=row)
+    return Column(name, measure.upper(), lambda rows: own.score(measure) if (own := row(rows)) else None, row=row)
 
 
 def _invented(rows: LanguageResults) -> ScoreValue | None:
