@@ -1,4 +1,4 @@
-"""How the demo corpus was made: `python make.py` writes the FLAC files and manifest.csv beside itself.
+"""How the demo corpus was made: `python benchmarks/make_demo_corpus.py` writes its FLAC files and manifest.csv.
 
 Not run by a build or a test: the clips are committed, so that they are the same everywhere. It needs the packages
 moonshine-voice 0.1.0, hibari-tts 0.2.1 and py-nanotts 0.1.1, and Debian's flite 2.2.
@@ -28,7 +28,7 @@ import numpy as np
 import soundfile
 import soxr
 
-HERE = Path(__file__).parent
+DEMO = Path(__file__).parents[1] / "builders/data/demo"
 RATE = 16_000
 PEAK = 10 ** (-3 / 20)
 MARGIN_S = 0.2
@@ -234,9 +234,9 @@ def prepare(samples: np.ndarray, rate: int) -> np.ndarray:
 
 
 def main() -> None:
-    for old in HERE.glob("*.flac"):
+    for old in DEMO.glob("*.flac"):
         old.unlink()
-    with (HERE / "manifest.csv").open("w", newline="", encoding="utf-8") as file:
+    with (DEMO / "manifest.csv").open("w", newline="", encoding="utf-8") as file:
         manifest = csv.writer(file, lineterminator="\n")
         manifest.writerow(("file", "text", "language", "speaker", "gender", "accent", "licence", "kind"))
         manifest.writerows(clips())
@@ -247,7 +247,7 @@ def clips() -> Iterator[tuple[str, ...]]:
         for number, sentence in enumerate(voice.sentences, 1):
             name = f"{voice.language}-{voice.speaker}-{number:02}.flac"
             pcm = prepare(*voice.speak(sentence))
-            soundfile.write(HERE / name, pcm, RATE, "PCM_16", format="FLAC", compression_level=1.0)
+            soundfile.write(DEMO / name, pcm, RATE, "PCM_16", format="FLAC", compression_level=1.0)
             details = (voice.speaker, voice.gender, voice.accent, voice.licence, voice.kind)
             yield name, sentence, voice.language, *details
 

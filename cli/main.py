@@ -151,7 +151,7 @@ def _add_arguments(parser: HelpParser, command: Command) -> None:
 
 class _Version(argparse.Action):
     def __call__(self, parser, *_):
-        from speech_robust_bench.core import __version__
+        from speech_robust_bench import __version__
 
         print("srb", __version__)
         parser.exit()

@@ -32,7 +32,7 @@ from speech_robust_bench.builders.plan import (
     tts_without_engine,
     uninstalled,
 )
-from speech_robust_bench.builders.quality import score as score_quality
+from speech_robust_bench.builders.quality_columns import score as score_quality
 from speech_robust_bench.builders.row_generator import RowGenerator, own_columns
 from speech_robust_bench.core.engines import open_engine
 from speech_robust_bench.core.errors import UserError, install_hint, warn

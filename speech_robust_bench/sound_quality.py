@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from speech_robust_bench.builders.manifests import matching_configs
-from speech_robust_bench.builders.quality import COLUMNS, DNSMOS_COLUMNS, score
+from speech_robust_bench.builders.quality import COLUMNS, DNSMOS_COLUMNS
+from speech_robust_bench.builders.quality_columns import score
 from speech_robust_bench.core.errors import UserError, warn
 from speech_robust_bench.core.options import Options, option
 from speech_robust_bench.core.progress import tasks

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from support.run_folders import run_json, without_time
 
-from speech_robust_bench.builders.live_config import LiveConfigs
-from speech_robust_bench.builders.plan import CheckedClip, KeptClips
+from speech_robust_bench.builders.live_config import KeptClips, LiveConfigs
+from speech_robust_bench.builders.plan import CheckedClip
 from speech_robust_bench.cli.main import main
 
 DEMO = {("en", "demo"): None}

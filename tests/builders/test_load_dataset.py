@@ -38,7 +38,7 @@ def test_a_rebuild_is_not_hidden_by_the_cache(load, tmp_path):
 
 
 def test_new_columns_are_not_hidden_by_the_cache(load):
-    from speech_robust_bench.builders.quality import score
+    from speech_robust_bench.builders.quality_columns import score
 
     for package in ("speechmos", "onnxruntime"):
         pytest.importorskip(package)

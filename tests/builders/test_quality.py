@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from speech_robust_bench.builders import quality
+from speech_robust_bench.builders import quality, quality_columns
 from speech_robust_bench.builders.corpora import open_corpus
 from speech_robust_bench.cli.main import main
 from speech_robust_bench.core.audio import encode_flac, to_pcm16
@@ -162,14 +162,14 @@ def test_srb_quality_adds_the_columns(built, monkeypatch, tmp_path, speech):
 
 
 def missing_everywhere(folder):
-    return all(quality.missing(path) == list(quality.COLUMNS) for path in folder.iterdir())
+    return all(quality_columns.missing(path) == list(quality.COLUMNS) for path in folder.iterdir())
 
 
 def test_a_second_run_computes_only_what_is_missing(built, monkeypatch, capsys):
-    monkeypatch.setattr(quality, "dnsmos", lambda samples: dict.fromkeys(quality.DNSMOS_COLUMNS, 3.0))
+    monkeypatch.setattr(quality_columns, "dnsmos", lambda samples: dict.fromkeys(quality.DNSMOS_COLUMNS, 3.0))
     assert main(["quality", "--data", str(built), "en_gain_sev1", "--no-pesq", "--workers", "1", "--quiet"]) == 0
-    monkeypatch.setattr(quality, "dnsmos", lambda samples: pytest.fail("computed twice"))
-    monkeypatch.setattr(quality, "pesq", lambda samples, clean: 2.0)
+    monkeypatch.setattr(quality_columns, "dnsmos", lambda samples: pytest.fail("computed twice"))
+    monkeypatch.setattr(quality_columns, "pesq", lambda samples, clean: 2.0)
     assert main(["quality", "--data", str(built), "en_gain_sev1", "--workers", "1", "--quiet"]) == 0
     table = pq.read_table(built / "en_gain_sev1")
     assert table["dnsmos_sig"].to_pylist() == [3.0] * 3
@@ -189,7 +189,7 @@ def test_an_interrupted_run_changes_nothing_and_goes_on_where_it_was(built, monk
             raise KeyboardInterrupt
         return dict.fromkeys(quality.DNSMOS_COLUMNS, 3.0)
 
-    monkeypatch.setattr(quality, "dnsmos", interrupted)
+    monkeypatch.setattr(quality_columns, "dnsmos", interrupted)
     command = ["quality", "--data", str(built), "en_clean", "--workers", "1", "--quiet"]
     assert main(command) == 130
     files = sorted((built / "en_clean").glob("test-*"))
@@ -203,17 +203,17 @@ def test_an_interrupted_run_changes_nothing_and_goes_on_where_it_was(built, monk
 
 
 def test_a_successor_of_an_older_build_is_not_used(built, monkeypatch):
-    monkeypatch.setattr(quality, "dnsmos", lambda samples: dict.fromkeys(quality.DNSMOS_COLUMNS, 3.0))
+    monkeypatch.setattr(quality_columns, "dnsmos", lambda samples: dict.fromkeys(quality.DNSMOS_COLUMNS, 3.0))
     shard = built / "en_clean" / "test-00000-of-00002.parquet"
-    list(quality.add_columns(shard, quality.COLUMNS, quality.CleanClips(built)))
-    assert quality.ready(shard, quality.COLUMNS)
+    list(quality_columns.add_columns(shard, quality.COLUMNS, quality_columns.CleanClips(built)))
+    assert quality_columns.ready(shard, quality.COLUMNS)
     later = shard.stat().st_mtime + 10
     os.utime(shard, (later, later))  # as a new build leaves it
-    assert not quality.ready(shard, quality.COLUMNS)
+    assert not quality_columns.ready(shard, quality.COLUMNS)
 
 
 def test_recordings_have_no_pesq(built, monkeypatch):
-    monkeypatch.setattr(quality, "dnsmos", lambda samples: dict.fromkeys(quality.DNSMOS_COLUMNS, 3.0))
+    monkeypatch.setattr(quality_columns, "dnsmos", lambda samples: dict.fromkeys(quality.DNSMOS_COLUMNS, 3.0))
     assert main(["quality", "--data", str(built), "en_clean", "--workers", "1", "--quiet"]) == 0
     assert pq.read_table(built / "en_clean")["pesq"].to_pylist() == [None] * 3
 
