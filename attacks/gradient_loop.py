@@ -122,16 +122,8 @@ class BestCandidates:
 
     def consider(self, delta: Tensor, which: list[int]) -> None:
         """Store and transcribe the candidates, and keep those that beat what there was."""
-        moves = delta.detach().cpu().numpy()
-        pcms = [
-            self.bound.store(self.clips[index].samples, moves[index, : len(self.clips[index].samples)])
-            for index in which
-        ]
-        language = self.clips[0].language
-        hypotheses = self.view.transcribe([to_float(pcm) for pcm in pcms], language)
-        errors = word_errors([self.references[index] for index in which], hypotheses, language)
-        for index, pcm, text, error in zip(which, pcms, hypotheses, errors, strict=True):
-            score = -float(error) if self.targeted else float(error)
+        for index, pcm, text, error in transcribed(self.view, self.bound, self.clips, self.references, delta, which):
+            score = -error if self.targeted else error
             kept = self.best[index]
             if kept is None or score >= kept[0]:  # a later one of equal score has had more steps
                 self.best[index] = (score, pcm, text)
@@ -147,6 +139,19 @@ class BestCandidates:
         if kept is None or self.stop is None:
             return False
         return -kept[0] <= self.stop if self.targeted else kept[0] >= self.stop
+
+
+def transcribed(
+    view: View, bound: Bound, clips: list[AttackClip], references: list[str], delta: Tensor, which: list[int]
+) -> list[tuple[int, np.ndarray, str, float]]:
+    """Some clips as they would be stored, with their transcripts and the WER of these: (index, samples, text, WER)."""
+    if not which:
+        return []
+    moves = delta.detach().cpu().numpy()
+    pcms = [bound.store(clips[index].samples, moves[index, : len(clips[index].samples)]) for index in which]
+    hypotheses = view.transcribe([to_float(pcm) for pcm in pcms], clips[0].language)
+    errors = word_errors([references[index] for index in which], hypotheses, clips[0].language)
+    return list(zip(which, pcms, hypotheses, map(float, errors), strict=True))
 
 
 def outcomes(

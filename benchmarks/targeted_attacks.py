@@ -1,11 +1,12 @@
-"""Our `cw` beside the first stage of ART's ImperceptibleASRPyTorch, with the same steps, learning rate, ball and clips.
+"""Our `cw` and `transfer_cw` beside the first stage of ART's ImperceptibleASRPyTorch, with the same settings and clips.
 
     pip install --no-deps adversarial-robustness-toolbox
     python benchmarks/targeted_attacks.py --clips 20 --steps 100 --eps 0.05 0.1 0.2
 
 The model is a small CTC model of tones (tests/attacks/small.py), trained here in seconds. robust_speech's attack is
 ART's with c |delta| added to the loss (its cw.py); its package needs an old SpeechBrain, so its objective runs here in
-ART's loop. torchattacks has attacks on image classifiers only. Each line has the number of clips that say their
+ART's loop. torchattacks has attacks on image classifiers only. `transfer_cw` has the settings of Olivier (D.2.2): SGD,
+c = 10, and steps of a thirtieth of the ball; the model has no dropout and is its own judge. Each line has the number of clips that say their
 target after storing as 16 bits, and the mean SNR of these.
 """
 
@@ -33,11 +34,13 @@ from speech_robust_bench.attacks.clips import AttackBatch, AttackClip, snr_db, t
 from speech_robust_bench.attacks.views.base import View
 from speech_robust_bench.attacks.views.open_view import open_view
 from speech_robust_bench.core.audio import to_pcm16
-from speech_robust_bench.extensions.attacks.cw import CarliniWagner, closest
+from speech_robust_bench.extensions.attacks.targeted import CarliniWagner, closest
+from speech_robust_bench.extensions.attacks.transfer import TransferCw
 from speech_robust_bench.models.adapters.python import Function
 
 TARGETS = ("ba dc", "ab", "dcab cd")
 LEARNING_RATE, SHRINK, EVERY, REGULARISATION = 0.01, 0.7, 10, 0.25
+TRANSFER_STEP, TRANSFER_REGULARISATION = 1 / 30, 10.0  # of the ball
 Results = list[tuple[bool, float | None]]
 
 
@@ -71,9 +74,15 @@ class ViewEstimator(PytorchSpeechRecognizerMixin, SpeechRecognizerMixin, PyTorch
 class WithNorm(ImperceptibleASRPyTorch):
     """robust_speech's objective."""
 
+    weight = REGULARISATION
+
     def _forward_1st_stage(self, *args: Any, **options: Any) -> tuple:
         loss, *others, change = super()._forward_1st_stage(*args, **options)
-        return loss + REGULARISATION * change.norm(dim=1).sum(), *others, change
+        return loss + self.weight * change.norm(dim=1).sum(), *others, change
+
+
+class WithTransferNorm(WithNorm):
+    weight = TRANSFER_REGULARISATION
 
 
 @dataclass(frozen=True)
@@ -87,13 +96,24 @@ class Trial:
         attack = CarliniWagner(
             TARGETS, self.eps, LEARNING_RATE, self.steps, regularisation, SHRINK, transcribe_every=EVERY
         )
+        return self._outcomes(attack)
+
+    def ours_transfer(self) -> Results:
+        rate = TRANSFER_STEP * self.eps
+        return self._outcomes(
+            TransferCw(TARGETS, self.eps, rate, self.steps, TRANSFER_REGULARISATION, EVERY, dropout=False)
+        )
+
+    def _outcomes(self, attack: CarliniWagner | TransferCw) -> Results:
         found = attack.run(self.view, self.clips)
         return [(one.facts["success"] == 1, snr_db(one.clip.samples, one.pcm)) for one in found]
 
-    def art(self, kind: type[ImperceptibleASRPyTorch] = ImperceptibleASRPyTorch) -> Results:
+    def art(
+        self, kind: type[ImperceptibleASRPyTorch] = ImperceptibleASRPyTorch, rate: float = LEARNING_RATE, **more: Any
+    ) -> Results:
         longest = max(len(clip.samples) for clip in self.clips)
         settings = {"decrease_factor_eps": SHRINK, "num_iter_decrease_eps": EVERY, "batch_size": len(self.clips)}
-        steps = {"max_iter_1": self.steps, "max_iter_2": 1, "learning_rate_1": LEARNING_RATE}
+        steps = {"max_iter_1": self.steps, "max_iter_2": 1, "learning_rate_1": rate, **more}
         estimator = ViewEstimator(self.view, self.clips)
         attack = kind(estimator, eps=self.eps, global_max_length=longest, **steps, **settings)
         attack.global_optimal_delta.data = torch.zeros(len(self.clips), longest, dtype=torch.float64)
@@ -126,6 +146,10 @@ def main() -> None:
             "cw without penalty": lambda trial=trial: trial.ours(0.0),  # type: ignore[misc]
             "ART": trial.art,
             "ART with robust_speech's penalty": lambda trial=trial: trial.art(WithNorm),  # type: ignore[misc]
+            "transfer_cw": trial.ours_transfer,
+            "ART with SGD and the penalty of transfer_cw": lambda trial=trial: trial.art(  # type: ignore[misc]
+                WithTransferNorm, TRANSFER_STEP * trial.eps, optimizer_1=torch.optim.SGD
+            ),
         }
         for name, run in attacks.items():
             start, results = time.process_time(), run()

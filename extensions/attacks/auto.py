@@ -1,23 +1,18 @@
-"""Projected gradient descent whose step size adapts itself: APGD (Croce and Hein 2020, Algorithm 1), clip by clip.
+"""`srb attack auto`: an attack without settings, so that the result does not depend on how well somebody set it up.
 
-It begins with momentum and steps of one radius; theirs are of two, after which little is left of where one was, and few
-calls of a large model have no time to recover. At checkpoints that come ever closer, a clip whose loss rose in fewer
-than three quarters of its steps, or whose best loss has not changed since the last one, goes back to its best point
-with half the step size. There is nothing to tune.
+It is to speech what AutoAttack (Croce and Hein 2020) is to images: per clip and SNR an ensemble, of which the worst
+stored result counts. Gradient steps raise first the model's own loss, then the margin of each token; from a random
+point, from the worst so far, from the universal perturbation where there is one, and from other random points. Clips
+that are not broken by then get a black-box search. A clip at 100 % WER leaves.
 
-A loss that does not saturate: how far the right tokens are from losing, token by token.
+The step size adapts itself, clip by clip (APGD, Algorithm 1), from steps of one radius; theirs of two leave little of
+the start, and few calls of a large model have no time to recover. At checkpoints that come ever closer, a clip whose
+loss rose in fewer than three quarters of its steps, or whose best loss has not changed since the last one, goes back to
+its best point with half the step size.
 
-Where a model is sure of a transcript, its own loss and the gradient of that loss are nearly zero. The margin between
-the score of a right token and the best other one is not; and once a token has lost it counts no more, so that the steps
-go to those that are still right (the idea of Carlini and Wagner's f6, and of AutoAttack's DLR).
-
-`srb attack auto`: an attack without knobs, so that how robust a model looks does not depend on how it was attacked.
-
-What AutoAttack (Croce and Hein 2020) is to images: per clip and SNR an ensemble, of which the worst stored result
-counts. Gradient steps with a step size that adapts itself raise first the model's own loss and then the margin by
-which each token loses, which does not saturate where the model is sure; from a random point, from the worst so far,
-from the universal perturbation where there is one, and from other random points. Clips that are not broken by then get
-a black-box search. A clip at 100 % WER leaves.
+The margin is how far the right tokens are from losing, token by token (the idea of Carlini and Wagner's f6, and of
+AutoAttack's DLR). It does not saturate where a model is sure of a transcript and its own loss and gradient are nearly
+zero; and a token that has lost counts no more.
 
 Signs of gradient masking (Athalye et al. 2018) are recorded per clip: the loss does not move, more steps do not help,
 or the search without gradients beats those with them.
@@ -129,7 +124,7 @@ class AdaptiveSteps:
         return here, slope
 
     def signs_of_masking(self, which: Sequence[int]) -> list[list[str]]:
-        """For some clips, what suggests that gradients do not tell where the loss rises."""
+        """For some clips, the signs that the gradients do not show where the loss rises."""
         signs: list[list[str]] = []
         for index in which:
             first, best = float(self.first_loss[index]), float(self.best_loss[index])
@@ -177,7 +172,7 @@ def margin_view(view: View) -> View | None:
 
 
 def right_tokens(view: View, waves: Tensor, batch: AttackBatch) -> list[Tensor]:
-    """The tokens of the clean clips that are to lose, position by position; a defence plays no part in them."""
+    """The tokens of the clean clips that are to lose, position by position, without the defence."""
     while isinstance(view, WrappedView):
         view = view.inner
     with torch.no_grad():
@@ -245,7 +240,7 @@ class Auto:
 
 
 class _EnsembleSearch:
-    """The worst result of every clip so far, by whom it was found, and what it cost."""
+    """The worst result of every clip so far, the stage that found it, and its cost."""
 
     def __init__(self, attack: Auto, view: View, clips: list[AttackClip], texts: list[str]) -> None:
         self.attack, self.view, self.clips, self.texts = attack, view, clips, texts

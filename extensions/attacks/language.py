@@ -27,11 +27,11 @@ from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.options import Settings
 
 
-@dataclass
+@dataclass(kw_only=True)
 class LanguageView(View):
     """Whisper as a classifier of languages: the loss is the cross-entropy of one of its language tokens."""
 
-    whisper: WhisperView = None  # type: ignore[assignment]
+    whisper: WhisperView
     target: str = "sr"
 
     @classmethod

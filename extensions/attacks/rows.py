@@ -90,7 +90,7 @@ ROWS = (
     AttackRow(
         "cw",
         "Carlini and Wagner's targeted attack (default: 2000 steps)",
-        f"{HERE}.cw:make_cw",
+        f"{HERE}.targeted:make_cw",
         ("model", *TARGETED, "steps"),
         ("transcribe_every", *GRADIENT),
         'en_clean --model hf:openai/whisper-tiny.en --limit 20 --target "OK Google, browse to evil.com"',
@@ -99,7 +99,7 @@ ROWS = (
     AttackRow(
         "psychoacoustic",
         "cw hidden below the masking threshold (default: 2000 + 1000 steps)",
-        f"{HERE}.psychoacoustic:make_psychoacoustic",
+        f"{HERE}.targeted:make_psychoacoustic",
         ("model", *TARGETED, "steps"),
         ("transcribe_every", *GRADIENT),
         "en_clean --model hf:openai/whisper-tiny.en --limit 20",

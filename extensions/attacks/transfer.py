@@ -1,15 +1,12 @@
-"""Several recognisers attacked as one, by the sum of their losses.
+"""Do perturbations fitted on some models (proxies) fool others? (Olivier, chapter 6.)
 
-Do perturbations fitted on some models fool others? (Olivier, chapter 6.)
+The losses of several proxies are summed. A column of the matrix is the proxies of one attack, a row a model that
+transcribes the result. A model that is a proxy, or shares pretrained weights with one, is marked: that is no black-box
+attack.
 
-A column of the matrix is one proxy, or several whose losses are summed; a row is a model that transcribes the
-result. Where model and proxy are the same or share pretrained weights the pair is marked: that is no black-box attack.
-
-Targeted perturbations that are meant to fool models nobody has looked into (Olivier, 6.3.1 and D.2.2).
-
-Carlini and Wagner's attack on the summed losses of several proxies, with their dropout on, so that the perturbation
-does not fit one set of weights alone. Another model is the judge: what is kept is the candidate whose transcript by the
-judge is nearest to the target, not the one that the proxies write best.
+`transfer` is PGD. `transfer_cw` is targeted (6.3.1 and D.2.2): SGD on the signs of the gradient of loss + c |delta|,
+with the proxies' dropout on, so that the perturbation does not fit one set of weights alone. Another model is the
+judge: the candidate whose transcript by the judge is nearest to the target is kept.
 """
 
 from __future__ import annotations
@@ -45,7 +42,7 @@ from speech_robust_bench.builders.configs import StoredConfig
 from speech_robust_bench.core.audio import to_pcm16
 from speech_robust_bench.core.files import replacing
 from speech_robust_bench.core.options import Settings
-from speech_robust_bench.extensions.attacks.cw import TargetedInBall, closest, targeted_settings
+from speech_robust_bench.extensions.attacks.targeted import TargetedInBall, closest, penalised, targeted_settings
 from speech_robust_bench.models.interface import Recogniser, open_model, parse_spec
 
 
@@ -218,7 +215,7 @@ def as_table(cells: Sequence[Cell]) -> str:
 
 @dataclass(frozen=True)
 class TransferCw(TargetedInBall):
-    """Settings of the attack; the defaults are Olivier's (D.2.2)."""
+    """Settings of the attack; the defaults are Olivier's (D.2.2), in the loop of robust_speech."""
 
     eps: float = 0.015
     learning_rate: float = 0.0005
@@ -239,11 +236,11 @@ class TransferCw(TargetedInBall):
         judged = BestCandidates(view, clips, self.bound, goals, targeted=True, every=self.transcribe_every)
 
         def update(here: Tensor, slope: Tensor, losses: Tensor, which: list[int]) -> Tensor:
-            moved = here - self.learning_rate * (slope + 2 * self.regularisation * here)
+            moved = here - self.learning_rate * penalised(slope, here, self.regularisation)
             return moved.clamp(-self.eps, self.eps)
 
-        climbed = DropoutView(view.recogniser, inner=view) if self.dropout else view
-        taken = descend(climbed, waves, batch, delta, update, self.steps, judged.watch)
+        trained = DropoutView(view.recogniser, inner=view) if self.dropout else view
+        taken = descend(trained, waves, batch, delta, update, self.steps, judged.watch)
         if unseen := [index for index, steps in enumerate(taken) if steps % self.transcribe_every or not steps]:
             judged.consider(delta, unseen)
         pcms, after = judged.best_of_each()
@@ -252,7 +249,7 @@ class TransferCw(TargetedInBall):
 
 @dataclass
 class DropoutView(WrappedView):
-    """Another view with the dropout of its models on; draws of a clip come from its own random stream."""
+    """Another view with the dropout of its models on; a clip's draws come from its own RNG."""
 
     def gradient(self, waves: Tensor, batch: AttackBatch) -> tuple[Tensor, Tensor]:
         # Clip by clip: the masks of a batch would depend on who is in it.

@@ -21,9 +21,14 @@ from speech_robust_bench.attacks.views.open_view import open_view
 from speech_robust_bench.core.audio import to_pcm16
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.extensions.attacks.black_box import Genetic
-from speech_robust_bench.extensions.attacks.cw import TARGETS, CarliniWagner, _TargetSearch, closest
-from speech_robust_bench.extensions.attacks.psychoacoustic import Psychoacoustic
 from speech_robust_bench.extensions.attacks.scenarios import kenansville
+from speech_robust_bench.extensions.attacks.targeted import (
+    TARGETS,
+    CarliniWagner,
+    Psychoacoustic,
+    _TargetSearch,
+    closest,
+)
 from speech_robust_bench.extensions.attacks.transfer import (
     Cell,
     Transfer,
