@@ -6,7 +6,8 @@
 The model is a small CTC model of tones (tests/attacks/small.py), trained here in seconds. robust_speech's attack is
 ART's with c |delta| added to the loss (its cw.py); its package needs an old SpeechBrain, so its objective runs here in
 ART's loop. torchattacks has attacks on image classifiers only. `transfer_cw` has the settings of Olivier (D.2.2): SGD,
-c = 10, and steps of a thirtieth of the ball; the model has no dropout and is its own judge. Each line has the number of clips that say their
+c = 10, and steps of a thirtieth of the ball; the model has no dropout and is its own judge. Each line has the number of
+clips that say their
 target after storing as 16 bits, and the mean SNR of these.
 """
 
