@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 from base64 import b64encode
+from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
 
@@ -21,6 +22,7 @@ from speech_robust_bench.report.sections.parts import measure_sections, provenan
 from speech_robust_bench.report.sections.severities import correlates, curves, heat_map, perturbations
 from speech_robust_bench.report.sections.speakers import speakers
 from speech_robust_bench.report.sections.words import report_cards, untranscribed, worst_clips, worst_words
+from speech_robust_bench.scoring.measures import measures
 
 # The order of the sections of one language; those of measures stand in between.
 SCORES = (ranking, categories, heat_map, perturbations, curves, trade_off, correlates, speakers, attacks)
@@ -49,12 +51,16 @@ def write(report: Report, path: str | Path, title: str = "Speech Robust Bench") 
 
 def page(report: Report, title: str) -> str:
     """The whole page as text."""
-    return document(_body(report), title)
+    added = [path for measure in measures().values() for path in measure.page_files]
+    return document(_body(report), title, added)
 
 
-def document(body: Html, title: str) -> str:
-    """A whole HTML page around any body."""
-    style, script = (_read(name) for name in ("style.css", "script.js"))
+def document(body: Html, title: str, added: Sequence[Path] = ()) -> str:
+    """A whole HTML page around any body, with further CSS and JavaScript files."""
+    style, script = (
+        "".join([_read(name), *(path.read_text("utf-8") for path in added if path.suffix == Path(name).suffix)])
+        for name in ("style.css", "script.js")
+    )
     template = _read("page.html")
     digest = b64encode(hashlib.sha256(script.encode()).digest()).decode()
     fills = {"digest": digest, "style": style, "script": script, "title": tag("span", title), "body": body}

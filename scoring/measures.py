@@ -96,6 +96,7 @@ class Measure:
     headline: str = ""  # the word with which the mean over clean speech stands beside its WER
     table: TableForm | None = None
     section: PageTable | str = ""  # of the report; a function (report, language) -> Html | None
+    page_files: Sequence[Path] = ()  # CSS and JavaScript of the section
     verified: bool = False  # the leaderboard keeps it
     board: str = ""  # its page on the leaderboard, a `BoardPage`
 

@@ -1,4 +1,4 @@
-"""How a live transcript came about: how late its words appeared and settled, how often it was revised, how it kept up.
+"""Latency and stability of one streamed transcript.
 
 Definitions, each from the end of the word in the audio, in seconds:
 - appearing and settling of a word: the first hypothesis that has it in its place, and the first from which on nothing
@@ -18,13 +18,15 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from rapidfuzz.distance import Prefix
+
 from speech_robust_bench.core.records import StreamEvent, WordTime
 from speech_robust_bench.scoring.word_alignment import HIT, align_words
 
 
 @dataclass(frozen=True)
 class Update:
-    """What came: when, and the words of the current segment. At an endpoint the recogniser ended the segment itself."""
+    """The words of the current segment from a time on. At an endpoint the recogniser ended the segment itself."""
 
     time_s: float
     sent_s: float
@@ -35,7 +37,7 @@ class Update:
 
 @dataclass(frozen=True)
 class ShownWord:
-    """A word of the final transcript: the update that first had it in its place, and when it was there for good."""
+    """A word of the final transcript: the update that first had it in its place, and the time it settled."""
 
     text: str
     first: Update
@@ -59,7 +61,7 @@ class ClipMeasures:
 
 
 def bare_words(text: str) -> tuple[str, ...]:
-    """Words as they are compared: lower case, without punctuation.
+    """The words for comparison: lower case, without punctuation.
 
     >>> bare_words("It was, it's -- twenty-one!")
     ('it', 'was', "it's", 'twenty', 'one')
@@ -68,7 +70,7 @@ def bare_words(text: str) -> tuple[str, ...]:
 
 
 def updates_of(events: Sequence[StreamEvent]) -> list[Update]:
-    """The words shown at every event `[time_s, sent_s, text, kind]`; kind is partial, final or endpoint.
+    """The words shown at every event.
 
     >>> events = [StreamEvent(1, 1, "It", "partial"), StreamEvent(2, 2, "It was.", "final")]
     >>> [update.words for update in updates_of(events)]
@@ -81,7 +83,7 @@ def updates_of(events: Sequence[StreamEvent]) -> list[Update]:
 
 
 def segments_of(updates: Sequence[Update]) -> list[list[Update]]:
-    """The updates of each segment; a final one ends it, and what comes then changes nothing before it.
+    """The updates of each segment; a final one ends it, and later ones change nothing before it.
 
     >>> a, b, c = Update(1, 1, ("a",)), Update(2, 2, ("b",), final=True), Update(3, 3, ("c",))
     >>> segments_of([a, b, c]) == [[a, b], [c]]
@@ -96,7 +98,7 @@ def segments_of(updates: Sequence[Update]) -> list[list[Update]]:
 
 
 def shown_words(segment: Sequence[Update]) -> list[ShownWord]:
-    """The words that a segment ended with."""
+    """The words at the end of a segment."""
     final = segment[-1].words
     first: list[Update] = [segment[-1]] * len(final)
     for update in reversed(segment):
@@ -106,13 +108,13 @@ def shown_words(segment: Sequence[Update]) -> list[ShownWord]:
     settled_s = [segment[-1].time_s] * len(final)
     kept = len(final)
     for update in reversed(segment):
-        kept = min(kept, _shared(update.words, final))
+        kept = min(kept, Prefix.similarity(update.words, final))
         settled_s[:kept] = [update.time_s] * kept
     return [ShownWord(*word) for word in zip(final, first, settled_s, strict=True)]
 
 
 def measure_clip(updates: Sequence[Update], spoken: Sequence[WordTime] = ()) -> ClipMeasures:
-    """The measures of one clip; without the places of the spoken words, those that need none.
+    """The measures of one clip; without the times of the spoken words, only those that need none.
 
     A word said from 0.0 to 0.5 s that appears at 0.8 s, is taken back at 1.2 s and is there for good at 1.5 s:
 
@@ -136,7 +138,7 @@ def measure_clip(updates: Sequence[Update], spoken: Sequence[WordTime] = ()) -> 
     for segment in segments_of(updates):
         previous: tuple[str, ...] = ()
         for update in segment:
-            lost = len(previous) - _shared(previous, update.words)
+            lost = len(previous) - Prefix.similarity(previous, update.words)
             measures.erased += lost
             measures.revisions += lost > 0
             measures.updates += update.words != previous
@@ -163,7 +165,7 @@ def measure_clip(updates: Sequence[Update], spoken: Sequence[WordTime] = ()) -> 
 
 
 def early_words(updates: Sequence[Update], spoken: Sequence[WordTime]) -> tuple[int, int]:
-    """How many of the recognised words were shown before any of their audio had been sent, and how many there are.
+    """The number of recognised words that were shown before any of their audio was sent, and the number of all.
 
     >>> early_words([Update(.2, .1, ("one", "two"))], [WordTime("one", 0.0, 0.4), WordTime("two", 0.5, 0.9)])
     (1, 2)
@@ -171,15 +173,6 @@ def early_words(updates: Sequence[Update], spoken: Sequence[WordTime]) -> tuple[
     shown = [word for segment in segments_of(updates) for word in shown_words(segment)]
     hits = word_hits(spoken, shown)
     return sum(shown[position].first.sent_s < spoken[place].start_s for place, position in hits), len(hits)
-
-
-def _shared(first: Sequence[str], second: Sequence[str]) -> int:
-    same = 0
-    for a, b in zip(first, second, strict=False):
-        if a != b:
-            break
-        same += 1
-    return same
 
 
 def word_hits(spoken: Sequence[WordTime], shown: Sequence[ShownWord]) -> list[tuple[int, int]]:

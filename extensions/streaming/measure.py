@@ -1,8 +1,7 @@
-"""The measure `streaming`: latency and stability of each config that was used live.
+"""The measure `streaming`: latency and stability of each config that was streamed.
 
-A condition (clean speech, or a category of scenarios) has the plain mean over its configs. A delay that one of them
-lacks, because nothing was recognised there, is not averaged over the others: the condition lacks it then, so that
-nobody becomes faster by recognising less.
+A condition (clean speech, or a category of scenarios) has the mean over its configs. It has no mean of a delay that one
+of them lacks because nothing was recognised there, so that no model becomes faster by recognising less.
 """
 
 from __future__ import annotations
@@ -16,10 +15,10 @@ import numpy as np
 
 from speech_robust_bench.core.categories import CATEGORIES, REJECT
 from speech_robust_bench.core.errors import UserError
-from speech_robust_bench.core.records import Prediction, Record, Whole
+from speech_robust_bench.core.records import Prediction, Record, Settings, Whole
 from speech_robust_bench.core.result_records import RunResults, ScoreValue
 from speech_robust_bench.extensions.streaming.clip_measures import measure_clip, updates_of
-from speech_robust_bench.extensions.streaming.record import calls_of, check_stream, check_words
+from speech_robust_bench.extensions.streaming.streams import calls_of, check_stream, check_words
 from speech_robust_bench.scoring.bootstrap import Units, interval
 from speech_robust_bench.scoring.estimate import FEWEST_UNITS, Estimate, ratio
 from speech_robust_bench.scoring.measures import ConfigClips, Entry, Measure, TableForm
@@ -112,16 +111,16 @@ def measure_lines(
     }
     ids = [line.id for line, _ in streamed]
     units = Units.of(ids, [line.speaker for line, _ in streamed], resample)
-    rates: dict[str, Any] = {
+    values: dict[str, ScoreValue | Delay | None] = {
         name: _rate(ratio(units, *map(np.asarray, parts), scale=1.0, replicates=replicates, seed=seed), parts, level)
         for name, parts in ratios.items()
     }
     draws = units.weights(replicates, seed) if replicates else np.zeros((0, len(units)))
-    rates |= {
+    values |= {
         name: _delay([getattr(clip, name) for clip in clips], units, draws, level) for name in (*QUANTITIES, *DELAYS)
     }
     with_word_times = sum(bool(line.word_times) for line, _ in streamed)
-    return Streaming(clips=len(clips), with_word_times=with_word_times, **rates)
+    return Streaming(clips=len(clips), with_word_times=with_word_times, **values)  # type: ignore[arg-type]
 
 
 def _rate(rate: Estimate, parts: tuple[Sequence[float], Sequence[float]], level: float) -> ScoreValue | None:
@@ -134,7 +133,7 @@ def _rate(rate: Estimate, parts: tuple[Sequence[float], Sequence[float]], level:
 
 
 def _delay(per_clip: Sequence[Any], units: Units, draws: np.ndarray, level: float) -> Delay | None:
-    """Median and 95th percentile of what a clip has one of, or one per word."""
+    """Median and 95th percentile of a delay that a clip has once, or once per word."""
     values = [np.atleast_1d(np.asarray([] if value is None else value, dtype=float)) for value in per_clip]
     pooled = np.concatenate(values) if values else np.empty(0)
     if not len(pooled):
@@ -151,9 +150,9 @@ def _delay(per_clip: Sequence[Any], units: Units, draws: np.ndarray, level: floa
 
 
 def _drawn_quantiles(ranked: np.ndarray, clip_of: np.ndarray, draws: np.ndarray) -> np.ndarray:
-    """The quantiles of each replicate that drew anything: the smallest value with at least that share below or at it.
+    """The quantiles of each non-empty replicate: the smallest value with at least that share below or at it.
 
-    Some replicates at a time, for a word has as many weights as there are replicates.
+    In blocks of replicates, because every word has a weight for each.
     """
     places: list[list[int]] = []
     for start in range(0, len(draws), BLOCK):
@@ -207,9 +206,9 @@ def conditions(entries: Mapping[str, Entry], language: str) -> dict[str, Conditi
     return by_name
 
 
-def numbers(record: Streaming) -> dict[str, Any]:
+def numbers(record: Streaming) -> Settings:
     """All measures of a config as numbers, delays as median and 95th percentile."""
-    row: dict[str, Any] = {}
+    row: Settings = {}
     for name in record.__struct_fields__:
         value = getattr(record, name)
         if name in (*QUANTITIES, *DELAYS):
@@ -298,6 +297,7 @@ STREAMING = Measure(
         legend=LEGEND,
     ),
     section=f"{__package__}.report:streaming",
+    page_files=tuple(Path(__file__).with_name(f"timeline.{kind}") for kind in ("css", "js")),
     verified=True,
     board=f"{__package__}.report:BOARD",
 )

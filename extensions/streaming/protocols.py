@@ -1,4 +1,4 @@
-"""What live servers say over a WebSocket: Vosk, Deepgram, OpenAI's realtime transcription, and vLLM's.
+"""The WebSocket protocols of live servers: Vosk, Deepgram, OpenAI's realtime transcription, and vLLM's.
 
 Facts are from the servers' own references: vosk-server's asr_server.py; Deepgram, "Live Audio"; OpenAI, "Realtime
 transcription" and the list of its events (general availability); vLLM, `entrypoints/speech_to_text/realtime`.
@@ -19,12 +19,12 @@ Message = dict[str, Any]
 
 
 class Wire(Protocol):
-    """One stream in a protocol: how it begins and ends, how audio is sent, and what a message means."""
+    """One stream in a protocol: its first and last messages, its audio messages, and the events in its answers."""
 
     rate: int
 
     def address(self, url: str) -> str:
-        """The address with what the protocol says in it."""
+        """The address with the parameters of the protocol."""
         ...
 
     def begin(self) -> list[str | bytes]: ...
@@ -44,13 +44,13 @@ class Wire(Protocol):
 
     @property
     def may_close(self) -> bool:
-        """Whether a connection that the server closes now is the end of the stream, and no fault."""
+        """Whether the server may end the stream by closing the connection now."""
         ...
 
 
 @dataclass
 class BinaryWire:
-    """What protocols share that take the samples themselves, as binary messages."""
+    """The state of protocols that take the samples as binary messages."""
 
     rate: int = 16_000
     language: str | None = None
@@ -127,7 +127,7 @@ class DeepgramWire(BinaryWire):
 
 @dataclass
 class Item:
-    """A part of the audio that the server transcribes by itself: its text so far, and whether that is all."""
+    """A part of the audio that the server transcribes separately: its text so far, and whether it is complete."""
 
     text: str = ""
     complete: bool = False
@@ -135,18 +135,18 @@ class Item:
 
 @dataclass
 class RealtimeWire:
-    """Audio in base64, deltas of an item's text, then the whole of it.
+    """Audio in base64, deltas of an item's text, then the whole text.
 
-    Several items may be under way at once, and a later one may be complete first. They are told in the order of their
-    audio: nothing is shown of an item before those ahead of it are complete.
+    Several items may be in progress at once, and a later one may be complete first. Events come in the order of the
+    audio: an item is shown when those before it are complete.
     """
 
     rate: int
     language: str | None = None
     model: str = ""
     may_close: bool = False
-    _items: dict[str, Item] = field(default_factory=dict)  # that are not told to the end, in the order of the audio
-    _told: set[str] = field(default_factory=set)
+    _items: dict[str, Item] = field(default_factory=dict)  # incomplete or waiting, in the order of the audio
+    _shown: set[str] = field(default_factory=set)
     _ended: bool = False
     _commits: bool = False  # the server says which item a commit has made
     _last_known: bool = False  # which items there are is known, to the last
@@ -179,7 +179,7 @@ class RealtimeWire:
             return []
         if not kind.endswith(("transcription.delta", "transcription.completed", "transcription.done")):
             return []
-        if name in self._told:  # it comes too late
+        if name in self._shown:  # too late
             return []
         item = self._items.setdefault(name, Item())
         if kind.endswith("transcription.delta"):
@@ -188,7 +188,7 @@ class RealtimeWire:
             whole = message.get("transcript", message.get("text"))
             item.text, item.complete = whole if isinstance(whole, str) else item.text, True
             self._last_known |= self._ended and not self._commits
-        return self._tell(name)
+        return self._show(name)
 
     def _failed(self, message: Message) -> list[Event]:
         error = message.get("error")
@@ -198,18 +198,18 @@ class RealtimeWire:
         raise ValueError(f"the server answered: {str(error)[:200]}")
 
     def _place(self, name: str, message: Message) -> None:
-        """Put an item behind the one before it; behind the others where that is not said."""
-        if name in self._items or name in self._told:
+        """Put an item behind its previous one; last if the server names none."""
+        if name in self._items or name in self._shown:
             return
         before = message.get("previous_item_id", name)
-        if before is None or before in self._told:
+        if before is None or before in self._shown:
             self._items = {name: Item(), **self._items}
             return
         order = list(self._items.items())
         at = list(self._items).index(before) + 1 if before in self._items else len(order)
         self._items = dict([*order[:at], (name, Item()), *order[at:]])
 
-    def _tell(self, changed: str) -> list[Event]:
+    def _show(self, changed: str) -> list[Event]:
         events: list[Event] = []
         while self._items:
             name, item = next(iter(self._items.items()))
@@ -217,7 +217,7 @@ class RealtimeWire:
                 return [*events, Event(item.text)] if item.text and (events or name == changed) else events
             events.append(Event(item.text, final=True, endpoint=not self._ended))
             del self._items[name]
-            self._told |= {name} - {""}  # a server without names for its items has one at a time
+            self._shown |= {name} - {""}  # a server without names for its items has one at a time
         return events
 
 

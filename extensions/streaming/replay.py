@@ -1,10 +1,10 @@
 """A clip replayed to a session as it would arrive live, on a virtual clock or in real time.
 
-Chunk i has arrived when its last sample has been spoken. It is processed when the one before is done, and takes as long
-as it took: so queues build up as they would live, and ten seconds of audio cost no more than their computation. `speed`
-divides the processing times, which tells what a machine of another speed would do. With `realtime` the clock on the
-wall is used and chunks are sent when they arrive, for servers that have clocks of their own; a session that has a
-method `wait(seconds)` is asked what comes in between, so that an event has the time at which it came.
+On the virtual clock a chunk arrives at the time of its last sample and is processed when the one before is done, for as
+long as the call took. So queues build up as they would live, and ten seconds of audio cost only their computation.
+`speed` divides the processing times, which simulates another machine. With `realtime` chunks are sent when they arrive,
+for servers, which have their own clock; a session with a method `wait(seconds)` is asked for the events in between, so
+that each has the time at which it came.
 """
 
 from __future__ import annotations
@@ -13,16 +13,15 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 
 from speech_robust_bench.core.errors import UserError
-from speech_robust_bench.core.records import Stream, StreamEvent
-from speech_robust_bench.extensions.streaming.mode import StreamOptions
-from speech_robust_bench.extensions.streaming.record import (
+from speech_robust_bench.core.records import Settings, Stream, StreamEvent
+from speech_robust_bench.extensions.streaming.streams import (
     MOST_CHARACTERS,
     Calls,
+    StreamOptions,
     arrivals,
     completions,
     most_events,
@@ -31,12 +30,12 @@ from speech_robust_bench.extensions.streaming.record import (
 from speech_robust_bench.models.interface import Clip, Described, Event, Recogniser, Session, Transcript
 
 WARM_UP_S = 3
-AS_IT_IS = StreamOptions()
+DEFAULTS = StreamOptions()
 
 
 @dataclass(frozen=True)
 class TimedEvent:
-    """An event, when it came (seconds since the first sample), how much audio had been sent, and in which call."""
+    """An event, its time since the first sample, the seconds of audio sent by then, and the number of its call."""
 
     time_s: float
     sent_s: float
@@ -52,7 +51,7 @@ class TimedEvent:
 
 @dataclass
 class Timeline:
-    """What one clip's stream gave."""
+    """The events and calls of one clip's stream."""
 
     duration_s: float
     pace: StreamOptions
@@ -69,16 +68,16 @@ def replay(
     session: Session,
     clip: Clip,
     rate: int,
-    pace: StreamOptions = AS_IT_IS,
+    pace: StreamOptions = DEFAULTS,
     timer: Callable[[], float] | None = None,
     sleep: Callable[[float], None] = time.sleep,
 ) -> Timeline:
-    """Send a clip to a session and write down what comes back, and when. A stream that fails is closed."""
+    """Send a clip to a session and record its events and their times. A stream that fails is closed."""
     try:
         return _replay(session, clip, rate, pace, timer, sleep)
     except BaseException:
         if close := getattr(session, "close", None):
-            with suppress(Exception):  # the first error is the one that tells
+            with suppress(Exception):  # the first error is the cause
                 close()
         raise
 
@@ -93,7 +92,7 @@ def _replay(
 ) -> Timeline:
     timer = timer or (time.process_time if pace.processor_time else time.perf_counter)
     if getattr(session, "needs_realtime", False) and not pace.realtime:
-        raise UserError("a server has a clock of its own: measure it with --realtime")
+        raise UserError("a server can only be measured in real time: add --realtime")
     step = max(1, round(pace.chunk_ms * rate / 1000))
     arrived = arrivals(len(clip), rate, pace.chunk_ms)
     timeline = Timeline(len(clip) / rate, pace, calls=Calls(arrived, [], []))
@@ -130,9 +129,9 @@ def _replay(
 
 
 def quickest(timelines: Sequence[Timeline]) -> Timeline:
-    """One timeline of several of the same clip, with the shortest time of every call.
+    """One timeline out of several of the same clip, with the shortest time of every call.
 
-    A recogniser that answers differently each time has nothing to compare: then the first one counts as it is.
+    If the recogniser's answers differ, the first timeline counts unchanged.
     """
     first = timelines[0]
     if any([timed.event for timed in other.events] != [timed.event for timed in first.events] for other in timelines):
@@ -144,17 +143,17 @@ def quickest(timelines: Sequence[Timeline]) -> Timeline:
 
 
 def _check(event: Event) -> None:
-    """What a session answers is not trusted: it may be a server."""
+    """A session may be a server, so its answers are not trusted."""
     if not isinstance(event.text, str) or len(event.text) > MOST_CHARACTERS:
         raise ValueError(f"an event whose text is not a string of at most {MOST_CHARACTERS} characters")
 
 
-@dataclass
+@dataclass(kw_only=True)
 class Streamed(Described):
-    """The live side of a recogniser."""
+    """A recogniser that gets every clip as a stream."""
 
-    inner: Recogniser = None  # type: ignore[assignment]
-    pace: StreamOptions = field(default_factory=StreamOptions)
+    inner: Recogniser
+    pace: StreamOptions
     warm: bool = False
 
     def transcribe(self, clips: list[Clip], rate: int, language: str | None) -> list[str]:
@@ -167,13 +166,13 @@ class Streamed(Described):
         return Transcript(timeline.text, stream=stream_of(timeline).as_json())
 
     def _warm_up(self, clip: Clip, rate: int, language: str | None) -> None:
-        """Stream the beginning of the first clip once before it counts: what is loaded at first use is loaded then.
+        """Stream the beginning of the first clip once unmeasured, to load whatever is loaded at first use.
 
-        A server is warm, and may cost money.
+        A server needs no warm-up, and may cost money.
         """
         if not self.warm and not getattr(self.inner, "needs_realtime", False):
             self.warm = True
-            with suppress(Exception):  # it comes again, where it belongs to a clip
+            with suppress(Exception):  # it comes again for the clip itself
                 replay(self.inner.stream(rate, language), clip[: WARM_UP_S * rate], rate)  # type: ignore[attr-defined]
 
     def close(self) -> None:
@@ -181,28 +180,24 @@ class Streamed(Described):
 
 
 def streamed(recogniser: Recogniser, pace: StreamOptions) -> Streamed:
-    """The recogniser as it is used live; one that cannot be is a UserError that says what would do."""
+    """The recogniser, fed with streams; one that only knows whole clips is an error with the way out."""
     if not hasattr(recogniser, "stream"):
         raise UserError(
-            f"{recogniser.name} transcribes whole clips only; to use it live, put a policy in front: live:<the model>"
+            f"{recogniser.name} transcribes whole clips only; to stream to it, put a policy in front: live:<the model>"
         )
-    timing: dict[str, Any] = {
-        "chunk_ms": pace.chunk_ms,
-        "speed": pace.speed,
-        "realtime": pace.realtime,
-        **_unusual(pace),
-    }
-    return Streamed(recogniser.name, recogniser.revision, {**recogniser.options, **timing}, 1, recogniser, pace)
+    timing = {"chunk_ms": pace.chunk_ms, "speed": pace.speed, "realtime": pace.realtime, **_rare_options(pace)}
+    options = {**recogniser.options, **timing}
+    return Streamed(recogniser.name, recogniser.revision, options, 1, inner=recogniser, pace=pace)
 
 
-def _unusual(pace: StreamOptions) -> dict[str, Any]:
-    """What is only said where it was asked for."""
+def _rare_options(pace: StreamOptions) -> Settings:
+    """The options that are recorded only where they were given."""
     counted = {"processor_time": True} if pace.processor_time else {}
     return {**counted, **({"repeats": pace.repeats} if pace.repeats > 1 else {})}
 
 
 def stream_of(timeline: Timeline) -> Stream:
-    """A timeline as the predictions keep it (`record`)."""
+    """A timeline as the predictions keep it."""
     calls, pace = timeline.calls, timeline.pace
     return Stream(
         chunk_ms=pace.chunk_ms,
@@ -211,5 +206,5 @@ def stream_of(timeline: Timeline) -> Stream:
         took_ms=[round(1000 * took, 2) for took in calls.took_s],
         done_ms=[round(1000 * done, 2) for done in calls.done_s] if pace.realtime else None,
         events=[timed.stored for timed in timeline.events],
-        **_unusual(pace),
+        **_rare_options(pace),
     )

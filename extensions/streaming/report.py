@@ -1,4 +1,4 @@
-"""Recognisers used live, in the report and on the leaderboard: accuracy against latency under every condition."""
+"""Streamed recognisers in the report and on the leaderboard: accuracy against latency under every condition."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from speech_robust_bench.report.sections.overview import pareto_front
 from speech_robust_bench.report.sections.parts import legend, name, number, section
 
 LEAD = (
-    "Down and to the left is better. The dashed line is the Pareto front of a condition: nobody is beyond it, more "
-    "accurate and quicker. The faint line is the front of clean speech: the way from one to the other is what the "
-    "condition costs. Latency is the median time from the end of a word until it and all before it stay as they are."
+    "Down and to the left is better. The dashed line is the Pareto front of a condition: no model is both more "
+    "accurate and faster. The faint line is the front of clean speech, so the distance between the two is the cost of "
+    "the condition. Latency is the median time from the end of a word until it and all words before it no longer change."
 )
 # head, figure of a condition, factor, digits
 COLUMNS = (
@@ -50,9 +50,9 @@ def condition_label(which: str) -> str:
 
 
 def latency_charts(streamed: Sequence[tuple[int, str, Mapping[str, Condition]]], ranked: set[str]) -> list[Html]:
-    """A chart for each condition: WER against the settling of words, with the Pareto front of those that are ranked.
+    """A chart for each condition: WER against the settling of words, with the Pareto front of the ranked models.
 
-    All have the same axes, so that what moves from one to the other can be seen.
+    All have the same axes, so that they can be compared.
     """
     fronts: dict[str, list[tuple[float, float]]] = {}
     series: dict[str, list[Series]] = {}
@@ -87,7 +87,7 @@ def _chart(
 
 
 def streaming(report: Report, language: str) -> Html | None:
-    """The section, where some model was used live."""
+    """The section; None where no model was streamed."""
     streamed = [
         (model, live) for model in report.ranked(language) if (live := conditions(model.results.configs, language))
     ]
@@ -121,7 +121,7 @@ def cells(condition: Condition) -> list[tuple[str, float | None]]:
 
 
 def board_page(models: Sequence[Row], language: str) -> Html | None:
-    """Those that were used live: accuracy beside latency and stability in every condition."""
+    """The models that were streamed: accuracy, latency and stability in every condition."""
     rows = [row for row in models if any(streaming_of(entry) for entry in row.entry.content.configs.values())]
     if not rows:
         return None
@@ -148,7 +148,7 @@ def board_page(models: Sequence[Row], language: str) -> Html | None:
             tag("h2", f"Language: {language}"),
             tag("p", LEAD, class_="lead"),
             tag("div", legend, class_="legend"),
-            tag("div", latency_charts(named, ranked), class_="multiples latency"),
+            tag("div", latency_charts(named, ranked), class_="multiples wide"),
             sort_table(heads, body),
         ]
     )
@@ -184,8 +184,8 @@ def of_model(entry: Entry, language: str) -> Html | None:
 BOARD = BoardPage(
     "Used live",
     """
-<p class="lead">Recognisers that were sent every clip chunk by chunk, as it would arrive. Latency and stability follow
-from the events that were sent in, and were computed again; how quick the machine was is as submitted.</p>
+<p class="lead">Recognisers that got every clip chunk by chunk, as it would arrive. Latency and stability are recomputed
+from the submitted events; the speed of the machine is as submitted.</p>
 """,
     board_page,
     of_model,

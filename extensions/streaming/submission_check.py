@@ -1,10 +1,9 @@
-"""Checks of streamed predictions: is what a submission says about its streams possible, and one story throughout?
+"""Checks of submitted streams: are they possible and consistent?
 
-Every measure follows from the events, the time of each call and the places of the words (`record`),
-so these are what is checked. The transcript must be that of the events; an event comes when its chunk was done; the
-calls of a clip take no longer than the clip did. Words must be those of the reference, lie in every config where they
-lie in the clean one, and, where the clean audio is at hand, where a forced alignment finds them. How long a call took
-cannot be checked from files, as the speed of a run cannot.
+Every measure follows from the events, the time of each call and the word times, so these are checked. The transcript
+must be that of the events; an event comes when its chunk was done; the calls of a clip take no longer than the clip
+did. Words must be those of the reference, at the same times in every config as in the clean one and, where the clean
+audio is available, in a forced alignment. The time of a call cannot be checked from files.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from speech_robust_bench.core.names import parse
 from speech_robust_bench.core.records import Prediction, Settings, WordTime
 from speech_robust_bench.core.untrusted_files import Refused
 from speech_robust_bench.extensions.streaming.clip_measures import early_words, updates_of
-from speech_robust_bench.extensions.streaming.record import calls_of, check_stream, check_words, transcript
+from speech_robust_bench.extensions.streaming.streams import calls_of, check_stream, check_words, transcript
 
 SAMPLE = 8  # clips of a clean config that are aligned again
 SAME_S = 0.05  # between two alignments of a clip by one aligner
@@ -35,7 +34,7 @@ Placed = dict[str, tuple[float, list[WordTime]]]  # clip -> its duration, and it
 
 @dataclass
 class StreamedLines:
-    """The facts kept of each config's streams while a submission is read."""
+    """The streams of each config while a submission is read."""
 
     options: Settings  # of run.json
     words: dict[str, Placed] = field(default_factory=dict)  # by config
@@ -79,7 +78,7 @@ class StreamedLines:
         if stream.speed != 1:
             raise ValueError("'speed' of 'stream' is not 1: a simulated machine cannot be submitted")
         if stream.processor_time:
-            raise ValueError("'stream' counts processor time, which is not what people wait for; run it without")
+            raise ValueError("'stream' has processor time instead of wall-clock time; run it without")
         if transcript(stream.events).strip() != line.pred_text:
             raise ValueError("'pred_text' is not the transcript that the events of 'stream' give")
         calls = calls_of(stream, line.seconds)
@@ -95,15 +94,15 @@ class StreamedLines:
         lines = []
         for config, clips in self.words.items():
             source = sources.get(config) or config
-            if reason := _moved(config, clips, self.words.get(source, {})):
+            if reason := _differ_from_clean(config, clips, self.words.get(source, {})):
                 lines.append(f"{config}.jsonl: {reason}")
         for source in sorted({sources.get(config) or config for config in self.words}):
-            if reason := _elsewhere(source, self.words.get(source, {}), places):
+            if reason := _differ_from_audio(source, self.words.get(source, {}), places):
                 lines.append(f"{source}.jsonl: {reason}")
         return lines
 
     def flags(self) -> list[str]:
-        """One line for each config in which words came before anybody had said them."""
+        """One line for each config with words that were shown before their audio was sent."""
         return [
             f"{config}: {early} of {shown} words were shown before their audio was sent"
             for config, (early, shown) in self.early.items()
@@ -111,8 +110,8 @@ class StreamedLines:
         ]
 
 
-def _moved(config: str, clips: Placed, clean: Placed) -> str | None:
-    """Why the words of a config are not where those of its clean clips are."""
+def _differ_from_clean(config: str, clips: Placed, clean: Placed) -> str | None:
+    """The first clip whose word times differ from those of its clean clip."""
     scenario = SCENARIOS.get(parse(config).scenario)
     for clip, (duration, words) in clips.items():
         if clip not in clean or not words:
@@ -128,8 +127,8 @@ def _moved(config: str, clips: Placed, clean: Placed) -> str | None:
     return None
 
 
-def _elsewhere(config: str, clips: Placed, places: Sequence[str]) -> str | None:
-    """Why the words of clean clips are not where they are in the audio; a sample is aligned again."""
+def _differ_from_audio(config: str, clips: Placed, places: Sequence[str]) -> str | None:
+    """The first clip whose word times differ from a forced alignment, of a sample of the clean clips."""
     from speech_robust_bench.builders.config_sources import open_data
 
     named = sorted(clip for clip, (_, words) in clips.items() if words)

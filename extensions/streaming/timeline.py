@@ -1,11 +1,10 @@
-"""One streamed clip as it was lived through: the audio, where its words lie, when each was shown and settled."""
+"""The drawing of one streamed clip: the audio, its words, and when each was shown and settled."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 
@@ -30,14 +29,14 @@ from speech_robust_bench.scoring.runs import Run, open_run
 WIDTH, SIDE, ROW, AUDIO, SPOKEN = 1000, 14, 17, 44, 22
 LETTER = 6.6  # about the width of a letter, to see whether a word fits its bar
 LEAD = (
-    "Time runs from left to right. Above, the audio and its words. Below, a line for each word of the transcript: pale "
-    "while it or a word before it still changed, full from when it stayed, struck out where it was taken back. A dot "
-    "is where the word had been said: from there to its bar is the wait."
+    "Time runs from left to right. Above are the audio and its words. Below is a bar for each word of the transcript: "
+    "pale while it or a word before it still changed, dark from when it stayed, struck out where it was taken back. A "
+    "dot marks the end of the spoken word; from there to its bar is the delay."
 )
 
 
 def timelines(report: Report, language: str) -> Html | None:
-    """A clip with a player, and what every streamed model made of it."""
+    """A clip with a player, and the timeline of every streamed model."""
     runs = {
         model.index: open_run(model.folder)
         for model in report.ranked(language)
@@ -102,15 +101,16 @@ def _figure(model: ReportedModel, clip: StreamClip) -> Html:
     )
 
 
-def _captions(events: Sequence[Sequence[Any]]) -> list[list[Any]]:
-    """What stood on the screen from each event on: [time, what is final, what may change]."""
-    captions, final = [], ""
+def _captions(events: Sequence[StreamEvent]) -> list[tuple[float, str, str]]:
+    """The transcript on the screen from each event on: [time, final text, text that may change]."""
+    captions: list[tuple[float, str, str]] = []
+    final = ""
     for time_s, _, text, kind in events:
         if kind == "partial":
-            captions.append([time_s, final, text])
+            captions.append((time_s, final, text))
         else:
             final = f"{final} {text}".strip()
-            captions.append([time_s, final, ""])
+            captions.append((time_s, final, ""))
     return captions
 
 

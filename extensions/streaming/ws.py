@@ -1,8 +1,8 @@
 """A live server over a WebSocket: `ws:<url>?protocol=vosk|deepgram|openai|vllm` (see `protocols`).
 
-The key is read from the environment variable that `key_env` names. A server has a clock of its own, so it is
-measured in real time only: `srb run --stream --realtime`. What it sends is bounded in size, number and time and never
-trusted: an answer that cannot be read, or a connection that breaks, is that clip's error.
+The key is in the environment variable `key_env`. A server has its own clock, so it is measured in real time:
+`srb run --stream --realtime`. Its messages are untrusted, and bounded in size, number and time: an unreadable answer
+or a broken connection fails that clip.
 """
 
 from __future__ import annotations
@@ -19,13 +19,12 @@ from typing import Any, ClassVar
 
 from speech_robust_bench.core.audio import resample, to_pcm16
 from speech_robust_bench.core.errors import UserError, did_you_mean
-from speech_robust_bench.extensions.streaming.mode import StreamOptions
 from speech_robust_bench.extensions.streaming.protocols import WIRES, Wire
 from speech_robust_bench.extensions.streaming.replay import replay
-from speech_robust_bench.models.interface import Clip, Described, Event, Recogniser, need, spec_traits
+from speech_robust_bench.extensions.streaming.streams import StreamOptions
 
 MOST_BYTES = 1 << 20  # of one message
-CLOSE_TIMEOUT_S = 2.0  # for the server's goodbye: one that has stalled says none
+CLOSE_TIMEOUT_S = 2.0  # a stalled server does not confirm that the connection is closed
 MOST_MESSAGES = 200_000  # of one stream: two hours have 72,000 chunks of 100 ms
 
 
@@ -53,7 +52,7 @@ class WebSocketSession:
         return self._received(seconds)
 
     def finish(self) -> Iterator[Event]:
-        """Say that the audio has ended and wait for the rest, at most `timeout_s`; each event as it comes."""
+        """End the audio and wait for the rest, at most `timeout_s`; each event as it comes."""
         self._start()
         for message in self.wire.end():
             self.connection.send(message)
@@ -72,7 +71,7 @@ class WebSocketSession:
                 self.connection.send(message)
 
     def _received(self, wait_s: float) -> Iterator[Event]:
-        """What has come in; up to `wait_s` for the server's last word."""
+        """The events that have arrived; with `wait_s`, also those until the server has finished."""
         from websockets.exceptions import ConnectionClosedOK
 
         deadline = time.monotonic() + wait_s
@@ -105,7 +104,7 @@ class WebSocketSession:
 
 
 def give_up_sending_after(connection: Any, seconds: float) -> None:
-    """A server that no longer reads would otherwise hold a stream for ever, once the buffers are full."""
+    """Bound the time of a send: a server that stops reading would hold a stream for ever once the buffers are full."""
     with suppress(AttributeError, OSError):  # not every system has it
         whole = int(seconds)
         timeval = struct.pack("ll", whole, int(1e6 * (seconds - whole)))

@@ -6,9 +6,9 @@ import pytest
 
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.records import Prediction, StreamEvent, WordTime, convert
-from speech_robust_bench.extensions.streaming import clip_measures, measure, record
+from speech_robust_bench.extensions.streaming import clip_measures, measure
 from speech_robust_bench.extensions.streaming.clip_measures import measure_clip
-from speech_robust_bench.extensions.streaming.record import arrivals, completions
+from speech_robust_bench.extensions.streaming.streams import arrivals, completions
 from speech_robust_bench.scoring.bootstrap import weights
 
 WORDS = [["one", 0.0, 0.4], ["two", 0.5, 0.9], ["three", 1.0, 1.5]]
@@ -160,7 +160,7 @@ def test_two_hours_are_measured_in_little_memory():
         ({"events": [[0.6, 0.5, 7, "partial"]]}, "events"),
         ({"events": [[0.6, 0.5, "a", "<script>"]]}, "kind"),
         ({"events": [[0.6, 0.5, "a", "partial"], [0.5, 0.5, "a b", "partial"]]}, "order"),
-        ({"events": [[0.6, 0.55, "a", "partial"]]}, "where no chunk ends"),
+        ({"events": [[0.6, 0.55, "a", "partial"]]}, "is not the end of a chunk"),
         ({"events": [[0.4, 0.5, "a", "partial"]]}, "before the audio"),
         ({"more": 1}, "more"),
     ],
@@ -188,7 +188,7 @@ def test_an_event_comes_when_its_chunk_was_done():
         measure_lines([line(stream=quick)])
 
 
-@pytest.mark.parametrize("module", [clip_measures, record])
+@pytest.mark.parametrize("module", [clip_measures, streams])
 def test_the_worked_examples_are_right(module):
     outcome = doctest.testmod(module)
     assert outcome.attempted >= 3

@@ -12,8 +12,8 @@ import pytest
 
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.extensions.streaming.live import Policy, PolicySession
-from speech_robust_bench.extensions.streaming.record import MOST_EVENTS, check_stream
 from speech_robust_bench.extensions.streaming.replay import StreamOptions, quickest, replay, stream_of, streamed
+from speech_robust_bench.extensions.streaming.streams import MOST_EVENTS, check_stream
 from speech_robust_bench.models.interface import Event
 
 RATE = 16_000

@@ -1,17 +1,27 @@
-"""What the predictions keep of a streamed clip, and what follows from it: when each chunk was done, and the transcript.
+"""`srb run --stream`: its options, and the `stream` that the predictions keep of each clip.
 
-`stream` of a line has how the clip was sent, how long every call took, and the events. Nothing in it
-is a measure: all of them are computed from these, by `srb score` and again by `srb verify`. A line that
-`srb run` would not write is a ValueError, because it may come from a stranger.
+`stream` of a line has how the clip was sent, how long every call took, and the events. It holds no measures: all are
+computed from it, by `srb score` and again by `srb verify`. A line that `srb run` would not write may come from a
+stranger, so it is a ValueError.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
 
+from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.core.options import option
 from speech_robust_bench.core.records import Stream, StreamEvent, WordTime
+
+if TYPE_CHECKING:
+    from speech_robust_bench.builders.configs import Config
+    from speech_robust_bench.core.records import Prediction, Settings, Told
+    from speech_robust_bench.models.interface import Key, Recogniser
+
 
 CHUNK_MS, SHORTEST_MS, LONGEST_MS = 100, 20, 500
 MOST_EVENTS = 20_000  # of a short clip: a recogniser that sends more is broken
@@ -22,6 +32,103 @@ MOST_REPEATS = 20
 KINDS = ("partial", "final", "endpoint")
 TOLERANCE_S = 0.002  # times of events are kept to a tenth of a millisecond, those of calls to a hundredth
 RATE = 16_000  # of every clip that a recogniser is given
+
+
+@dataclass(frozen=True)
+class StreamOptions:
+    """How to stream: the length of a chunk, the simulated speed, and whether to pace the audio in real time."""
+
+    about: ClassVar[str] = "stream the audio chunk by chunk, and store when each word appears"
+    suffix: ClassVar[str] = "live"
+    advanced: ClassVar[bool] = False
+
+    chunk_ms: int = option(CHUNK_MS, "length of a chunk, in milliseconds", metavar="MS")
+    speed: float = option(1.0, "simulate a machine that is F times as fast", metavar="F")
+    realtime: bool = option(False, "pace the audio in real time (required by most servers)")
+    processor_time: bool = option(
+        False, "measure the processor time of srb itself, all threads, instead of wall-clock time (for a busy machine)"
+    )
+    repeats: int = option(
+        1, "send every clip N times and keep the quickest time of each call (for a busy machine)", metavar="N"
+    )
+
+    def __post_init__(self) -> None:
+        if not SHORTEST_MS <= self.chunk_ms <= LONGEST_MS:
+            raise UserError(f"chunk_ms must be from {SHORTEST_MS} to {LONGEST_MS}, not {self.chunk_ms}")
+        if not 0 < self.speed <= MOST_SPEED:
+            raise UserError(f"speed must be a factor above 0, not {self.speed}")
+        if self.realtime and self.speed != 1:
+            raise UserError("realtime cannot simulate another machine: leave speed out")
+        if self.realtime and self.processor_time:
+            raise UserError("realtime measures wall-clock time: leave processor_time out")
+        if not 1 <= self.repeats <= MOST_REPEATS:
+            raise UserError(f"repeats must be from 1 to {MOST_REPEATS}, not {self.repeats}")
+        if self.realtime and self.repeats > 1:
+            raise UserError("realtime sends a clip once: leave repeats out")
+
+    @property
+    def flags(self) -> str:
+        """The options of `srb run`."""
+        repeated = f" --repeats {self.repeats}" if self.repeats > 1 else ""
+        return f" --stream --chunk-ms {self.chunk_ms}{repeated}{' --realtime' if self.realtime else ''}"
+
+    @classmethod
+    def of_run(cls, options: Settings) -> StreamOptions | None:
+        """The options of a streamed run in its run.json, which may be a stranger's."""
+        kinds = {"chunk_ms": int, "speed": int | float, "realtime": bool}
+        if not all(isinstance(options.get(name), kind) for name, kind in kinds.items()):
+            return None
+        repeats = options.get("repeats", 1)
+        return cls(
+            options["chunk_ms"],
+            options["speed"],
+            options["realtime"],
+            options.get("processor_time") is True,
+            repeats if isinstance(repeats, int) else 1,
+        )
+
+    # Recognisers and their packages are imported when a model is run, not for the help of a command.
+
+    def adapted(self, recogniser: Recogniser) -> Recogniser:
+        """A recogniser that can be used live: itself, or by local agreement where it only knows whole clips."""
+        from speech_robust_bench.extensions.streaming.live import as_live
+
+        return as_live(recogniser)
+
+    def wrap(self, recogniser: Recogniser) -> Recogniser:
+        """The recogniser behind a replay: each clip is sent chunk by chunk, and its timeline is kept."""
+        from speech_robust_bench.extensions.streaming.replay import streamed
+
+        return streamed(recogniser, self)
+
+    def facts(
+        self, config: Config, clean: Callable[[], Config], wanted: set[int], store: Path
+    ) -> Callable[[Prediction], dict[str, Any]]:
+        """The word times of a clip, from the clean clip that it was made from."""
+        from speech_robust_bench.builders.word_times import word_times_of
+
+        times = word_times_of(config, clean(), wanted, store / ".word_times")
+        return lambda line: {"words": times(line)} if times else {}
+
+    def agreement(
+        self, sent: Mapping[Key, Prediction], again: Mapping[Key, Told], same: set[Key]
+    ) -> tuple[int | None, float | None]:
+        """The number of clips whose words appeared after the same audio again, and the ratio of the times."""
+        pairs = [(key, before, after) for key in sent if (before := sent[key].stream) and (after := again[key].stream)]
+        if not pairs or self.realtime:  # a server is not deterministic
+            return None, None
+        shown = sum(key in same and _shown(before) == _shown(after) for key, before, after in pairs)
+        before_ms = sum(sum(before.took_ms) for _, before, _ in pairs)
+        after_ms = sum(sum(after.took_ms) for _, _, after in pairs)
+        return shown, round(after_ms / before_ms, 2) if before_ms else None
+
+
+def _shown(stream: Stream) -> list[tuple[float, str, str]]:
+    """The words shown, and the audio sent before each."""
+    return [event[1:] for event in stream.events]
+
+
+# --- the stored stream -----------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -57,7 +164,7 @@ def most_events(duration_s: float) -> int:
 
 
 def arrivals(samples: int, rate: int, chunk_ms: int) -> list[float]:
-    """When each chunk of a clip has been spoken, and when the clip has ended.
+    """The end of each chunk of a clip, and of the clip, in seconds.
 
     >>> arrivals(4000, 16_000, 100)
     [0.1, 0.2, 0.25, 0.25]
@@ -67,7 +174,7 @@ def arrivals(samples: int, rate: int, chunk_ms: int) -> list[float]:
 
 
 def completions(arrived_s: Sequence[float], took_s: Sequence[float]) -> list[float]:
-    """When each call is done that begins when its audio is there and the call before is done.
+    """The end of each call, if it begins when its audio has arrived and the call before is done.
 
     >>> completions([0.1, 0.2, 0.2], [0.25, 0.25, 0.0])
     [0.35, 0.6, 0.6]
@@ -79,7 +186,7 @@ def completions(arrived_s: Sequence[float], took_s: Sequence[float]) -> list[flo
 
 
 def calls_of(stream: Stream, duration_s: float) -> Calls:
-    """The calls of a stored stream. In real time the clock on the wall said when they were done."""
+    """The calls of a stored stream; `done_ms` is measured in real time and computed otherwise."""
     arrived = arrivals(round(duration_s * RATE), RATE, stream.chunk_ms)
     took = [ms / 1000 for ms in stream.took_ms]
     done = [ms / 1000 for ms in stream.done_ms or ()] if stream.realtime else completions(arrived, took)
@@ -101,7 +208,7 @@ def transcript(events: Sequence[StreamEvent]) -> str:
 
 
 def check_stream(stream: Stream, duration_s: float) -> None:
-    """Raise a ValueError that says what is wrong with a stored stream, if anything is."""
+    """Raise a ValueError with the first problem of a stored stream."""
     if (stream.done_ms is not None) != stream.realtime:
         raise ValueError("'stream' has 'done_ms' if it was in real time, and only then")
     if stream.processor_time is False:
@@ -154,16 +261,16 @@ def _check_events(stream: Stream, calls: Calls) -> None:
         ends.setdefault(round(arrived_s * RATE), []).append(done_s)
     for time_s, sent_s, _, _ in events:
         if not 0 <= sent_s <= calls.arrived_s[-1] + 1 or round(sent_s * RATE) not in ends:
-            raise ValueError(f"an event of 'stream' says that {sent_s:g} s were sent, where no chunk ends")
+            raise ValueError(f"an event of 'stream' says that {sent_s:g} s were sent,, which is not the end of a chunk")
         if time_s < sent_s - TOLERANCE_S:
-            raise ValueError("an event of 'stream' comes before the audio that it is about")
+            raise ValueError("an event of 'stream' comes before its audio was sent")
         possible = ends[round(sent_s * RATE)]
         if not stream.realtime and not any(abs(time_s - done_s) <= TOLERANCE_S for done_s in possible):
-            raise ValueError("an event of 'stream' comes at another time than its chunk was done")
+            raise ValueError("an event of 'stream' does not come when its chunk was done")
 
 
 def check_words(words: Sequence[WordTime], duration_s: float) -> None:
-    """Raise a ValueError if the words of a line are too many or too long, or not in the clip's own order."""
+    """Raise a ValueError for words that are too many, too long, out of order or outside the clip."""
     if len(words) > most_events(duration_s):
         raise ValueError("'words' has more words than a clip of that length can have")
     latest = 0.0
