@@ -6,7 +6,7 @@ import pytest
 
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.records import Prediction, StreamEvent, WordTime, convert
-from speech_robust_bench.extensions.streaming import clip_measures, measure
+from speech_robust_bench.extensions.streaming import clip_measures, measure, streams
 from speech_robust_bench.extensions.streaming.clip_measures import measure_clip
 from speech_robust_bench.extensions.streaming.streams import arrivals, completions
 from speech_robust_bench.scoring.bootstrap import weights
