@@ -141,7 +141,8 @@ class Argument:
             how["action"] = "append"
             how["default"] = None  # argparse would add to the default; `read` puts it in
         elif self.many:
-            how["nargs"] = "+" if self.default is MISSING or not self.about.positional else "*"
+            optional = self.default is not MISSING and (self.about.positional or self.about.bare is not None)
+            how["nargs"] = "*" if optional else "+"
         elif self.about.positional and self.default is not MISSING:
             how["nargs"] = "?"
         elif self.about.bare is not None:

@@ -1,6 +1,6 @@
 """The probe: a frozen encoder, a learned mix of its layers, and a small head trained with CTC (SUPERB-SG, Section 3).
 
-It asks what a representation is worth for recognition, in domain and out of it, without fine-tuning the encoder.
+It measures what a representation is worth for recognition, in domain and out of it, without fine-tuning the encoder.
 """
 
 from speech_robust_bench.cli.command import CommandRow
@@ -15,9 +15,10 @@ COMMANDS = [
     ),
 ]
 API = {
-    "ablate_probes": f"{__name__}.api",
-    "train_probe": f"{__name__}.api",
+    "ProbeOptions": f"{__name__}.options",
+    "ablate_probes": f"{__name__}.command",
+    "train_probe": f"{__name__}.command",
 }
-ADAPTERS = {"probe": f"{__name__}.adapter"}
-VIEWS = {"Probe": f"{__name__}.attack_view:probe_view"}
+ADAPTERS = {"probe": f"{__name__}.probe_file"}
+VIEWS = {"Probe": f"{__name__}.recogniser:probe_view"}
 MEASURES = {"ood": f"{__name__}.ood_table:OOD"}

@@ -1,6 +1,6 @@
-"""The alphabet of a probe: CTC's blank and the characters of its training transcripts, normalised as for scoring.
+"""The trained part of a probe: a softmax over the layers of a frozen encoder, and a head from mixed frames to letters.
 
-The trained part above a frozen encoder: a softmax over its layers, and a head from the mixed frames to letters.
+The alphabet is CTC's blank and the characters of the training transcripts, normalised as for scoring.
 
 SUPERB-SG, Table 5: the default is a BLSTM of two layers with 1,024 units a direction, the small one has one layer and
 the large one four; s3prl's settings for OOD-ASR put a projection to 1,024 before them and a linear layer with tanh and
@@ -19,6 +19,7 @@ from torch.nn import functional
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence, pad_sequence
 
 from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.extensions.probe.options import BLSTM_LAYERS, UNITS, HeadSettings
 from speech_robust_bench.scoring.scoring import normalise
 
 BLANK = 0
@@ -38,7 +39,7 @@ class Letters:
 
     def __post_init__(self) -> None:
         if len(set(self.characters)) != len(self.characters) or not 0 < len(self.characters) <= MOST_LETTERS:
-            raise UserError("a probe's alphabet has some characters, each of them once")
+            raise UserError(f"the alphabet of a probe must be 1 to {MOST_LETTERS} different characters")
 
     @classmethod
     def of(cls, texts: Iterable[str]) -> Letters:
@@ -58,8 +59,6 @@ class Letters:
         return " ".join("".join(self.characters[number - 1] for number in once if number != BLANK).split())
 
 
-BLSTM_LAYERS = {"linear": 0, "small": 1, "medium": 2, "large": 4}
-UNITS = 1024
 DROPOUT = 0.2
 FRAME_SAMPLES = 320  # frames that come twice as often are thinned to 20 ms
 
@@ -118,6 +117,19 @@ class Head(nn.Module):
             x, _ = pad_packed_sequence(rnn(packed)[0], batch_first=True)
             x = torch.tanh(after(self.dropout(x)))
         return self.out(x), frames
+
+
+def new_head(settings: HeadSettings, layers: int, width: int, stride: int, letters: Letters) -> Head:
+    """An untrained head for an encoder and an alphabet."""
+    return Head(
+        settings.size,
+        layers,
+        width,
+        len(letters),
+        stride=stride,
+        units=settings.units,
+        normalise=settings.normalise,
+    )
 
 
 def spec_augment(frames: Tensor) -> Tensor:

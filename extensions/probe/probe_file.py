@@ -1,11 +1,14 @@
-"""A trained probe as a folder: `probe.json` says what it is and how it was trained, `head.safetensors` its weights.
+"""A trained probe as a folder, and `probe:FOLDER`: `probe.json` describes it and its training, `head.safetensors` has
+its weights.
 
-Nothing here needs torch, so that probes can be ranked where it is missing.
+The frozen encoder is opened again as it was named in training; `upstream` points to it where it has moved. Ranking
+probes needs no torch.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,10 +16,12 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
+from speech_robust_bench.core.about import install_hint
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.files import replacing, write_atomically
 from speech_robust_bench.core.options import Settings
 from speech_robust_bench.core.records import Record, Whole, read
+from speech_robust_bench.models.interface import Recogniser, folder_revision, need
 
 RECORD, WEIGHTS = "probe.json", "head.safetensors"
 FORMAT = 1
@@ -25,7 +30,7 @@ LARGEST_RECORD = 10_000_000  # bytes
 
 @dataclass(frozen=True)
 class ProbeFile:
-    """What `probe.json` holds."""
+    """The content of `probe.json`."""
 
     folder: Path
     about: Settings
@@ -56,7 +61,7 @@ def parsed_upstream(spec: str) -> tuple[str, str, float]:
 
 
 def upstream_name(spec: str) -> str:
-    """What tables call it: `hf:facebook/hubert-base-ls960` -> `hubert-base-ls960`."""
+    """The name in tables: `hf:facebook/hubert-base-ls960` -> `hubert-base-ls960`."""
     kind, target, window_s = parsed_upstream(spec)
     last = Path(target).name
     name = last if kind == "hf" else f"{kind}-{last}" if last else kind
@@ -85,7 +90,7 @@ class _Data(Record, frozen=True, kw_only=True):
 
 
 class Evaluation(Record, frozen=True, kw_only=True):
-    """What a training knew of itself after some steps."""
+    """The result of a test during training."""
 
     step: Annotated[int, Meta(ge=0)]
     loss: float | None = None
@@ -149,3 +154,60 @@ def read_weights(folder: Path) -> Mapping[str, Any]:
         return load_file(folder / WEIGHTS)
     except (OSError, SafetensorError) as error:
         raise UserError(f"{folder / WEIGHTS}: cannot be read ({error})") from None
+
+
+def load(target: str, *, device: str = "", batch_size: int = 8, upstream: str = "", threads: int = 0) -> Recogniser:
+    """`probe:<folder>`. Without `device` it uses a GPU, if any; `upstream` is another place of the same encoder."""
+    torch = need("torch", "probe", install_hint("models"))
+    from speech_robust_bench.extensions.probe.head import Letters, new_head
+    from speech_robust_bench.extensions.probe.options import HeadSettings
+    from speech_robust_bench.extensions.probe.recogniser import Probe, ProbeModel
+    from speech_robust_bench.extensions.probe.upstream import open_upstream
+
+    if not target:
+        raise UserError("'probe' needs the folder of a trained probe: probe:probes/hubert")
+    if threads:
+        torch.set_num_threads(threads)
+    probe = read_probe(target)
+    place = device or ("cuda" if torch.cuda.is_available() else "cpu")
+    named = probe.about["upstream"]
+    opened = open_upstream(upstream or named["spec"], place, **_edition(named["revision"]))
+    if opened.revision != named["revision"]:
+        raise UserError(
+            f"probe:{target}: its encoder {opened.spec} is {opened.revision}, not {named['revision']} on which it was "
+            "trained; point to that one with ?upstream=hf:FOLDER"
+        )
+    letters = Letters(probe.letters)
+    try:
+        head = new_head(HeadSettings(**probe.head), opened.layers, opened.width, opened.stride, letters)
+        head.load_state_dict(read_weights(Path(target)))
+    except (RuntimeError, TypeError):
+        raise UserError(f"{target}: its weights do not fit its {RECORD}; train the probe again") from None
+    augment = (probe.about.get("augment") or {}).get("scenarios")
+    return Probe(
+        name=Path(target).resolve().name,
+        revision=folder_revision(Path(target), (RECORD, WEIGHTS)),
+        options={
+            "device": place,
+            "batch_size": batch_size,
+            "upstream": upstream_name(named["spec"]),
+            "upstream_revision": named["revision"],
+            "head": probe.head,
+            "train_hours": probe.data["hours"],
+            "train_hours_asked": probe.data.get("hours_asked"),
+            "train_corpora": probe.data["corpora"],
+            "train_augment": augment,
+        },
+        batch_size=batch_size,
+        model=ProbeModel(opened, head.to(place)).eval(),
+        processor=opened.extractor,
+        chunk_s=opened.longest_s,
+        letters=letters,
+    )
+
+
+def _edition(revision: str | None) -> Settings:
+    """The arguments that open the same weights: a commit on the Hub, or the seed of random ones."""
+    if seed := re.fullmatch(r"seed (\d+)", revision or ""):
+        return {"seed": int(seed[1])}
+    return {"revision": revision} if re.fullmatch(r"[0-9a-f]{40}", revision or "") else {}

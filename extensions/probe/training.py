@@ -1,13 +1,14 @@
-"""Training a probe, by s3prl's schedule for OOD-ASR: Adam at 1e-4, batches of 16 clips of like length, gradients
-clipped at norm 1, SpecAugment, up to 500,000 steps, tested on the dev set every 2,000; the best of them is kept.
+"""Training a probe, by s3prl's schedule for OOD-ASR: Adam at 1e-4, batches of 16 clips of similar length, gradients
+clipped at norm 1, SpecAugment, up to 500,000 steps, tested on the dev set every 2,000; the best weights are kept.
 
-What a step does is a function of the seed and of its number, and a checkpoint holds weights, moments and what was
-measured so far. So a training that was killed ends, on a CPU, with the weights of one that was not.
+A step is a function of the seed and its number, and a checkpoint holds weights, moments and the tests so far. So a
+resumed training ends, on a CPU, with the same weights as an uninterrupted one.
 """
 
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -18,11 +19,15 @@ from msgspec import Meta
 from torch import Tensor, nn
 from torch.nn import functional
 
-from speech_robust_bench.core.errors import UserError, did_you_mean
+from speech_robust_bench.builders.apply import RandomScenarios
+from speech_robust_bench.builders.banks import Banks
+from speech_robust_bench.builders.plan import Sources
+from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.files import locked_folder, replacing
 from speech_robust_bench.core.options import Settings
 from speech_robust_bench.core.records import Record, convert
-from speech_robust_bench.extensions.probe.head import BLANK, BLSTM_LAYERS, UNITS, Head, Letters
+from speech_robust_bench.extensions.probe.head import BLANK, Letters, new_head
+from speech_robust_bench.extensions.probe.options import HeadSettings, ProbeOptions
 from speech_robust_bench.extensions.probe.probe_file import (
     RECORD,
     Evaluation,
@@ -32,6 +37,7 @@ from speech_robust_bench.extensions.probe.probe_file import (
     write_record,
     write_weights,
 )
+from speech_robust_bench.extensions.probe.ranking import Ablation
 from speech_robust_bench.extensions.probe.training_clips import (
     Augmentation,
     HiddenStates,
@@ -40,48 +46,14 @@ from speech_robust_bench.extensions.probe.training_clips import (
     batch_of_step,
     buckets,
     clips_digest,
+    first_hours,
+    read_clips,
+    split_dev,
 )
-from speech_robust_bench.extensions.probe.upstream import Upstream
+from speech_robust_bench.extensions.probe.upstream import Upstream, open_upstream
 from speech_robust_bench.scoring.scoring import align
 
 CHECKPOINT = "checkpoint.pt"
-
-
-@dataclass(frozen=True)
-class Schedule:
-    """How a probe is trained; the defaults are s3prl's, but for the early stop, which it does not have."""
-
-    steps: int = 500_000
-    batch_size: int = 16
-    lr: float = 1e-4
-    warmup: int = 0  # steps over which the learning rate rises; the paper's is 8,000 for HuBERT Large on SBCSAE
-    clip_norm: float = 1.0
-    spec_augment: bool = True
-    eval_every: int = 2_000
-    patience: int = 10  # tests without a better dev WER before it stops
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        for name in ("steps", "batch_size", "eval_every", "patience"):
-            if getattr(self, name) < 1:
-                raise UserError(f"{name} is 1 or more, not {getattr(self, name)}")
-        if not self.lr > 0 or not self.clip_norm > 0 or self.warmup < 0:
-            raise UserError("lr and clip_norm are above 0, warmup 0 or more")
-
-
-@dataclass(frozen=True)
-class HeadSettings:
-    """Which head; `normalise` brings every layer to mean 0 and variance 1 first, as the paper does for large models."""
-
-    size: str = "medium"
-    units: int = UNITS
-    normalise: bool = False
-
-    def __post_init__(self) -> None:
-        if self.size not in BLSTM_LAYERS:
-            raise UserError(f"no head '{self.size}'; {did_you_mean(self.size, BLSTM_LAYERS)}")
-        if not 1 <= self.units <= 8192:
-            raise UserError(f"a head has 1 to 8192 units, not {self.units}")
 
 
 class _Progress(Record, frozen=True, kw_only=True):
@@ -101,9 +73,8 @@ class Training:
     train: list[SpokenClip]
     dev: list[SpokenClip]
     head_settings: HeadSettings
-    schedule: Schedule
-    save_every: int = 200
-    hours: float | None = None  # as it was asked for
+    options: ProbeOptions
+    hours: float | None = None  # as requested
 
     def __post_init__(self) -> None:
         for name, clips in (("train on", self.train), ("test on (the dev set)", self.dev)):
@@ -113,12 +84,14 @@ class Training:
         if shared:
             raise UserError(f"{len(shared)} clips are in the training and in the dev set, as {min(shared)[1]}")
         self.letters = Letters.of(clip.text for clip in self.train)
-        self.batches = buckets(self.train, self.schedule.batch_size)
+        self.batches = buckets(self.train, self.options.batch_size)
         self.evaluations: list[Evaluation] = []
         with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(self.schedule.seed)
-            self.head = new_head(self.head_settings, self.upstream, self.letters).to(self.states.device)
-        self.optimiser = torch.optim.Adam(self.head.parameters(), lr=self.schedule.lr)
+            torch.manual_seed(self.options.seed)
+            self.head = new_head(
+                self.head_settings, self.upstream.layers, self.upstream.width, self.upstream.stride, self.letters
+            ).to(self.states.device)
+        self.optimiser = torch.optim.Adam(self.head.parameters(), lr=self.options.lr)
         self.done = 0
 
     @property
@@ -130,7 +103,7 @@ class Training:
         return self.states.augmentation
 
     def settings(self) -> Settings:
-        """All that the weights depend on: a folder holds a training of one of them."""
+        """The settings that the weights depend on: a folder holds a training with one set of them."""
         return {
             "upstream": {
                 "spec": self.upstream.spec,
@@ -140,7 +113,7 @@ class Training:
                 "stride": self.upstream.stride,
             },
             "head": asdict(self.head_settings),
-            "schedule": asdict(self.schedule),
+            "schedule": self.options.settings,
             "language": self.language,
             "letters": self.letters.characters,
             "data": {
@@ -157,43 +130,43 @@ class Training:
         }
 
     def run(self, progress: Progress, say: Callable[[str], None] = lambda line: None) -> ProbeFile:
-        """Train to the end, or go on from the last checkpoint; a folder that is trained already is left as it is."""
+        """Train to the end, from the last checkpoint if there is one; a finished probe stays unchanged."""
         with locked_folder(self.folder):
             if (self.folder / RECORD).is_file():
                 finished = read_probe(self.folder)
                 self._check_settings(finished.about)
                 return finished
             self._resume()
-            tick = progress(f"training {self.folder.name}", self.schedule.steps)
+            tick = progress(f"training {self.folder.name}", self.options.steps)
             tick(self.done)
-            while self.done < self.schedule.steps and not self._given_up():
+            while self.done < self.options.steps and not self._given_up():
                 loss = self._step(self.done)
                 self.done += 1
                 tick(1)
-                tested = self.done % self.schedule.eval_every == 0 or self.done == self.schedule.steps
+                tested = self.done % self.options.eval_every == 0 or self.done == self.options.steps
                 if tested:
                     say(self._evaluate(loss))
-                if tested or self.done % self.save_every == 0:
+                if tested or self.done % self.options.save_every == 0:
                     self._save()
             write_record(self.folder, self._record())
             (self.folder / CHECKPOINT).unlink(missing_ok=True)
             return read_probe(self.folder)
 
     def _step(self, step: int) -> float:
-        epoch, number = batch_of_step(step, len(self.batches), self.schedule.seed)
+        epoch, number = batch_of_step(step, len(self.batches), self.options.seed)
         batch = self.batches[number]
         states = self.states.of(batch, epoch)
         self.head.train()
         with torch.random.fork_rng(devices=[]):
-            torch.manual_seed((self.schedule.seed << 32) + step)  # dropout and SpecAugment
-            logits, frames = self.head(states, augment=self.schedule.spec_augment)
+            torch.manual_seed((self.options.seed << 32) + step)  # dropout and SpecAugment
+            logits, frames = self.head(states, augment=self.options.spec_augment)
         loss = ctc_loss(logits, frames, [self.letters.encode(clip.text) for clip in batch])
         self.optimiser.zero_grad()
         loss.backward()
-        norm = nn.utils.clip_grad_norm_(self.head.parameters(), self.schedule.clip_norm)
+        norm = nn.utils.clip_grad_norm_(self.head.parameters(), self.options.clip_norm)
         if math.isfinite(norm):  # else the step is left out, as in s3prl
             for group in self.optimiser.param_groups:
-                group["lr"] = self.schedule.lr * min(1.0, (step + 1) / max(1, self.schedule.warmup))
+                group["lr"] = self.options.lr * min(1.0, (step + 1) / max(1, self.options.warmup))
             self.optimiser.step()
         return float(loss.detach())
 
@@ -201,7 +174,7 @@ class Training:
         hypotheses = []
         self.head.eval()
         with torch.no_grad():
-            for batch in buckets(self.dev, self.schedule.batch_size):
+            for batch in buckets(self.dev, self.options.batch_size):
                 logits, frames = self.head(self.states.of(batch))
                 best = logits.argmax(-1)
                 rows = zip(batch, best.tolist(), frames.tolist(), strict=True)
@@ -218,7 +191,7 @@ class Training:
     def _given_up(self) -> bool:
         if not self.evaluations:
             return False
-        return len(self.evaluations) - 1 - self.evaluations.index(self._best()) >= self.schedule.patience
+        return len(self.evaluations) - 1 - self.evaluations.index(self._best()) >= self.options.patience
 
     def _save(self) -> None:
         state = {
@@ -249,7 +222,7 @@ class Training:
             raise UserError(f"{path}: cannot be read ({type(error).__name__}); remove it to train anew") from None
 
     def _check_optimiser(self, stored: Settings) -> None:
-        """What Adam would only stumble over at its next step: other settings, or moments of another shape."""
+        """Refuse other settings or shapes of moments, which Adam would only notice at its next step."""
         fresh = self.optimiser.state_dict()["param_groups"]
         theirs, ours = ([{**group, "lr": None} for group in groups] for groups in (stored["param_groups"], fresh))
         if theirs != ours or not all(math.isfinite(group["lr"]) for group in stored["param_groups"]):
@@ -284,21 +257,8 @@ class Training:
         }
 
 
-def new_head(settings: HeadSettings, upstream: Upstream, letters: Letters) -> Head:
-    """An untrained head for an upstream and an alphabet."""
-    return Head(
-        settings.size,
-        upstream.layers,
-        upstream.width,
-        len(letters),
-        stride=upstream.stride,
-        units=settings.units,
-        normalise=settings.normalise,
-    )
-
-
 def ctc_loss(logits: Tensor, frames: Tensor, labels: list[list[int]]) -> Tensor:
-    """The mean over clips of the loss per letter; a clip with more letters than frames counts nothing."""
+    """The mean over clips of the loss per letter; a clip with more letters than frames has none."""
     counts = torch.tensor([len(label) for label in labels])
     joined = torch.tensor([number for label in labels for number in label], device=logits.device)
     log_probs = logits.log_softmax(-1).transpose(0, 1)
@@ -306,7 +266,7 @@ def ctc_loss(logits: Tensor, frames: Tensor, labels: list[list[int]]) -> Tensor:
 
 
 def read_layer_weights(folder: Path) -> list[float]:
-    """How much each layer counts in the weights that were kept."""
+    """The weight of each layer in the best weights."""
     return [round(weight, 6) for weight in read_weights(folder)["layer_logits"].softmax(0).tolist()]
 
 
@@ -315,3 +275,31 @@ def _differences(before: Any, now: Any) -> str:
         names = [name for name in now if before.get(name) != now[name]]
         return ", ".join(f"{name} {before.get(name)}, now {now[name]}" for name in names)
     return f"{str(before)[:60]}, now {str(now)[:60]}"
+
+
+def train(
+    probe: Ablation,
+    head: HeadSettings,
+    corpus: Sources,
+    dev: Sources,
+    options: ProbeOptions,
+    progress: Progress,
+    say: Callable[[str], None] = lambda line: print(line, file=sys.stderr, flush=True),
+) -> ProbeFile:
+    """Train a probe from corpora into its folder; an interrupted training continues where it stopped."""
+    augmentation = None
+    if options.train_augment is not None:
+        drawn = RandomScenarios.named(options.train_augment, without=options.held_out)
+        augmentation = Augmentation(drawn, options.augment_p, options.seed, Banks(options.noise_dir, options.rir_dir))
+    upstream = open_upstream(probe.upstream, options.device, options.revision)
+    language, clips = read_clips(corpus, upstream.longest_s, progress)
+    if dev:
+        dev_language, dev_clips = read_clips(dev, upstream.longest_s, progress)
+        if dev_language != language:
+            raise UserError(f"the dev set is in '{dev_language}', the training set in '{language}'")
+    else:
+        clips, dev_clips = split_dev(clips)
+    clips = clips if probe.hours is None else first_hours(clips, probe.hours)
+    cache = Path(options.cache_features) if options.cache_features else None
+    states = HiddenStates(upstream, cache, augmentation)
+    return Training(probe.folder, states, language, clips, dev_clips, head, options, probe.hours).run(progress, say)

@@ -1,16 +1,13 @@
-"""How an upstream is written, `hf:facebook/hubert-base-ls960`, read without torch.
+"""Frozen encoders: the hidden states of any transformers speech encoder, of one with random weights, or filter banks.
 
-Log mel filter banks with their first and second differences, the baseline of SUPERB and SUPERB-SG (FBANK, 10 ms).
+An upstream is named `hf:<id or folder>`, `random:<id or folder>` (the same architecture with random weights, so that
+the result owes nothing to pre-training) or `fbank` (the paper's baseline). Of a model with a decoder, such as Whisper
+or Moonshine, only the encoder is used. Whisper pads every clip to 30 s; `hf:<id>?window_s=6` shortens that, with the
+first of its positions: a fifth of the work, and another representation than that of 30 s.
 
-80 filters, windows of 25 ms every 10 ms, differences over two frames to each side, and every dimension brought to mean
-0 and variance 1 within the clip, as s3prl's `fbank` has it; in torch, so that it can be attacked.
-
-Frozen encoders: the hidden states of any transformers speech encoder, of one with random weights, or filter banks.
-
-An upstream is named `hf:<id or folder>`, `random:<id or folder>` (the same architecture, weights drawn anew: what is
-learned above it owes nothing to pre-training) or `fbank` (the paper's baseline). Of a model with a decoder, such as
-Whisper or Moonshine, only the encoder is used. Whisper pads every clip to 30 s; `hf:<id>?window_s=6` gives it that much
-instead, with the first of its positions: a fifth of the work, and another representation than that of 30 s.
+The filter banks (FBANK of SUPERB and SUPERB-SG) are 80 log mel filters in windows of 25 ms every 10 ms, with first and
+second differences over two frames to each side, every dimension normalised to mean 0 and variance 1 within the clip, as
+in s3prl's `fbank`; in torch, so that they can be attacked.
 """
 
 from __future__ import annotations
@@ -136,12 +133,12 @@ class Upstream:
         return {name: value.to(where.device) for name, value in known.items()}
 
     def frames(self, lengths: Sequence[int], most: int) -> list[int]:
-        """How many frames each clip has of the `most` that the encoder gave."""
+        """The number of frames of each clip, at most those that the encoder returned."""
         long_enough = [max(length, SHORTEST) for length in lengths]
         if self.fixed_window:
             return [min(-(-length // WHISPER_STRIDE), most) for length in long_enough]
         count = getattr(self.encoder, "_get_feat_extract_output_lengths", None)
-        if count is None:  # it does not tell: such clips come one by one, or all of one length
+        if count is None:  # unknown: such clips come one by one, or all of one length
             return [most] * len(long_enough)
         return [min(int(count(torch.tensor(length))), most) for length in long_enough]
 

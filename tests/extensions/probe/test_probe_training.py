@@ -334,11 +334,12 @@ def test_layers_and_ranks_are_printed(trained, corpus, tmp_path, capsys):
     assert "Spearman 0.500" in capsys.readouterr().out
 
 
-QUICK = {"units": 8, "lr": 0.01, "batch_size": 8, "spec_augment": False, "steps": 4, "eval_every": 2}
+QUICK = api.ProbeOptions(units=8, lr=0.01, batch_size=8, spec_augment=False, steps=4, eval_every=2)
 
 
 def test_training_from_python_equals_the_command(corpus, tmp_path):
-    about = api.train_probe("fbank", {"en-tones": corpus}, tmp_path / "api", head="small", progress=False, **QUICK)
+    how = {"head": "small", "progress": False, "probe_options": QUICK}
+    about = api.train_probe("fbank", {"en-tones": corpus}, tmp_path / "api", **how)
     assert about["best"]["step"] in (2, 4)
     assert about["head"]["size"] == "small"
     given = ["probe", "train", "--upstream", "fbank", "--corpus", f"en-tones={corpus}", "--out", str(tmp_path / "cli")]
@@ -354,7 +355,7 @@ def test_training_from_python_equals_the_command(corpus, tmp_path):
 
 def test_an_ablation_trains_and_ranks_every_encoder(wav2vec2, corpus, tmp_path, capsys):
     upstreams = ["fbank", f"hf:{wav2vec2}", f"random:{wav2vec2}"]
-    how = {**QUICK, "heads": ["linear", "small"], "hours": [0.005]}
+    how = {"heads": ["linear", "small"], "hours": [0.005], "probe_options": QUICK}
     ranks = api.ablate_probes(upstreams, {"en-tones": corpus}, tmp_path / "probes", progress=False, **how)
     rows = ranks["settings"]
     assert [(row["head"], row["hours"]) for row in rows] == [("linear", None), ("small", None), ("linear", 0.005)]
@@ -387,10 +388,10 @@ def test_an_ablation_trains_and_ranks_every_encoder(wav2vec2, corpus, tmp_path, 
         (["--upstream", "hubert"], "no upstream"),
         (["--upstream", "hf:/nowhere/at/all"], "hf:/nowhere/at/all"),
         (["--head", "huge"], "no head 'huge'"),
-        (["--hours", "0"], "hours are more than 0"),
-        (["--steps", "0"], "steps is 1 or more"),
+        (["--hours", "0"], "hours must be above 0"),
+        (["--steps", "0"], "--steps must be 1 or more"),
         (["--corpus", "es-other=."], "one language"),
-        (["--held-out", "noise"], "say what it takes"),
+        (["--held-out", "noise"], "name what to train on"),
         (["--train-augment", "nois"], "noise"),
     ],
 )

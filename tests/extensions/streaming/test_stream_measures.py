@@ -161,7 +161,7 @@ def test_two_hours_are_measured_in_little_memory():
         ({"events": [[0.6, 0.5, "a", "<script>"]]}, "kind"),
         ({"events": [[0.6, 0.5, "a", "partial"], [0.5, 0.5, "a b", "partial"]]}, "order"),
         ({"events": [[0.6, 0.55, "a", "partial"]]}, "is not the end of a chunk"),
-        ({"events": [[0.4, 0.5, "a", "partial"]]}, "before the audio"),
+        ({"events": [[0.4, 0.5, "a", "partial"]]}, "before its audio"),
         ({"more": 1}, "more"),
     ],
 )
