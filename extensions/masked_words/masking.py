@@ -1,11 +1,11 @@
 """Masked words (`en_masked_sev1`): does a recogniser recognise a word, or remember the sentence?
 
-Words are replaced by silence or by white noise of the same length; whatever is written in their place was not heard
-(noise masking: Amid et al., "Extracting Targeted Training Data from ASR Models, and How to Mitigate It", 2022).
-Which words is drawn from the transcript alone: every few words a run of one, two, four or eight, which begins with a
-content word. Runs of eight leave a short sentence without any context. Where they lie comes from a forced alignment,
-widened a little, because neighbouring sounds tell of a word too. The row's parameters keep the places and the words.
-A clip that the aligner cannot align with its transcript stays as it is: no word of it is masked, and its row says so.
+Words are replaced by silence or by white noise of the same length, so a word that is written there was not heard (noise
+masking: Amid et al., "Extracting Targeted Training Data from ASR Models, and How to Mitigate It", 2022). The words are
+drawn from the transcript alone: every few words a run of one, two, four or eight, which begins with a content word.
+Runs of eight leave a short sentence without context. Their times come from a forced alignment, slightly widened,
+because neighbouring sounds give a word away. The row's parameters keep the places and the words. A clip that cannot be
+aligned with its transcript stays unchanged, and its row says so.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -22,13 +22,14 @@ from speech_robust_bench.builders.forced_alignment import LANGUAGE, align, spoke
 from speech_robust_bench.builders.scenario import Scenario
 from speech_robust_bench.core.audio import RATE, Samples
 from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.core.options import Settings
 from speech_robust_bench.core.seeding import clip_rng
 
 Fill = Literal["silence", "noise"]
 APART = 4  # words between two masks, so that each has its context
 WIDER_S = 0.04  # on either side
 RAMP_S = 0.005  # so that the edges do not click
-# Words that grammar alone often tells; a mask begins with another one.
+# Words that grammar alone often determines; a mask begins with another one.
 _GRAMMAR = (
     "a about after all also although an and any are as at be because been before being both but by can could did "
     "do does done each either else even every few for from had has have having he her here hers him his how i if "
@@ -55,7 +56,7 @@ class MaskedAudio:
         return f"{self.clip.name} (masked)"
 
     @property
-    def parameters(self) -> dict[str, Any]:
+    def parameters(self) -> Settings:
         """The draw, for the row: the masked words, their places in the transcript, and their times."""
         spans = spans_of(self)
         if spans is None:
@@ -89,7 +90,7 @@ def mask_all(
     fill: Fill = "noise" if scenario.name.endswith("_noise") else "silence"
     for item in utterances:
         if item.language != LANGUAGE:
-            raise UserError(f"masked words need the aligner, which knows English alone, not '{item.language}'")
+            raise UserError(f"masked words need the aligner, which only knows English, not '{item.language}'")
         rng = clip_rng(item.corpus, item.id, scenario.name, severity, seed)
         text = item.text or ""
         masked = draw_masks(text.split(), length, rng)

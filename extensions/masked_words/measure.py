@@ -1,13 +1,13 @@
-"""The measure `masked`: how often masked words, which nobody can hear, are written from memory.
+"""The measure `masked`: how often masked words, which cannot be heard, are written from memory.
 
 A masked word counts as written where the alignment of the transcript with the reference has a hit at its place. The
-interval is a bootstrap over clips. Where few words are written, or few are not, the draws hardly differ, so it is at
-least as wide as Wilson's for as many clips.
+interval is a bootstrap over clips. Where few words are written, or few are not, the replicates hardly differ, so it is
+at least as wide as Wilson's for as many clips.
 
-The table has beside it how often a language model that has never heard anything would guess the words, and how often
-they are written where they can be heard. The language model is the trigram of PocketSphinx: small, so a floor. It
-guesses the word that fits best between the two words before and the two words after a mask; in a longer mask word after
-word, on its own guesses.
+The table compares this with how often a language model would guess the words from the text alone, and how often they
+are written where they can be heard. The language model is the trigram of PocketSphinx, which is small, so a lower
+bound. It guesses the word that fits best between the two words before and the two words after a mask; in a longer mask
+one word after the other, from its own guesses.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ SHORTLIST = 200  # of what may follow the words before; the words after choose a
 
 
 class MaskedRate(Record, frozen=True, kw_only=True):
-    """How many of the masked words were written although they cannot be heard."""
+    """The masked words, and those that were written although they cannot be heard."""
 
     words: Whole
     written: Whole
     rate: ScoreValue
 
 
-def of_lines(
+def masked_rate(
     lines: Sequence[Prediction], normaliser: str, replicates: int, level: float, seed: int
 ) -> MaskedRate | None:
     """Masked words, how many of them are written, and the share in per cent; None where no line has any."""
@@ -90,7 +90,7 @@ def places(line: Prediction) -> list[int]:
 
 
 def written(line: Prediction, normaliser: str = "srb-paper-1") -> list[bool]:
-    """Of each masked word, whether the transcript has it at its place; words that normalise to nothing are left out.
+    """For each masked word, whether the transcript has it at its place; words that normalise to nothing are left out.
 
     >>> written(Prediction(id="a", text="the old king died", pred_text="the old man died", masked="1 2"))
     [True, False]
@@ -153,10 +153,10 @@ class MaskedRow:
 
 
 def masked_rows(run: Run, results: RunResults) -> list[MaskedRow]:
-    """Every config with masked words of a run, or a line that says how to get some."""
+    """Every config with masked words of a run."""
     rows = [_row(run, config, results) for config, entry in results.configs.items() if MASKED.of(entry)]
     if not rows:
-        raise UserError(f"{run.model} was run on no config with masked words; run it on 'en_masked_*'")
+        raise UserError(f"{run.model} has no config with masked words; run it on 'en_masked_*'")
     return rows
 
 
@@ -177,7 +177,7 @@ def _row(run: Run, config: str, results: RunResults) -> MaskedRow:
 
 
 def _guessed(lines: Sequence[Prediction], normaliser: str) -> Iterator[bool]:
-    """Of each masked word, whether the language model guesses it: as if the guess had been transcribed."""
+    """For each masked word, whether the language model guesses it; a guess is scored like a transcript."""
     for line in lines:
         masked = tuple(places(line))
         guess = " ".join(filled(tuple((line.text or "").split()), masked))
@@ -185,7 +185,7 @@ def _guessed(lines: Sequence[Prediction], normaliser: str) -> Iterator[bool]:
 
 
 def _heard(run: Run, config: str, lines: Sequence[Prediction], normaliser: str) -> Iterator[bool]:
-    """Of each masked word, whether it is written in the clean config, if the run has it."""
+    """For each masked word, whether it is written in the clean config, if the run has it."""
     clean = str(parse(config).clean)
     known = {line.id: line for line in run.read(clean).lines} if clean in run.configs else {}
     for line in lines:
@@ -200,7 +200,7 @@ def _share(hits: Iterator[bool]) -> float | None:
 
 @lru_cache(maxsize=10_000)
 def filled(words: tuple[str, ...], masked: tuple[int, ...]) -> tuple[str, ...]:
-    """The words of a transcript, the masked ones as the language model guesses them."""
+    """The words of a transcript, with the guesses of the language model for the masked ones."""
     spoken = [" ".join(spoken_words(word)) for word in words]
     for place in masked:
         after = [spoken[next_] for next_ in range(place + 1, min(place + 3, len(words)))]
@@ -249,7 +249,7 @@ def _of_config(clips: ConfigClips) -> MaskedRate | None:
     options = clips.options
     if not clips.counts:
         return None
-    return of_lines(clips.predictions.lines, options.normaliser, options.replicates, options.level, options.seed)
+    return masked_rate(clips.predictions.lines, options.normaliser, options.replicates, options.level, options.seed)
 
 
 def _rows(result: RunResults, folder: Path) -> list[list[str]]:
@@ -268,9 +268,9 @@ MASKED = Measure(
     ),
     section=PageTable(
         "Masked words",
-        "Words were replaced by silence or noise, so a model that writes them guesses or remembers them. A share "
-        "that is higher on famous sentences than on fresh ones speaks for memory; `srb table --masked` has a "
-        "language model's guess beside it.",
+        "Words were replaced by silence or noise, so a model that writes them guesses or remembers them. "
+        "A higher share on famous sentences than on new ones is a sign of memory; `srb table --masked` compares it "
+        "with the guesses of a language model.",
         ("words", "written %", "WERD"),
         lambda entry, masked: ((masked.words, 0), masked.rate, entry.werd),
     ),

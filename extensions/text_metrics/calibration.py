@@ -1,4 +1,4 @@
-"""Does a recogniser know when it fails? Its confidence in each word against whether the word is right.
+"""The calibration of word confidences: does a recogniser know when it fails?
 
 Expected calibration error (Guo et al., ICML 2017): words in ten bins of confidence, and the mean distance between a
 bin's confidence and its share of right words, weighted by words. AUC of error detection: the chance that a wrong word
@@ -24,7 +24,7 @@ BINS = 10
 
 
 class Calibration(Record, frozen=True, kw_only=True):
-    """Whether a recogniser knows when it fails, in points."""
+    """The calibration of one config, in points."""
 
     words: Whole
     wrong: Whole
@@ -37,7 +37,7 @@ class Calibration(Record, frozen=True, kw_only=True):
 def judged(
     reference: str, words: Sequence[tuple[str, float]], normaliser: str = "srb-paper-1", language: str | None = None
 ) -> list[tuple[float, bool]]:
-    """The confidence of every recognised word, and whether it is right. A word that the normaliser empties is none.
+    """The confidence of every recognised word, and whether it is right. Words that normalise to nothing are left out.
 
     >>> judged("the cat sat", [("The", 0.9), ("cap", 0.3), ("sat.", 0.8)])
     [(0.9, True), (0.3, False), (0.8, True)]
@@ -67,7 +67,7 @@ def judged_clips(
 
 
 def calibration(pairs: Iterable[tuple[float, bool]]) -> Calibration:
-    """ECE and AUC in points, and what they are made from; None where there is no word, or none that is wrong or right.
+    """ECE and AUC in points, with their counts; None without words, AUC also if all words are right or all wrong.
 
     >>> calibration([(0.9, True), (0.9, True), (0.9, False), (0.1, False)]).ece
     20.0
@@ -75,7 +75,7 @@ def calibration(pairs: Iterable[tuple[float, bool]]) -> Calibration:
     table = np.array([(sure, right) for sure, right in pairs], dtype=float).reshape(-1, 2)
     sure, right = table[:, 0], table[:, 1] > 0
     if ((sure < 0) | (sure > 1) | np.isnan(sure)).any():
-        raise UserError("confidences are numbers from 0 to 1")
+        raise UserError("confidences must be from 0 to 1")
     if not len(sure):
         return Calibration(words=0, wrong=0, confidence=None, accuracy=None, ece=None, auc=None)
     return Calibration(
@@ -105,8 +105,8 @@ def _auc(sure: np.ndarray, right: np.ndarray) -> float | None:
     return round(100 * float(above) / (wrong * (len(right) - wrong)), 4)
 
 
-def of_lines(lines: Iterable[Prediction], language: str | None = None) -> Calibration | None:
-    """The calibration of one config's predictions; None if its recogniser told no confidences."""
+def calibration_of(lines: Iterable[Prediction], language: str | None = None) -> Calibration | None:
+    """The calibration of one config's predictions; None if they have no confidences."""
     known = [(line.text or "", sure_words(line)) for line in lines if line.word_confidences]
     if not any(words for _, words in known):
         return None
@@ -132,7 +132,7 @@ def _cell(value: float | None) -> str:
 
 
 def _of_config(clips: ConfigClips) -> Calibration | None:
-    return of_lines(clips.predictions.lines, clips.language) if clips.counts else None
+    return calibration_of(clips.predictions.lines, clips.language) if clips.counts else None
 
 
 CONFIDENCE = Measure(
@@ -145,6 +145,6 @@ CONFIDENCE = Measure(
         "print the calibration of word confidences: ECE and AUC per config",
         ("config", "words", "wrong", "confidence", "right %", "ECE", "AUC"),
         _rows,
-        "none of these recognisers told how sure it is of its words (docs/how-to/add-a-recogniser.md tells how)",
+        "no predictions of these runs have word confidences (docs/how-to/add-a-recogniser.md)",
     ),
 )

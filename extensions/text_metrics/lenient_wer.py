@@ -1,9 +1,9 @@
-"""WER lenient: what people write in more than one way is not counted as an error.
+"""WER lenient: different ways to write the same words are not errors.
 
-Numbers however written (`srb-numbers-1`), and the equivalences of a file: disfluencies that may be left out,
-contractions, abbreviations, spellings (`data/conventions_en.csv`, made for this project; a user's own file is added to
-it). A compound may be written apart or together. The errors of an utterance are the fewer of the strict and the lenient
-ones, over the words of the strict reference, so WER lenient is never above WER strict.
+It accepts numbers in words and digits (`srb-numbers-1`), the equivalences of a file: optional disfluencies,
+contractions, abbreviations, spellings (`data/conventions_en.csv`, made for this project; a user's file is added to it),
+and compounds written apart or together. The errors of an utterance are the fewer of the strict and the lenient ones,
+over the words of the strict reference, so WER lenient is never above WER strict.
 """
 
 from __future__ import annotations
@@ -39,19 +39,19 @@ _DATA = Path(__file__).parent / "data"
 
 @dataclass(frozen=True)
 class Conventions:
-    """Equivalences: phrases to what they are counted as, and beginnings of words to other beginnings."""
+    """Equivalences: phrases and the phrases they count as, beginnings of words and their other spelling."""
 
     phrases: dict[tuple[str, ...], tuple[str, ...]]
     beginnings: dict[str, str]
 
     @cached_property
     def longest(self) -> dict[str, int]:
-        """How many words the longest phrase has that begins with a word."""
+        """The number of words of the longest phrase, by its first word."""
         return {first: max(len(p) for p in self.phrases if p[0] == first) for first in {p[0] for p in self.phrases}}
 
     @cached_property
     def stems(self) -> frozenset[str]:
-        """How the beginnings begin: a word with another stem has none of them."""
+        """The first letters of the beginnings; a word with other letters has none of them."""
         return frozenset(beginning[:SHORTEST] for beginning in self.beginnings)
 
     def apply(self, text: str) -> list[str]:
@@ -101,7 +101,7 @@ def load(language: str | None, own: str | None = None) -> Conventions:
 
 
 def file_digest(path: str) -> str:
-    """What tells one user's file from another."""
+    """The hash of a user's file."""
     return hashlib.sha256(read_text(path, MOST_BYTES).encode()).hexdigest()
 
 
@@ -129,7 +129,7 @@ def lenient_errors(
     language: str | None = None,
     own: str | None = None,
 ) -> np.ndarray:
-    """The errors of every utterance when what can be written in several ways is no error."""
+    """The errors of every utterance, without differences in writing."""
     errors = strict.errors.copy()
     wrong = np.flatnonzero(errors)
     said, written = [], []

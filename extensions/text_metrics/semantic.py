@@ -1,14 +1,13 @@
-"""Semantic error: how far the meaning of a transcript is from what was said, by a given sentence-embedding model.
+"""Semantic error: the distance in meaning between transcript and reference, by a given sentence-embedding model.
 
 100 x (1 - cosine) of the two embeddings, the semantic distance of Kim et al. (Interspeech 2021), in points: 0 for the
-same meaning, about 100 for none in common. "The cats sat down" and "the bat sat down" for "the cat sat down" have one
-word wrong each; only the second says something else. Texts that are equal without case and punctuation have no error,
+same meaning, about 100 for unrelated ones. "The cats sat down" and "the bat sat down" for "the cat sat down" have one
+wrong word each; only the second changes the meaning. Texts that are equal without case and punctuation have no error,
 and a transcript without words has 100.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -22,6 +21,7 @@ from speech_robust_bench.core.errors import UserError, install_hint
 from speech_robust_bench.core.records import Settings
 from speech_robust_bench.core.result_records import ScoreValue
 from speech_robust_bench.core.secrets import closed_stdin
+from speech_robust_bench.models.interface import folder_revision
 from speech_robust_bench.scoring.json_values import score_value
 from speech_robust_bench.scoring.measures import ConfigClips, Measure, Setting
 from speech_robust_bench.scoring.score_options import ScoreOptions, ratio_of
@@ -49,10 +49,10 @@ def semantic_errors(references: Sequence[str], predictions: Sequence[str], embed
     return np.clip(errors, 0, 200)
 
 
-def _unit(vectors: Any, count: int) -> np.ndarray:
+def _unit(vectors: np.ndarray, count: int) -> np.ndarray:
     vectors = np.asarray(vectors, dtype=float)
     if vectors.ndim != 2 or len(vectors) != count or not np.isfinite(vectors).all():
-        raise UserError(f"the embedding model gave no vector of numbers for each of {count} texts")
+        raise UserError(f"the embedding model must return a finite vector for each of {count} texts")
     return vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
 
 
@@ -68,10 +68,7 @@ class Embedder:
     @property
     def revision(self) -> str:
         """A short hash of its weights and settings."""
-        digest = hashlib.sha256()
-        for path in sorted([*self.folder.glob("*.safetensors"), *self.folder.glob("*.json")]):
-            digest.update(path.name.encode() + b"\0" + path.read_bytes())
-        return f"sha256:{digest.hexdigest()[:16]}"
+        return folder_revision(self.folder, ("*.safetensors", "*.json"))
 
     def __call__(self, texts: list[str]) -> np.ndarray:
         import torch
@@ -88,7 +85,7 @@ class Embedder:
 
 
 def open_embedder(folder: str) -> Embedder:
-    """The sentence-embedding model in a folder (config.json, weights, tokenizer), or one line about what is missing."""
+    """The sentence-embedding model in a folder (config.json, weights, tokenizer)."""
     path = Path(folder)
     if not (path / "config.json").is_file():
         raise UserError(f"--embeddings {folder}: not a folder with a sentence-embedding model (config.json, weights)")

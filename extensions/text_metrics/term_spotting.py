@@ -1,9 +1,9 @@
-"""Names and terms that matter: how many were recognised, and how many were written that nobody said.
+"""Names and terms: how many were recognised, and how many were invented.
 
-A recogniser that is given a list of terms to expect is tested on two kinds of clips: those in which one of them is said
-(biased), and those in which none is (anti-biased), where the list can only do harm. B-WER and U-WER, the error rates of
-the words that are in the terms and of all others, follow Le et al., "Contextualized streaming end-to-end speech
-recognition with trie-based deep biasing and shallow fusion", Interspeech 2021.
+A recogniser with a list of expected terms is tested on clips in which one of them is said (biased) and on clips in
+which none is (anti-biased), where the list can only do harm. B-WER and U-WER, the error rates of the words in the terms
+and of all others, follow Le et al., "Contextualized streaming end-to-end speech recognition with trie-based deep
+biasing and shallow fusion", Interspeech 2021.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Words = tuple[str, ...]
 def terms_of_clips(terms: Sequence[str] | Sequence[Sequence[str]], clips: int) -> list[Sequence[str]]:
     """The terms of each clip: one list for all of them, or a list for each."""
     if isinstance(terms, str):
-        raise UserError("terms are a list of strings, or a list of such lists, one for each utterance")
+        raise UserError("terms must be a list of strings, or a list of such lists, one for each utterance")
     if all(isinstance(term, str) for term in terms):
         return [list(map(str, terms))] * clips
     if len(terms) != clips or any(isinstance(those, str) for those in terms):
@@ -31,7 +31,7 @@ def terms_of_clips(terms: Sequence[str] | Sequence[Sequence[str]], clips: int) -
 
 
 def count_term(words: Sequence[str], term: Words) -> int:
-    """How often a term stands in a transcript, word by word.
+    """The number of times a term is in a transcript, word by word.
 
     >>> count_term("new york is not new yorkshire".split(), ("new", "york"))
     1
@@ -62,10 +62,7 @@ def term_scores(
         counts = {term: (count_term(said, w), count_term(written, w)) for term in those if (w := tuple(split(term)))}
         for term, (expected, there) in counts.items():
             for tally in (total, by_term.setdefault(term, Tally())):
-                both = min(expected, there)
-                tally.both += both
-                tally.invented += there - both
-                tally.missed += expected - both
+                tally.add(expected, there)
         if any(expected for expected, _ in counts.values()):
             biased += 1
         else:

@@ -1,9 +1,9 @@
-"""How a transcript is written: punctuation, capitals, numbers, dates, times, money, telephone numbers, addresses.
+"""The formatting of transcripts: punctuation, capitals, numbers, dates, times, money, telephone numbers, addresses.
 
-Everything is read off raw transcripts, before any normaliser. Words are aligned as for WER, and marks and capitals are
-compared where a word stands for a word. Things that are written otherwise than spoken ("semiotic classes" in Taylor,
-"Text-to-Speech Synthesis", 2009; Sproat and Jaitly, "RNN approaches to text normalization", 2016) are found by their
-form, English for the names of months and streets and for number words, and compared by class, by value, and as written.
+Everything is computed from raw transcripts, before any normaliser. Words are aligned as for WER, and marks and capitals
+are compared between aligned words. Numbers, dates and the like ("semiotic classes" in Taylor, "Text-to-Speech
+Synthesis", 2009; Sproat and Jaitly, "RNN approaches to text normalization", 2016) are found by their form, with English
+names of months and streets and English number words, and compared by class, by value, and as written.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class WrittenWord:
 
 
 def written_words(text: str) -> list[WrittenWord]:
-    """The words of a transcript with what follows them; marks by themselves belong to the word before.
+    """The words of a transcript with the marks after them; a mark between spaces belongs to the word before.
 
     >>> [(w.text, w.marks) for w in written_words('“Stop!” he said, at 5:30 .')]
     [('Stop', '!'), ('he', ''), ('said', ','), ('at', ''), ('5:30', '.')]
@@ -49,7 +49,7 @@ def written_words(text: str) -> list[WrittenWord]:
 
 
 def _belongs(character: str) -> bool:
-    """Whether a character is part of a word and not around it: letters, figures, signs of money and per cent."""
+    """Whether a character is part of a word: letters, digits, signs of money and per cent."""
     return character in "%+" or unicodedata.category(character)[0] in "LNM" or unicodedata.category(character) == "Sc"
 
 
@@ -58,14 +58,21 @@ def _belongs(character: str) -> bool:
 
 @dataclass
 class Tally:
-    """How often something was there in both transcripts, in the prediction alone, in the reference alone."""
+    """Counts of something in both transcripts, in the prediction alone, and in the reference alone."""
 
     both: int = 0
     invented: int = 0
     missed: int = 0
 
+    def add(self, expected: int, written: int) -> None:
+        """Count something that the reference has `expected` times and the prediction `written` times."""
+        both = min(expected, written)
+        self.both += both
+        self.invented += written - both
+        self.missed += expected - both
+
     def scores(self) -> dict[str, Any]:
-        """Precision, recall and F1 in points; None where there is nothing to be precise or complete about.
+        """Precision, recall and F1 in points; None where a denominator is zero.
 
         >>> Tally(both=3, invented=1, missed=3).scores()
         {'precision': 75.0, 'recall': 50.0, 'f1': 60.0, 'expected': 6}
@@ -90,21 +97,16 @@ def word_pairs(
     ]
 
 
-def tally_marks(pairs: Iterable[tuple[WrittenWord | None, WrittenWord | None]]) -> dict[str, Tally]:
-    """For each mark: whether it follows the same word in both."""
-    tallies = {mark: Tally() for mark in MARKS}
+def tally_marks(pairs: Iterable[tuple[WrittenWord | None, WrittenWord | None]], tallies: dict[str, Tally]) -> None:
+    """Add for each mark whether it follows the same word in both."""
     for reference, prediction in pairs:
         expected, written = (Counter(word.marks if word else "") for word in (reference, prediction))
         for mark, tally in tallies.items():
-            both = min(expected[mark], written[mark])
-            tally.both += both
-            tally.invented += written[mark] - both
-            tally.missed += expected[mark] - both
-    return tallies
+            tally.add(expected[mark], written[mark])
 
 
 def case_errors(pairs: Iterable[tuple[WrittenWord | None, WrittenWord | None]], normaliser: str) -> tuple[int, int]:
-    """Of the recognised words that have letters with capitals: how many have others, and how many there are."""
+    """The recognised words with a wrong case, and all recognised words of a script with capitals."""
     wrong = total = 0
     for reference, prediction in pairs:
         if not (reference and prediction) or reference.text.lower() == reference.text.upper():
@@ -118,38 +120,16 @@ def case_errors(pairs: Iterable[tuple[WrittenWord | None, WrittenWord | None]], 
 
 # --- semiotic classes ------------------------------------------------------------------------------------------------
 
-_MONTHS = {
-    name: number
-    for number, names in enumerate(
-        [
-            "january jan",
-            "february feb",
-            "march mar",
-            "april apr",
-            "may",
-            "june jun",
-            "july jul",
-            "august aug",
-            "september sept sep",
-            "october oct",
-            "november nov",
-            "december dec",
-        ],
-        1,
-    )
-    for name in names.split()
-}
+_MONTH_NAMES = (
+    "january jan|february feb|march mar|april apr|may|june jun|july jul|august aug|september sept sep|october oct|"
+    "november nov|december dec"
+)
+_MONTHS = {name: number for number, names in enumerate(_MONTH_NAMES.split("|"), 1) for name in names.split()}
 _MONTH = "|".join(sorted(_MONTHS, key=len, reverse=True))
-_STREETS = {
-    "street": "st",
-    "avenue": "ave",
-    "road": "rd",
-    "lane": "ln",
-    "drive": "dr",
-    "boulevard": "blvd",
-    "court": "ct",
-    "square": "sq",
-}
+_STREETS = dict(
+    pair.split()
+    for pair in ["street st", "avenue ave", "road rd", "lane ln", "drive dr", "boulevard blvd", "court ct", "square sq"]
+)
 _STREET = "|".join([*_STREETS, *_STREETS.values()])
 _CURRENCIES = {
     **dict.fromkeys(("$", "dollar", "dollars"), "USD"),
@@ -158,33 +138,11 @@ _CURRENCIES = {
     **dict.fromkeys(("¥", "yen"), "JPY"),
 }
 _SCALES = {"thousand": 10**3, "million": 10**6, "billion": 10**9}
-_SMALL = {
-    word: number
-    for number, word in enumerate(
-        [
-            "zero",
-            "one",
-            "two",
-            "three",
-            "four",
-            "five",
-            "six",
-            "seven",
-            "eight",
-            "nine",
-            "ten",
-            "eleven",
-            "twelve",
-            "thirteen",
-            "fourteen",
-            "fifteen",
-            "sixteen",
-            "seventeen",
-            "eighteen",
-            "nineteen",
-        ]
-    )
-}
+_BELOW_20 = (
+    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
+    "eighteen nineteen"
+)
+_SMALL = {word: number for number, word in enumerate(_BELOW_20.split())}
 _TENS = {
     word: 10 * number
     for number, word in enumerate(["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"], 2)
@@ -205,13 +163,13 @@ class Entity:
 
 
 def number_of_words(text: str) -> int | None:
-    """The value of a cardinal number in English words; digits one by one are a string of figures, not a number.
+    """The value of a cardinal number in English words; None for single digits in a row.
 
     >>> number_of_words("two hundred and five"), number_of_words("ninety-nine thousand"), number_of_words("one two")
     (205, 99000, None)
     """
     total = part = 0
-    last = 10**12  # what a word may still be added to: twenty takes a two, two takes nothing
+    last = 10**12  # the unit of the last word: twenty takes a two, two takes nothing
     for word in re.split(r"[\s-]+", text.lower()):
         if word == "and":
             continue
@@ -272,7 +230,7 @@ def _number(match: re.Match[str]) -> Decimal | None:
     return _amount(match["figures"])
 
 
-# The more particular first: what one has found, the next do not look at.
+# The more specific first: a match of one is hidden from the next.
 _CLASSES: tuple[tuple[str, re.Pattern[str], Callable[[re.Match[str]], Any]], ...] = tuple(
     (kind, re.compile(pattern, re.IGNORECASE), value)
     for kind, pattern, value in (
@@ -305,7 +263,7 @@ CLASSES = tuple(dict.fromkeys(kind for kind, _, _ in _CLASSES))
 
 
 def entities(text: str) -> list[Entity]:
-    """What a transcript holds of the semiotic classes, in order.
+    """The entities of semiotic classes in a transcript, in order.
 
     >>> [(e.kind, e.text) for e in entities("Call 555-0123 before 5 p.m. on May 3, it costs $20 for 2.")]
     [('phone', '555-0123'), ('time', '5 p.m.'), ('date', 'May 3'), ('money', '$20'), ('number', '2')]
@@ -325,7 +283,7 @@ def entities(text: str) -> list[Entity]:
 
 @dataclass
 class ClassTally:
-    """Of the things of one class in the references: how many have the class, the value, the form in the predictions."""
+    """The entities of one class in the references, and those with its class, value and form in the predictions."""
 
     expected: int = 0
     right_class: int = 0
@@ -334,17 +292,17 @@ class ClassTally:
     invented: int = 0
 
     def scores(self) -> dict[str, Any]:
-        """In points of what was expected; None where nothing was."""
+        """The shares of the expected entities, in points; None where there are none."""
         shares = {"class": self.right_class, "value": self.right_value, "written": self.as_written}
         of = {name: 100 * count / self.expected if self.expected else None for name, count in shares.items()}
         return {"expected": self.expected, **of, "invented": self.invented}
 
 
 def tally_classes(reference: str, prediction: str, tallies: dict[str, ClassTally]) -> None:
-    """Add one pair of transcripts: their things are put side by side in order, at the least cost."""
+    """Add one pair of transcripts, whose entities are aligned in order at the least cost."""
     expected, written = entities(reference), entities(prediction)
-    for thing in expected:
-        tallies[thing.kind].expected += 1
+    for entity in expected:
+        tallies[entity.kind].expected += 1
     for reference_entity, written_entity in _side_by_side(expected, written):
         if reference_entity is None and written_entity is not None:
             tallies[written_entity.kind].invented += 1
@@ -356,7 +314,7 @@ def tally_classes(reference: str, prediction: str, tallies: dict[str, ClassTally
 
 
 def _side_by_side(expected: Sequence[Entity], written: Sequence[Entity]) -> list[tuple[Entity | None, Entity | None]]:
-    """An alignment in which only things of one class are paired, of the same value and form where possible."""
+    """The alignment that pairs entities of one class, of the same value and form where possible."""
     table: list[list[tuple[int, tuple]]] = [[(0, ())] * (len(written) + 1) for _ in range(len(expected) + 1)]
     for i in range(len(expected) + 1):
         for j in range(len(written) + 1):
@@ -389,13 +347,12 @@ def formatting_scores(references: Sequence[str], predictions: Sequence[str], nor
     wrong_case = cased = 0
     for reference, prediction in zip(references, predictions, strict=True):
         pairs = word_pairs(written_words(reference), written_words(prediction), normaliser)
-        for mark, tally in tally_marks(pairs).items():
-            for field in ("both", "invented", "missed"):
-                setattr(marks[mark], field, getattr(marks[mark], field) + getattr(tally, field))
+        tally_marks(pairs, marks)
         wrong, total = case_errors(pairs, normaliser)
         wrong_case, cased = wrong_case + wrong, cased + total
         tally_classes(reference, prediction, classes)
-    together = Tally(*(sum(getattr(t, f) for t in marks.values()) for f in ("both", "invented", "missed")))
+    counts = ((tally.both, tally.invented, tally.missed) for tally in marks.values())
+    together = Tally(*map(sum, zip(*counts, strict=True)))
     return {
         "punctuation": {**together.scores(), "marks": {mark: tally.scores() for mark, tally in marks.items()}},
         "case_error_rate": 100 * wrong_case / cased if cased else None,

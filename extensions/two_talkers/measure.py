@@ -1,7 +1,7 @@
-"""What a recogniser makes of two people who talk at once, beside the permutation-invariant WER of both.
+"""The measure `overlap` of two talkers at once, beside the permutation-invariant WER of both.
 
-A recogniser that writes one text can at best have one talker right. So there is a second figure: the WER of the talker
-whose words it has best (`best_wer`), chosen clip by clip. And how many predictions have two texts.
+A recogniser that writes one text can at best have one talker right. `best_wer` is the WER of the talker with the fewer
+errors, chosen clip by clip, and `two_texts` the number of predictions with two texts.
 """
 
 from __future__ import annotations
@@ -17,37 +17,34 @@ from speech_robust_bench.core.rows import TALKER_CHANGE, talkers
 from speech_robust_bench.scoring.bootstrap import Units
 from speech_robust_bench.scoring.estimate import ratio
 from speech_robust_bench.scoring.measures import ConfigClips, Measure, PageTable, TableForm
+from speech_robust_bench.scoring.score_options import ScoreOptions
 from speech_robust_bench.scoring.scoring import align
 from speech_robust_bench.scoring.table1 import cell_text
 
 
 class TwoTalkers(Record, frozen=True, kw_only=True):
-    """How well one of two talkers is transcribed."""
+    """The better transcribed of two talkers."""
 
     clips: Whole
     two_texts: Whole
     best_wer: ScoreValue
 
 
-def of_lines(
-    lines: Sequence[Prediction],
-    normaliser: str,
-    unit: str | None,
-    language: str | None,
-    replicates: int,
-    level: float,
-    seed: int,
-    resample: str = "auto",
-) -> TwoTalkers | None:
-    """Clips of two talkers, predictions of two texts, and the WER of the better talker; None where there is no such
-    clip."""
+def two_talkers(lines: Sequence[Prediction], options: ScoreOptions, language: str | None = None) -> TwoTalkers | None:
+    """The measure of some predictions; None where no clip has two talkers."""
     both = [line for line in lines if TALKER_CHANGE in (line.text or "")]
     if not both:
         return None
     said = [talkers(line.text or "") for line in both]
     written = [talkers(line.transcript) for line in both]
     pairs = [
-        align([a[i] for a in said], [b[j] for b in written], normaliser=normaliser, unit=unit, language=language)
+        align(
+            [a[i] for a in said],
+            [b[j] for b in written],
+            normaliser=options.normaliser,
+            unit=options.unit,
+            language=language,
+        )
         for i in (0, 1)
         for j in (0, 1)
     ]
@@ -55,9 +52,9 @@ def of_lines(
     clips = np.arange(len(both))
     errors = np.array([pair.errors for pair in pairs])[best, clips]
     lengths = np.array([pair.lengths for pair in pairs])[best, clips]
-    units = Units.of([line.id for line in both], [line.speaker for line in both], resample)
-    rate = ratio(units, errors, lengths, replicates=replicates, seed=seed)
-    span = rate.interval(level)
+    units = Units.of([line.id for line in both], [line.speaker for line in both], options.resample)
+    rate = ratio(units, errors, lengths, replicates=options.replicates, seed=options.seed)
+    span = rate.interval(options.level)
     best_wer = ScoreValue(value=round(rate.value, 4), interval=span and [round(bound, 4) for bound in span])
     return TwoTalkers(clips=len(both), two_texts=sum(bool(second) for _, second in written), best_wer=best_wer)
 
@@ -71,11 +68,7 @@ def _rows(result: RunResults, folder: Path) -> list[tuple[str, ...]]:
 
 
 def _of_config(clips: ConfigClips) -> TwoTalkers | None:
-    if not clips.counts:
-        return None
-    options, lines = clips.options, clips.predictions.lines
-    intervals = (options.replicates, options.level, options.seed, options.resample)
-    return of_lines(lines, options.normaliser, options.unit, clips.language, *intervals)
+    return two_talkers(clips.predictions.lines, clips.options, clips.language) if clips.counts else None
 
 
 OVERLAP = Measure(
@@ -91,9 +84,9 @@ OVERLAP = Measure(
     ),
     section=PageTable(
         "Two talkers at once",
-        "Two people talk at once, and the words of both count: each talker is compared with one of the texts that a "
-        "recogniser wrote, whichever way has fewer errors. One that writes a single text deletes one talker; how well "
-        "it has the other is the WER of the better talker. A separator as a front end gives two texts.",
+        "Two people talk at once, and the words of both count: each talker is compared with one of the texts of the "
+        "recogniser, in the order with fewer errors. A single text misses one talker, and the WER of the better talker "
+        "is that of the other. A separator as a front end gives two texts.",
         ("WER of both", "WER of the better talker", "two texts %"),
         lambda entry, both: (entry.wer, both.best_wer, (100 * both.two_texts / both.clips, 0)),
     ),

@@ -1,8 +1,8 @@
-"""Two talkers at once (`en_overlap_sev2`): every clip of a corpus together with another one of it, drawn for it.
+"""Two talkers at once (`en_overlap_sev2`): every clip of a corpus mixed with another one, drawn for it.
 
-The second clip is another speaker's where the corpus names two speakers or more. Both are whole and begin together, so
-a row's text is what both said, the clip's own speaker first: `good morning <sc> is it you`. The row's parameters tell
-which clip the second is. The draw is from all clips of the corpus, whatever the limit of a build.
+The second clip is by another speaker where the corpus names at least two. Both are whole and begin together, and a
+row's text has the words of both, the clip's own speaker first: `good morning <sc> is it you`. The row's parameters name
+the second clip. It is drawn from all clips of the corpus, whatever the limit of a build.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
-from typing import Any
 
 import numpy as np
 
@@ -18,6 +17,7 @@ from speech_robust_bench.builders.corpora.base import Audio, Utterance
 from speech_robust_bench.builders.scenario import Scenario
 from speech_robust_bench.core.audio import Samples
 from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.core.options import Settings
 from speech_robust_bench.core.rows import join_talkers, one_talker
 from speech_robust_bench.core.seeding import clip_rng
 
@@ -37,7 +37,7 @@ class OverlapAudio:
         return f"{self.first.name} + {self.second.name}"
 
     @property
-    def parameters(self) -> dict[str, Any]:
+    def parameters(self) -> Settings:
         """The draw, for the row."""
         return {"sir_db": self.sir_db, "second": self.second_id, "second_speaker": self.second_speaker}
 
@@ -46,9 +46,9 @@ class OverlapAudio:
 
 
 def overlap(first: Samples, second: Samples, sir_db: float) -> Samples:
-    """The first clip as it is, and the second `sir_db` below it: by their mean powers, each over its own clip.
+    """The first clip unchanged, and the second `sir_db` below it, by the mean powers of the whole clips.
 
-    As long as the longer of the two. A silent clip has no power to compare, so the second is then added as it is.
+    The result is as long as the longer of the two. With a silent clip the second is added unchanged.
     """
     powers = [float(np.mean(np.square(clip, dtype=np.float64))) if len(clip) else 0.0 for clip in (first, second)]
     gain = np.sqrt(powers[0] / powers[1]) * 10 ** (-sir_db / 20) if all(powers) else 1.0
@@ -72,7 +72,7 @@ def overlap_all(
 
 
 class SecondTalkers:
-    """The clips of a corpus by speaker, so that one of another speaker is drawn in a step."""
+    """The clips of a corpus by speaker, so that one of another speaker is drawn in one step."""
 
     def __init__(self, corpus: Sequence[Utterance]) -> None:
         self.all = sorted(corpus, key=lambda item: item.id)
@@ -85,7 +85,7 @@ class SecondTalkers:
         self.places = {item.id: place for place, item in enumerate(self.all)}
 
     def draw(self, item: Utterance, rng: np.random.Generator) -> Utterance:
-        """Another clip than this one, and of another speaker if there is any that is named."""
+        """Another clip than this one, by another speaker if any is named."""
         if item.speaker and len(self.blocks) > 1:
             clips, (start, count) = self.named, self.blocks[item.speaker]
         else:

@@ -8,7 +8,7 @@ from support.run_folders import write_run
 
 from speech_robust_bench.cli.main import main
 from speech_robust_bench.core.records import Prediction, SubmittedPrediction, convert
-from speech_robust_bench.extensions.masked_words.measure import MASKED, guess, of_lines, written
+from speech_robust_bench.extensions.masked_words.measure import MASKED, guess, masked_rate, written
 
 
 def line(clip: str, text: str, transcript: str, masked: str) -> Prediction:
@@ -54,7 +54,7 @@ def test_a_word_that_normalises_to_nothing_does_not_count():
 def test_with_few_words_written_the_interval_is_not_too_narrow():
     """One of six clips has one of its four words: Wilson for 1/24 of six clips by hand, 0.2 to 43.9 %."""
     lines = [line(f"c{n}", "one two three four", "one" if n == 0 else "", "0 1 2 3") for n in range(6)]
-    low, high = of_lines(lines, "srb-paper-1", 1000, 0.95, 0).rate.interval
+    low, high = masked_rate(lines, "srb-paper-1", 1000, 0.95, 0).rate.interval
     assert low == 0
     assert high >= 43.87
 
@@ -63,16 +63,16 @@ def test_the_share_is_over_words_and_its_interval_over_clips():
     lines = [
         line(f"c{n}", "one two three four", "one two three" if n % 2 else "one three four", "1 3") for n in range(40)
     ]
-    rate = of_lines(lines, "srb-paper-1", 1000, 0.95, 0)
+    rate = masked_rate(lines, "srb-paper-1", 1000, 0.95, 0)
     assert rate is not None
     assert (rate.words, rate.written, rate.rate.value) == (80, 40, 50.0)
     assert rate.rate.interval == [50.0, 50.0]  # every clip has one of its two
     halves = [line(f"c{n}", "one two", "one two" if n % 2 else "one", "1") for n in range(100)]
-    low, high = of_lines(halves, "srb-paper-1", 1000, 0.95, 0).rate.interval
+    low, high = masked_rate(halves, "srb-paper-1", 1000, 0.95, 0).rate.interval
     assert (low, high) == pytest.approx((40, 60), abs=3)  # binomial: 50 +- 1.96 x 5
-    never = of_lines([line(f"c{n}", "one two", "one", "1") for n in range(10)], "srb-paper-1", 1000, 0.95, 0)
+    never = masked_rate([line(f"c{n}", "one two", "one", "1") for n in range(10)], "srb-paper-1", 1000, 0.95, 0)
     assert never.rate.interval == pytest.approx([0, 27.75], abs=0.01)  # Wilson, 0 of 10
-    assert of_lines([Prediction(id="a", text="b", pred_text="b")], "srb-paper-1", 10, 0.95, 0) is None
+    assert masked_rate([Prediction(id="a", text="b", pred_text="b")], "srb-paper-1", 10, 0.95, 0) is None
 
 
 def test_a_trigram_model_knows_what_everybody_knows():

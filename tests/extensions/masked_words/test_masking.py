@@ -110,5 +110,5 @@ def test_a_clip_that_does_not_fit_its_transcript_stays_as_it_is(tmp_path):
 
 
 def test_another_language_is_refused_in_one_line():
-    with pytest.raises(UserError, match="the aligner, which knows English alone, not 'es'"):
+    with pytest.raises(UserError, match="the aligner, which only knows English, not 'es'"):
         next(iter(srb.load("es-demo_masked_sev1", limit=1)))

@@ -8,7 +8,7 @@ import pytest
 
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.records import Prediction, SubmittedPrediction, convert
-from speech_robust_bench.extensions.text_metrics.calibration import calibration, judged, of_lines
+from speech_robust_bench.extensions.text_metrics.calibration import calibration, calibration_of, judged
 
 
 def test_by_hand():
@@ -49,7 +49,7 @@ def test_words_are_judged_by_the_alignment():
     ]
     assert judged("well known", [("Well-known", 0.5)]) == [(0.5, False)]  # one word by srb-paper-1
     assert judged("a", [("...", 0.5), ("a", 0.6)]) == [(0.6, True)]
-    assert of_lines([Prediction(id="a", text="a", pred_text="a")]) is None
+    assert calibration_of([Prediction(id="a", text="a", pred_text="a")]) is None
 
 
 def test_a_line_carries_them_from_recogniser_to_parquet(tmp_path):

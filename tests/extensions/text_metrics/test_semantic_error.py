@@ -30,7 +30,7 @@ def test_nothing_said_or_written_needs_no_model():
 
 @pytest.mark.parametrize("bad", [np.zeros((1, 2)), np.zeros(2), np.full((2, 2), np.nan)])
 def test_a_model_that_gives_no_vectors_is_refused(bad):
-    with pytest.raises(UserError, match="no vector of numbers for each of 2 texts"):
+    with pytest.raises(UserError, match="a finite vector for each of 2 texts"):
         semantic_errors(["a"], ["b"], lambda texts: bad)
 
 

@@ -4,7 +4,8 @@ import pytest
 
 from speech_robust_bench.core.records import Prediction
 from speech_robust_bench.extensions.text_metrics.lenient_wer import lenient_wer
-from speech_robust_bench.extensions.two_talkers.measure import of_lines
+from speech_robust_bench.extensions.two_talkers.measure import two_talkers
+from speech_robust_bench.scoring.score_options import ScoreOptions
 from speech_robust_bench.scoring.scoring import align, normalise
 
 BOTH = "a b c d <sc> x y"
@@ -57,13 +58,13 @@ def test_the_better_talker():
         line("3", BOTH, "x z <sc> a b c d"),
         line("4", BOTH, None),
     ]
-    measures = of_lines(lines, "srb-paper-1", None, "en", 200, 0.95, 0)
+    measures = two_talkers(lines, ScoreOptions(replicates=200), "en")
     assert measures.clips == 4
     assert measures.two_texts == 1
     # 1 of 4 words wrong, 0 of 2, 0 of 4, and of nothing all words of either talker
     assert measures.best_wer.value == pytest.approx(100 * (1 + 0 + 0 + 4) / (4 + 2 + 4 + 4))
     assert measures.best_wer.interval is None  # four clips
     again = [each.replace(id=f"{each.id} {n}") for n in range(2) for each in lines]
-    twice = of_lines(again, "srb-paper-1", None, "en", 200, 0.95, 0).best_wer
+    twice = two_talkers(again, ScoreOptions(replicates=200), "en").best_wer
     assert twice.interval[0] < twice.value < twice.interval[1]
-    assert of_lines([line("1", "a b", "a b")], "srb-paper-1", None, "en", 0, 0.95, 0) is None
+    assert two_talkers([line("1", "a b", "a b")], ScoreOptions(replicates=0), "en") is None
