@@ -22,6 +22,7 @@ from speech_robust_bench.core.errors import UserError, did_you_mean
 from speech_robust_bench.extensions.streaming.protocols import WIRES, Wire
 from speech_robust_bench.extensions.streaming.replay import replay
 from speech_robust_bench.extensions.streaming.streams import StreamOptions
+from speech_robust_bench.models.interface import Clip, Described, Event, Recogniser, need, spec_traits
 
 MOST_BYTES = 1 << 20  # of one message
 CLOSE_TIMEOUT_S = 2.0  # a stalled server does not confirm that the connection is closed
