@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from speech_robust_bench.robustness_gate import GateResult
+    from speech_robust_bench.extensions.gate.result import GateResult
 
 
 @pytest.fixture(scope="session")

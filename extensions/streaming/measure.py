@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -29,19 +29,30 @@ QUANTILES = {"median": 0.5, "p95": 0.95}
 BLOCK = 50  # replicates at a time
 CLEAN = "clean"
 HARD = "hard"  # the mean of all conditions but the clean one
-# name of a figure -> where it is in `streaming` of a config: the measure, and which quantile of a delay
+
+
+class Figure(NamedTuple):
+    """A figure of a config: the measure and the quantile of a delay, and its heads on pages and in the table."""
+
+    head: str
+    measure: str
+    quantile: str | None = None
+    percent: bool = False
+    table_head: str = ""  # narrow enough for a terminal of 80 columns; "" for a figure that the table leaves out
+
+
 FIGURES = {
-    "first_word": ("first_word_s", "median"),
-    "appear": ("appear_s", "median"),
-    "settle": ("settle_s", "median"),
-    "settle_p95": ("settle_s", "p95"),
-    "last_word": ("last_word_s", "median"),
-    "endpoint": ("endpoint_s", "median"),
-    "early_cutoffs": ("early_cutoffs", None),
-    "churn": ("churn", None),
-    "flicker": ("flicker", None),
-    "late_chunks": ("late_chunks", None),
-    "rtf": ("rtf", None),
+    "first_word": Figure("first word s", "first_word_s", "median", table_head="first\ns"),
+    "appear": Figure("word shown s", "appear_s", "median"),
+    "settle": Figure("settled s", "settle_s", "median", table_head="settle\ns"),
+    "settle_p95": Figure("settled, 95 % s", "settle_s", "p95", table_head="p95\ns"),
+    "last_word": Figure("last word s", "last_word_s", "median"),
+    "endpoint": Figure("endpoint s", "endpoint_s", "median", table_head="end\ns"),
+    "early_cutoffs": Figure("cut off early %", "early_cutoffs", percent=True, table_head="cut\n%"),
+    "churn": Figure("churn %", "churn", percent=True, table_head="churn\n%"),
+    "flicker": Figure("flicker %", "flicker", percent=True),
+    "late_chunks": Figure("late chunks %", "late_chunks", percent=True, table_head="late\n%"),
+    "rtf": Figure("RTF", "rtf", table_head="RTF\n"),
 }
 
 
@@ -227,7 +238,7 @@ def wer_of(entry: Entry) -> float | None:
 def figure_of(entry: Entry, figure: str) -> float | None:
     """A figure of a config; None where it has no such measure."""
     record = streaming_of(entry)
-    value = record.figure(*FIGURES[figure]) if record else None
+    value = record.figure(FIGURES[figure].measure, FIGURES[figure].quantile) if record else None
     return value.value if value else None
 
 
@@ -238,18 +249,6 @@ def _mean(values: Sequence[float | None]) -> float | None:
 
 # --- the table -------------------------------------------------------------------------------------------------------
 
-# head, where in the record, which quantile, unit factor and digits; narrow enough for a terminal of 80 columns
-TABLE_COLUMNS = (
-    ("first\ns", "first_word_s", "median", 1, 2),
-    ("settle\ns", "settle_s", "median", 1, 2),
-    ("p95\ns", "settle_s", "p95", 1, 2),
-    ("end\ns", "endpoint_s", "median", 1, 2),
-    ("cut\n%", "early_cutoffs", None, 100, 0),
-    ("churn\n%", "churn", None, 100, 0),
-    ("late\n%", "late_chunks", None, 100, 0),
-    ("RTF\n", "rtf", None, 1, 2),
-)
-
 LEGEND = """\
 first, settle, end: median time until any word is shown, until a word no longer changes, until the final transcript
 p95: 95th percentile of settle; cut: segments that ended before the last word; churn: words taken back per final word
@@ -258,22 +257,22 @@ late: chunks finished after the next one arrived; RTF: processing time / audio t
 
 def table_rows(result: RunResults, folder: Path) -> list[list[str]]:
     """The cells of every config of a run that was streamed, as text; a measure that a config does not have is empty."""
-    streamed = [(config, entry, record) for config, entry in result.entries() if (record := streaming_of(entry))]
+    streamed = [(config, entry) for config, entry in result.entries() if streaming_of(entry)]
     if not streamed:
         raise UserError(f"{result.model} was not streamed; srb run --stream does")
     return [
-        [config, _percent(wer_of(entry)), *(_cell(record, *column[1:]) for column in TABLE_COLUMNS)]
-        for config, entry, record in streamed
+        [config, _shown(wer_of(entry), 1), *(_cell(entry, name) for name, each in FIGURES.items() if each.table_head)]
+        for config, entry in streamed
     ]
 
 
-def _percent(value: float | None) -> str:
-    return "" if value is None else f"{value:.1f}"
+def _shown(value: float | None, digits: int) -> str:
+    return "" if value is None else f"{value:.{digits}f}"
 
 
-def _cell(record: Streaming, name: str, quantile: str | None, factor: float, digits: int) -> str:
-    measure = record.figure(name, quantile)
-    return f"{factor * measure.value:.{digits}f}" if measure else ""
+def _cell(entry: Entry, name: str) -> str:
+    value = figure_of(entry, name)
+    return _shown(value and 100 * value, 0) if FIGURES[name].percent else _shown(value, 2)
 
 
 def _of_config(clips: ConfigClips) -> Streaming | None:
@@ -292,7 +291,7 @@ STREAMING = Measure(
     table=TableForm(
         "streaming",
         "print latency and stability of streamed runs",
-        ("config\n", "WER\n%", *(column[0] for column in TABLE_COLUMNS)),
+        ("config\n", "WER\n%", *(each.table_head for each in FIGURES.values() if each.table_head)),
         table_rows,
         legend=LEGEND,
     ),

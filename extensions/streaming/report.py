@@ -28,20 +28,6 @@ LEAD = (
     "accurate and faster. The faint line is the front of clean speech, so the distance between the two is the cost of "
     "the condition. Latency is the median time from the end of a word until it and those before it no longer change."
 )
-# head, figure of a condition, factor, digits
-COLUMNS = (
-    ("first word s", "first_word", 1, 2),
-    ("word shown s", "appear", 1, 2),
-    ("settled s", "settle", 1, 2),
-    ("settled, 95 % s", "settle_p95", 1, 2),
-    ("last word s", "last_word", 1, 2),
-    ("endpoint s", "endpoint", 1, 2),
-    ("cut off early %", "early_cutoffs", 100, 1),
-    ("churn %", "churn", 100, 1),
-    ("flicker %", "flicker", 100, 1),
-    ("late chunks %", "late_chunks", 100, 1),
-    ("RTF", "rtf", 1, 2),
-)
 
 
 def condition_label(which: str) -> str:
@@ -106,15 +92,20 @@ def streaming(report: Report, language: str) -> Html | None:
         LEAD,
         legend([model for model, _ in streamed]),
         tag("div", latency_charts(named, ranked), class_="columns"),
-        table(["model", "condition", "WER %", *(column[0] for column in COLUMNS)], rows),
+        table(["model", "condition", "WER %", *(figure.head for figure in FIGURES.values())], rows),
         timelines(report, language),
     )
 
 
 def cells(condition: Condition) -> list[tuple[str, float | None]]:
     """The figures of a condition as cells that sort."""
-    values = [(condition.figures[figure], factor, digits) for _, figure, factor, digits in COLUMNS]
-    return [number(None if value is None else factor * value, digits) for value, factor, digits in values]
+    return [number(*_scaled(condition, name)) for name in FIGURES]
+
+
+def _scaled(condition: Condition, name: str) -> tuple[float | None, int]:
+    """A figure in the unit of its head, and its digits."""
+    value, percent = condition.figures[name], FIGURES[name].percent
+    return (value and 100 * value, 1) if percent else (value, 2)
 
 
 # --- the leaderboard -------------------------------------------------------------------------------------------------
@@ -130,7 +121,7 @@ def board_page(models: Sequence[Row], language: str) -> Html | None:
     named = [(index, name, conditions) for index, (name, conditions) in enumerate(of_model.items())]
     legend = [tag("span", legend_mark(index), name, class_=f"s{index % 7}") for index, name, _ in named]
     heads = [column_head("Model", number=False), column_head("Condition", number=False), column_head("WER %")]
-    heads += [column_head(column[0]) for column in COLUMNS]
+    heads += [column_head(figure.head) for figure in FIGURES.values()]
     body = [
         tag(
             "tr",
@@ -154,13 +145,11 @@ def board_page(models: Sequence[Row], language: str) -> Html | None:
     )
 
 
-def _live_cells(measured: Condition) -> list[Html]:
-    cells = []
-    for _, figure, factor, digits in COLUMNS:
-        value = measured.figures[figure]
-        text = fixed(None if value is None else factor * value, digits)
-        cells.append(tag("td", text, data_sort="" if value is None else value))
-    return cells
+def _live_cells(condition: Condition) -> list[Html]:
+    return [
+        tag("td", fixed(*_scaled(condition, name)), data_sort="" if value is None else value)
+        for name, value in condition.figures.items()
+    ]
 
 
 def of_model(entry: Entry, language: str) -> Html | None:
@@ -172,7 +161,11 @@ def of_model(entry: Entry, language: str) -> Html | None:
     }
     if not configs:
         return None
-    heads = [column_head("Config", number=False), column_head("WER %"), *(column_head(column[0]) for column in COLUMNS)]
+    heads = [
+        column_head("Config", number=False),
+        column_head("WER %"),
+        *(column_head(figure.head) for figure in FIGURES.values()),
+    ]
     body = []
     for config, scores in configs.items():
         wer, figures = wer_of(scores), {figure: figure_of(scores, figure) for figure in FIGURES}
