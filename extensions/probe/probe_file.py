@@ -21,6 +21,7 @@ from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.files import replacing, write_atomically
 from speech_robust_bench.core.options import Settings
 from speech_robust_bench.core.records import Record, Whole, read
+from speech_robust_bench.extensions.probe.options import HeadSettings
 from speech_robust_bench.models.interface import Recogniser, folder_revision, need
 
 RECORD, WEIGHTS = "probe.json", "head.safetensors"
@@ -160,7 +161,6 @@ def load(target: str, *, device: str = "", batch_size: int = 8, upstream: str = 
     """`probe:<folder>`. Without `device` it uses a GPU, if any; `upstream` is another place of the same encoder."""
     torch = need("torch", "probe", install_hint("models"))
     from speech_robust_bench.extensions.probe.head import Letters, new_head
-    from speech_robust_bench.extensions.probe.options import HeadSettings
     from speech_robust_bench.extensions.probe.recogniser import Probe, ProbeModel
     from speech_robust_bench.extensions.probe.upstream import open_upstream
 

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.core.options import Settings
 from speech_robust_bench.extensions.probe.probe_file import ProbeFile, upstream_name
 
 
@@ -99,7 +100,7 @@ class Ranks:
             return None
         return float(spearmanr(*ranks).statistic)
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> Settings:
         """For programs: every setting with its WERs and its correlation with the first."""
         first, *_ = self.settings
         rows = [

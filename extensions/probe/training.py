@@ -11,6 +11,7 @@ import math
 import sys
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -244,8 +245,6 @@ class Training:
                 )
 
     def _record(self) -> Settings:
-        from importlib.metadata import version
-
         return {
             **self.settings(),
             "best": self._best().as_json(),

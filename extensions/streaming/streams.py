@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.options import option
@@ -103,7 +103,7 @@ class StreamOptions:
 
     def facts(
         self, config: Config, clean: Callable[[], Config], wanted: set[int], store: Path
-    ) -> Callable[[Prediction], dict[str, Any]]:
+    ) -> Callable[[Prediction], Settings]:
         """The word times of a clip, from the clean clip that it was made from."""
         from speech_robust_bench.builders.word_times import word_times_of
 

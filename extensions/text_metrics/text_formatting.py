@@ -20,6 +20,7 @@ from speech_robust_bench.scoring.scoring import normalise
 from speech_robust_bench.scoring.word_alignment import align_words
 
 MARKS = ".,?!:;"
+Scores = dict[str, float | None]  # by name, in points; counts too
 
 
 @dataclass(frozen=True)
@@ -71,7 +72,7 @@ class Tally:
         self.invented += written - both
         self.missed += expected - both
 
-    def scores(self) -> dict[str, Any]:
+    def scores(self) -> Scores:
         """Precision, recall and F1 in points; None where a denominator is zero.
 
         >>> Tally(both=3, invented=1, missed=3).scores()
@@ -291,7 +292,7 @@ class ClassTally:
     as_written: int = 0
     invented: int = 0
 
-    def scores(self) -> dict[str, Any]:
+    def scores(self) -> Scores:
         """The shares of the expected entities, in points; None where there are none."""
         shares = {"class": self.right_class, "value": self.right_value, "written": self.as_written}
         of = {name: 100 * count / self.expected if self.expected else None for name, count in shares.items()}
