@@ -5,9 +5,8 @@
 
 The model is a small CTC model of tones (tests/attacks/small.py), trained here in seconds. robust_speech's attack is
 ART's with c |delta| added to the loss (its cw.py); its package needs an old SpeechBrain, so its objective runs here in
-ART's loop. torchattacks has attacks on image classifiers only. `transfer_cw` takes steps of a thirtieth of
-the ball, as Olivier does (D.2.2), on a model without dropout that is its own judge. Each line has the number of
-clips that say their
+ART's loop. torchattacks has attacks on image classifiers only. `transfer_cw` takes steps of a thirtieth of the ball, as
+Olivier does (D.2.2), on a model without dropout that is its own judge. Each line has the number of clips that say their
 target after storing as 16 bits, and the mean SNR of these.
 """
 

@@ -131,7 +131,7 @@ def test_psychoacoustic_says_the_target_and_is_heard_less(view) -> None:
 def test_transfer_cw_keeps_what_the_judge_reads_best() -> None:
     proxies = [open_view(recogniser(seed)) for seed in (0, 5)]
     view = judged_by(proxies, recogniser(0))
-    attack = TransferCw(("ba dc",), eps=0.3, learning_rate=0.5, regularisation=0.01, steps=40, transcribe_every=5)
+    attack = TransferCw(("ba dc",), eps=0.3, learning_rate=0.02, regularisation=0.01, steps=60, transcribe_every=5)
     clips = [clip_of(seed) for seed in range(4)]
     found = attack.run(view, clips)
     assert np.mean([one.facts["success"] for one in found]) > 0.7
