@@ -180,7 +180,7 @@ class Streamed(Described):
 
 
 def streamed(recogniser: Recogniser, pace: StreamOptions) -> Streamed:
-    """The recogniser, fed with streams; one that only knows whole clips is an error with the way out."""
+    """The recogniser, fed with streams; one that only knows whole clips is an error that says what to do."""
     if not hasattr(recogniser, "stream"):
         raise UserError(
             f"{recogniser.name} transcribes whole clips only; to stream to it, put a policy in front: live:<the model>"
