@@ -184,7 +184,7 @@ def test_an_event_comes_when_its_chunk_was_done():
     said = {**virtual, "events": [[0.53, 0.5, "one", "partial"], [1.66, 1.6, "one", "final"]]}
     assert measure_lines([line(stream=said)])["clips"] == 1
     quick = {**virtual, "events": [[0.5, 0.5, "one", "partial"]]}
-    with pytest.raises(UserError, match="another time"):
+    with pytest.raises(UserError, match="does not come when its chunk was done"):
         measure_lines([line(stream=quick)])
 
 

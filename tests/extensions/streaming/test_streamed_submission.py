@@ -148,7 +148,7 @@ BAD = {
     "events before their audio": (stream_edit(earlier), "comes"),
     "events at another time than their chunk": (
         stream_edit(lambda s, line: s["events"].__setitem__(-1, [s["events"][-1][0] + 9, *s["events"][-1][1:]])),
-        "another time than its chunk was done",
+        "does not come when its chunk was done",
     ),
     "another transcript": (
         stream_edit(lambda s, line: line.update(pred_text=line["text"])),
@@ -156,7 +156,7 @@ BAD = {
     ),
     "quicker calls": (
         stream_edit(lambda s, line: s.update(took_ms=[0.0] * len(s["took_ms"]))),
-        "another time than its chunk was done",
+        "does not come when its chunk was done",
     ),
     "a clip quicker than its calls": (
         stream_edit(lambda s, line: line.update(time=0.001)),
