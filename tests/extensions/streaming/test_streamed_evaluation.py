@@ -72,7 +72,7 @@ def test_what_was_not_streamed_has_no_such_measures():
     assert results.measure("streaming") == []
 
 
-@pytest.mark.parametrize(("stream", "word"), [({"chunk_ms": 5}, "chunks"), ({"speed": 0}, "speed")])
+@pytest.mark.parametrize(("stream", "word"), [({"chunk_ms": 5}, "chunk_ms"), ({"speed": 0}, "speed")])
 def test_a_wrong_option_is_one_line(stream, word):
     with pytest.raises(UserError, match=word):
         srb.StreamOptions(**stream)
