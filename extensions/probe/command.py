@@ -14,9 +14,7 @@ from speech_robust_bench.builders.corpora import as_sources, parse_flags
 from speech_robust_bench.builders.plan import Sources
 from speech_robust_bench.cli.arguments import corpus_option, json_option, quiet_option
 from speech_robust_bench.cli.command import Command
-from speech_robust_bench.core.about import install_hint
-from speech_robust_bench.core.errors import UserError
-from speech_robust_bench.core.escape import for_terminal
+from speech_robust_bench.core.errors import UserError, for_terminal, install_hint
 from speech_robust_bench.core.files import write_atomically
 from speech_robust_bench.core.options import Options, argument, option, option_group
 from speech_robust_bench.core.progress import tasks

@@ -16,8 +16,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
-from speech_robust_bench.core.about import install_hint
-from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.core.errors import UserError, install_hint
 from speech_robust_bench.core.files import replacing, write_atomically
 from speech_robust_bench.core.options import Settings
 from speech_robust_bench.core.records import Record, Whole, read
