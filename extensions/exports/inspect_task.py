@@ -25,7 +25,7 @@ from speech_robust_bench.building import load
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.names import parse
 from speech_robust_bench.extensions.exports.inspect_model import PROVIDER
-from speech_robust_bench.extensions.vendors.chat_api import PROMPT
+from speech_robust_bench.extensions.vendors.endpoints import PROMPT
 from speech_robust_bench.models.llm_answer import unwrap
 from speech_robust_bench.scoring.scoring import align, error_rate
 
