@@ -100,6 +100,7 @@ def test_nothing_in_the_core_knows_an_extension_by_name(room):
 # What is asked for without the folder, and what is said then.
 GONE = {
     "attacks": ("attack cw en-demo_clean --model x", "cw"),
+    "biasing": ("biasing --model x --terms t", "biasing"),
     "contamination": ("contamination --model x", "contamination"),
     "defences": ("certify en-demo_clean --model x", "certify"),
     "exports": ("export croissant", "export"),
