@@ -24,7 +24,7 @@ from speech_robust_bench.core.audio import RATE, Samples, read
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.files import path_inside
 from speech_robust_bench.core.names import is_language_code, parse
-from speech_robust_bench.core.records import ConfigData, Manifest
+from speech_robust_bench.core.records import ConfigData, Manifest, SpeakerTurn
 from speech_robust_bench.core.rows import (
     RESERVED,
     Columns,
@@ -108,6 +108,12 @@ def clip_facts(names: Iterable[str], value_of: Callable[[str], Any]) -> dict[str
     return {
         name: " ".join(str(int(v)) for v in value) for name, value in values.items() if isinstance(value, list | tuple)
     }
+
+
+def reference_turns(segments: Iterable[Sequence[Any]]) -> dict[str, list[SpeakerTurn]]:
+    """Who spoke when in a recording (start, end, speaker, text), where that were several people."""
+    turns = [SpeakerTurn(str(speaker), start, end, text) for start, end, speaker, text in segments if speaker]
+    return {"turns": turns} if len({turn.speaker for turn in turns}) > 1 else {}
 
 
 def category_of(scenario: str) -> str | None:
@@ -257,12 +263,16 @@ class StoredConfig:
             raise UserError(f"{self.name}: its rows are not those that its manifest was written for; build it again")
 
     def _facts(self) -> list[Parameters]:
-        """What an attack says of each row (its target, the SNR reached, the share that is heard), or another maker."""
+        """What an attack says of each row (its target, the SNR reached, the share that is heard), or another maker.
+
+        Of a clean recording with several speakers it is who speaks when.
+        """
         needed = ["parameters", "snr_db"]
         name = parse(self.name)
         scenario = SCENARIOS.get(name.scenario)
         told = scenario.facts if scenario else ()
-        if not (name.model or told) or not set(needed) <= set(_schema(self.files[0]).names):
+        clean = name.scenario == "clean"
+        if not (name.model or told or clean) or not set(needed) <= set(_schema(self.files[0]).names):
             return []
         tables = self._values(needed)
         rows = [pair for table in tables for pair in zip(table["parameters"], table["snr_db"], strict=True)]
@@ -271,6 +281,8 @@ class StoredConfig:
                 {**json.loads(text or "{}"), "snr_db": None if snr is None else round(float(snr), 2)}
                 for text, snr in rows
             ]
+            if clean:
+                return [reference_turns(facts.get("segments", ())) for facts in known]
             if told:
                 return [clip_facts(told, facts.get) for facts in known]
         except (ValueError, TypeError, RecursionError):

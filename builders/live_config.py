@@ -21,8 +21,9 @@ from typing import Any
 import numpy as np
 
 from speech_robust_bench.builders.banks import Banks
-from speech_robust_bench.builders.configs import ClipRow, clip_facts
+from speech_robust_bench.builders.configs import ClipRow, clip_facts, reference_turns
 from speech_robust_bench.builders.corpora import Problem, Utterance, as_sources
+from speech_robust_bench.builders.corpora.base import Audio
 from speech_robust_bench.builders.plan import (
     DEMO,
     CheckedClip,
@@ -317,12 +318,19 @@ class LiveConfig:
                 item.gender or None,
                 item.age or None,
                 item.accent or None,
-                clip_facts(self.job.scenario.facts, lambda name, audio=item.audio: getattr(audio, name, None)),  # type: ignore[misc]
+                self._facts(item.audio),
                 columns=item.columns,
             )
             for position, clip in enumerate(self.clips.clips)
             for item in (clip.utterance,)
         ]
+
+    def _facts(self, audio: Audio) -> dict[str, Any]:
+        """What the prediction of a clip is told: of its scenario, and who speaks when, unless the times move."""
+        scenario = self.job.scenario
+        stays = scenario.keeps_start and not scenario.stretches
+        turns = reference_turns(getattr(audio, "segments", ())) if stays else {}
+        return {**clip_facts(scenario.facts, lambda name: getattr(audio, name, None)), **turns}
 
     @cached_property
     def about(self) -> ConfigData:

@@ -33,7 +33,8 @@ def unwrap(answer: str) -> str:
 
 def with_raw(text: str, raw: str) -> str:
     """A transcript with the answer that it was taken from, where that is more."""
-    return text if text == raw else Transcript(text, raw_text=raw)
+    details = text.details if isinstance(text, Transcript) else {}
+    return text if text == raw else Transcript(text, **details, raw_text=raw)
 
 
 def raw_text(text: str) -> str:

@@ -116,6 +116,7 @@ GONE = {
     "text_metrics": ("table runs/m --confidence", "--confidence"),
     "two_talkers": ("build en-demo_overlap_sev1", "unknown scenario 'overlap'"),
     "vendors": ("run --model api:deepgram en-demo_clean --corpus en-demo", "no recogniser adapter 'api'"),
+    "who_spoke": ("table runs/m --who-spoke", "--who-spoke"),
     "word_timing": ("table runs/m --word-timing", "--word-timing"),
 }
 PARROT = "def transcribe(clips, rate, language):\n    return ['the'] * len(clips)\n"

@@ -15,10 +15,13 @@ all of it and no times are looked at: with one stream of output this is the ORC-
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Protocol
+
+import soundfile
 
 from speech_robust_bench.core import audio as codec
 from speech_robust_bench.core.audio import Samples
@@ -67,6 +70,16 @@ class FileAudio:
 
     def load(self) -> Samples:
         return codec.read(self.path, mix=self.mix, start_s=self.start_s, end_s=self.end_s)
+
+
+def seconds_of(audio: Audio) -> float:
+    """How long a clip is: by the header of a file, else by decoding it."""
+    if isinstance(audio, FileAudio):
+        if audio.end_s is not None:
+            return audio.end_s - audio.start_s
+        with suppress(soundfile.LibsndfileError):
+            return soundfile.info(audio.path).duration - audio.start_s
+    return len(audio.load()) / codec.RATE
 
 
 @dataclass(frozen=True, slots=True)

@@ -167,13 +167,18 @@ CHIME = CorpusInfo(
     "CHiME 2020.",
     get="download CHiME6_eval.tar.gz and CHiME6_transcriptions.tar.gz from https://www.openslr.org/150",
 )
+CHIME_LAYOUT = "transcriptions/eval/*.json and audio/eval/*.wav"
 CHIME_MIN_WORDS = 3
 CHIME_MIN_S = 1.0
 _CHIME_TAG = re.compile(r"\[[^\]]*\]")
 
 
-def read_chime(root: Path, language: str, far: bool = False) -> Iterator[Utterance | Problem]:
-    """The evaluation parties: utterances of at least 3 words and 1 s, as worn (near) or from the room (far)."""
+def read_chime(root: Path, language: str, far: bool = False, whole: bool = False) -> Iterator[Utterance | Problem]:
+    """The evaluation parties: utterances of at least 3 words and 1 s, as worn (near) or from the room (far).
+
+    For `whole` parties every utterance with words counts, from the first array that the party has.
+    """
+    min_words, min_s = (1, 0.0) if whole else (CHIME_MIN_WORDS, CHIME_MIN_S)
     for release in find_folder(root, lambda folder: (folder / "transcriptions" / "eval").is_dir()):
         missing: set[Path] = set()
         for session in sorted(release.joinpath("transcriptions", "eval").glob("*.json")):
@@ -186,14 +191,17 @@ def read_chime(root: Path, language: str, far: bool = False) -> Iterator[Utteran
                 if "speaker" not in line:  # redacted stretches have times and nothing else
                     continue
                 try:
-                    utterance = _chime_utterance(line, session.stem, release / "audio" / "eval", language, far)
+                    utterance = _chime_utterance(line, session.stem, release / "audio" / "eval", language, far or whole)
                 except (KeyError, ValueError) as error:
                     yield Problem(f"{session}, entry {number}", f"cannot be used ({error!r})")
                     continue
                 source = utterance.audio
                 assert isinstance(source, FileAudio)
+                if whole:
+                    source = replace(source, path=_first_array(source.path))
+                    utterance = replace(utterance, audio=source)
                 assert source.end_s is not None
-                if words(utterance.text) < CHIME_MIN_WORDS or source.end_s - source.start_s < CHIME_MIN_S:
+                if words(utterance.text) < min_words or source.end_s - source.start_s < min_s:
                     continue
                 path = Path(source.path)
                 if path in missing:
@@ -203,6 +211,17 @@ def read_chime(root: Path, language: str, far: bool = False) -> Iterator[Utteran
                     yield Problem(str(path), f"no such file ({session.name} needs it)")
                     continue
                 yield utterance
+
+
+def read_parties(root: Path, language: str) -> Iterator[Utterance | Problem]:
+    """Whole parties from the first channel of one array, with every word of everybody."""
+    return whole_recordings(read_chime(root, language, whole=True))
+
+
+def _first_array(nearest: str) -> str:
+    """The recording of the first array that the session of a recording has; the recording itself if there is none."""
+    path = Path(nearest)
+    return str(min(path.parent.glob(f"{path.name.partition('_')[0]}_U*.CH1.wav"), default=path))
 
 
 def _chime_utterance(line: dict[str, str], session: str, audio: Path, language: str, far: bool) -> Utterance:
@@ -319,7 +338,8 @@ def suite_text(words: str) -> str:
 CORPORA = (
     KnownCorpus(AMI, read_ami, AMI_LAYOUT, ("en",), amend_ami),
     KnownCorpus(long_form(AMI, "meetings"), read_meetings, AMI_LAYOUT, ("en",)),
-    KnownCorpus(CHIME, read_chime, "transcriptions/eval/*.json and audio/eval/*.wav", ("en",)),
+    KnownCorpus(CHIME, read_chime, CHIME_LAYOUT, ("en",)),
+    KnownCorpus(long_form(CHIME, "parties"), read_parties, CHIME_LAYOUT, ("en",)),
     *(
         KnownCorpus(info, partial(read_sbcsae, conversations=numbers), SBCSAE_LAYOUT, ("en",))
         for info, numbers in SBCSAE_SPLITS

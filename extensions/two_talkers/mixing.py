@@ -13,7 +13,7 @@ from itertools import groupby
 
 import numpy as np
 
-from speech_robust_bench.builders.corpora.base import Audio, Utterance
+from speech_robust_bench.builders.corpora.base import Audio, Utterance, seconds_of
 from speech_robust_bench.builders.scenario import Scenario
 from speech_robust_bench.core.audio import Samples
 from speech_robust_bench.core.errors import UserError
@@ -31,6 +31,15 @@ class OverlapAudio:
     second_id: str
     second_speaker: str | None
     sir_db: float
+    speakers: tuple[tuple[str | None, str], ...] = ()  # of both clips: who speaks, and the text
+
+    @property
+    def segments(self) -> list[tuple[float, float, str | None, str]]:
+        """Who speaks when: both begin together."""
+        if not all(speaker for speaker, _ in self.speakers):
+            return []
+        clips = zip((self.first, self.second), self.speakers, strict=False)
+        return [(0.0, round(seconds_of(audio), 3), *who) for audio, who in clips]
 
     @property
     def name(self) -> str:
@@ -65,7 +74,8 @@ def overlap_all(
     pool, sir_db = SecondTalkers(corpus), scenario.value(severity)
     for item in utterances:
         second = pool.draw(item, clip_rng(item.corpus, item.id, scenario.rng_key, severity, seed))
-        mixed = OverlapAudio(item.audio, second.audio, second.id, second.speaker, sir_db)
+        who = (item.speaker, one_talker(item.text or "")), (second.speaker, one_talker(second.text or ""))
+        mixed = OverlapAudio(item.audio, second.audio, second.id, second.speaker, sir_db, who)
         known = None not in (item.text, second.text)
         text = join_talkers(one_talker(item.text or ""), one_talker(second.text or "")) if known else None
         yield replace(item, audio=mixed, text=text)

@@ -26,7 +26,7 @@ from typing import Any
 from speech_robust_bench.core.options import Settings
 from speech_robust_bench.models.hf.base import Inputs, TransformersRecogniser, nbest_lists, positions
 from speech_robust_bench.models.hf.ctc import ISO_639_3
-from speech_robust_bench.models.interface import Clip
+from speech_robust_bench.models.interface import Clip, Transcript, with_turns
 from speech_robust_bench.models.llm_answer import raw_text, unwrap, with_raw
 
 # What the models' cards say to ask; `?prompt=` in a spec says something else.
@@ -247,11 +247,23 @@ class AudioLanguageModel(Generator):
         own = parameters(self.processor.decode)
         if "return_format" in own:  # the processor knows how its model lays out an answer
             texts = self.processor.decode(tokens, return_format="transcription_only")
+            if hasattr(self.processor, "extract_speaker_dict"):
+                parsed = self.processor.decode(tokens, return_format="parsed")
+                texts = [with_speakers(text, segments) for text, segments in zip(texts, parsed, strict=True)]
+                return [with_raw(text, given) for text, given in zip(texts, raw, strict=True)]
         elif "strip_prefix" in own:
             texts = self.processor.decode(tokens, skip_special_tokens=True, strip_prefix=True)
         else:
             texts = [unwrap(text) for text in raw]
         return [with_raw(str(text).strip(), given) for text, given in zip(texts, raw, strict=True)]
+
+
+def with_speakers(text: str, segments: Any) -> str:
+    """A transcript with who said what (VibeVoice, MOSS); `segments` is a text where the answer had another layout."""
+    if isinstance(segments, str):
+        return text.strip()
+    turns = [(turn["Speaker"], turn["Start"], turn["End"], turn["Content"]) for turn in segments]
+    return Transcript(text.strip(), **with_turns(turns).details)
 
 
 def before_the_end(tokens: list[int], passed: list[int], frames: int) -> list[int]:

@@ -346,6 +346,15 @@ def test_chime(chime, scenario, file, missing):
     assert problem.where.endswith(missing)
 
 
+def test_a_whole_party_has_everybody_on_one_array(chime):
+    corpus = open_corpus(chime, "en", "chimelong")
+    (party,) = corpus.utterances
+    assert (party.id, party.speaker, corpus.problems) == ("S01_U02.CH1", None, [])
+    assert [segment[2] for segment in party.audio.segments] == ["P01", "P01", "P01", "P02", "P02"]
+    assert party.audio.segments[3] == (6.5, 8.5, "P02", "Nobody has my recording")
+    assert len(party.load()) == pytest.approx(10.5 * 16_000)
+
+
 def test_chime_clock():
     assert seconds("1:02:03.45") == pytest.approx(3723.45)
     assert seconds(12.5) == 12.5

@@ -103,3 +103,16 @@ def test_a_meeting_has_the_words_of_everybody_in_order(tmp_path):
     assert clip.audio.start_s == 0.5
     assert clip.audio.end_s == 3.2
     assert len(corpus.problems) == len(TEST_MEETINGS) - 1  # the meetings that are not there
+    turns = [["FEE005", 0.0, 1.0, "hello all"], ["MIO036", 0.5, 1.5, "okay"], ["FEE005", 2.5, 2.7, "yes"]]
+    corpus_of, skip = {"en-amilong": tmp_path}, {"data_options": srb_api.DataOptions(on_error="skip")}
+    srb_api.build("en-amilong_clean", corpus=corpus_of, out=tmp_path / "srb", **skip, progress=False)
+    for config, where in (
+        ("en-amilong_clean", {"data": tmp_path / "srb"}),
+        ("en-amilong_gaussian_sev1", {"corpus": corpus_of}),
+        ("en-amilong_tempo_up_sev1", {"corpus": corpus_of}),
+    ):
+        out = tmp_path / "runs" / config
+        how = {"out": out, "progress": False, **skip}
+        srb_api.run(lambda clips, rate, language: ["hello"] * len(clips), config, **where, **how)
+        (line,) = map(json.loads, (out / f"{config}.jsonl").read_text().splitlines())
+        assert line.get("turns") == (None if "tempo" in config else turns)  # nobody tells where they are then
