@@ -35,7 +35,7 @@ from speech_robust_bench.core.rows import (
     content_digest,
     transcripts_digest,
 )
-from speech_robust_bench.core.untrusted_files import damage_named, read_row_group, read_schema
+from speech_robust_bench.core.untrusted_files import MOST_GROUP_BYTES, damage_named, read_row_group, read_schema
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,19 +147,19 @@ class Group:
     rows: int
     audio_bytes: int
 
-    def read(self, columns: Sequence[str]) -> pa.Table:
+    def read(self, columns: Sequence[str], most_bytes: int = MOST_GROUP_BYTES) -> pa.Table:
         with damage_named(self.path):
-            return self._read(columns)
+            return self._read(columns, most_bytes)
 
     def values(self, columns: Sequence[str]) -> dict[str, list[Any]]:
         """Some columns as plain values."""
         with damage_named(self.path):
             return self._read(columns).to_pydict()
 
-    def _read(self, columns: Sequence[str]) -> pa.Table:
+    def _read(self, columns: Sequence[str], most_bytes: int = MOST_GROUP_BYTES) -> pa.Table:
         if self.path.suffix == ".parquet":
             with pq.ParquetFile(self.path, memory_map=True) as file:
-                return read_row_group(file, self.path, self.index, columns)
+                return read_row_group(file, self.path, self.index, columns, most_bytes)
         with pa.memory_map(str(self.path)) as source:
             batch = next(batch for index, batch in enumerate(pa.ipc.open_stream(source)) if index == self.index)
             return pa.Table.from_batches([batch]).select(list(columns))
@@ -198,7 +198,7 @@ class StoredConfig:
         """Some columns of every row group as plain values; none of them is the audio."""
         parts, total = [], 0
         for group in self.groups:
-            table = group.read(columns)
+            table = group.read(columns, MOST_TEXT_BYTES)
             total += table.nbytes
             if total > MOST_TEXT_BYTES:
                 raise UserError(f"{self.name}: its rows hold more than {MOST_TEXT_BYTES / 1e6:g} MB beside the audio")

@@ -90,6 +90,7 @@ def whole(text: str, where: str) -> int:
 
 MOST_YAML_BYTES = 200_000
 MOST_NODES = 50_000  # with each alias counted as a copy of what it stands for
+MOST_OPEN_BRACKETS = 100
 LONGEST_SCALAR = 5_000  # `1:2:3:...` is one number in YAML 1.1, which takes quadratic time
 
 
@@ -98,6 +99,7 @@ def read_yaml(path: str | Path) -> Any:
     import yaml
 
     text = read_text(path, MOST_YAML_BYTES)
+    _check_nesting(text, path)
     try:
         root = yaml.compose(text, yaml.SafeLoader)
         _check_size(root, path)
@@ -108,6 +110,15 @@ def read_yaml(path: str | Path) -> Any:
         raise UserError(f"{path}: is nested too deeply") from None
     except (yaml.YAMLError, ValueError, LookupError, TypeError, AttributeError) as error:  # `!!int ""`, `!!timestamp x`
         raise UserError(f"{path}: is not YAML ({' '.join(str(error).split())[:200]})") from None
+
+
+def _check_nesting(text: str, path: str | Path) -> None:
+    """Refuse brackets in brackets without end: the scanner looks at all open ones for each that follows."""
+    depth = 0
+    for bracket in re.findall(r"[][{}]", text):
+        depth += 1 if bracket in "[{" else -1
+        if depth > MOST_OPEN_BRACKETS:
+            raise UserError(f"{path}: is nested too deeply")
 
 
 def _check_size(root: Any, path: str | Path) -> None:
@@ -156,8 +167,10 @@ def row_groups(path: Path, columns: Sequence[str] | None = None) -> Iterator[pa.
                 yield table.select(list(columns)) if columns else table
 
 
-def read_row_group(file: pq.ParquetFile, path: Path, index: int, columns: Sequence[str]) -> pa.Table:
-    """Some columns of a row group, as long as they take no more than `MOST_GROUP_BYTES` in memory.
+def read_row_group(
+    file: pq.ParquetFile, path: Path, index: int, columns: Sequence[str], most_bytes: int = MOST_GROUP_BYTES
+) -> pa.Table:
+    """Some columns of a row group, as long as they take no more than `most_bytes` in memory.
 
     A dictionary makes gigabytes of one word, so rows are read in batches and counted. No value is larger than its
     column's chunk, which bounds a batch.
@@ -165,14 +178,14 @@ def read_row_group(file: pq.ParquetFile, path: Path, index: int, columns: Sequen
     group = file.metadata.row_group(index)
     chunks = [group.column(number) for number in range(group.num_columns)]
     sizes = [c.total_uncompressed_size for c in chunks if c.path_in_schema.split(".")[0] in columns]
-    if sum(sizes) > MOST_GROUP_BYTES:
-        raise _too_large(path, index)
+    if sum(sizes) > most_bytes:
+        raise _too_large(path, index, most_bytes)
     rows = min(group.num_rows, MOST_BATCH_BYTES // max(1, *sizes))
     batches, total = [], 0
     for batch in map(_decoded, file.iter_batches(max(1, rows), row_groups=[index], columns=list(columns))):
         total += batch.nbytes
-        if total > MOST_GROUP_BYTES:
-            raise _too_large(path, index)
+        if total > most_bytes:
+            raise _too_large(path, index, most_bytes)
         batches.append(batch)
     return pa.Table.from_batches(batches) if batches else file.read_row_group(index, columns=list(columns))
 
@@ -183,8 +196,8 @@ def _decoded(batch: pa.RecordBatch) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(plain, batch.schema.names)
 
 
-def _too_large(path: Path, index: int) -> UserError:
-    limit = f"{MOST_GROUP_BYTES / 1e9:g} GB"
+def _too_large(path: Path, index: int, most_bytes: int) -> UserError:
+    limit = f"{most_bytes / 1e9:g} GB"
     return UserError(f"{path}: row group {index} unpacks to more than {limit}; it is damaged or made to exhaust memory")
 
 

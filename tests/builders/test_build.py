@@ -363,7 +363,7 @@ def test_a_clip_that_changes_between_two_builds_is_read_anew(tmp_path, folder):
     assert hashes(tmp_path / "srb") != before
 
 
-def test_the_bare_name_works_from_any_folder_once_it_is_in_the_cache(built, tmp_path):
+def test_the_bare_name_works_anywhere_once_it_is_cached(built, tmp_path):
     environment = {**os.environ, "HF_HOME": str(tmp_path / "home"), "HF_HUB_OFFLINE": "1"}
     command = [sys.executable, "-m", "speech_robust_bench", "build", CONFIGS[1], "--limit", "6", "--to-cache"]
     subprocess.run([*command, "--out", str(built)], env=environment, check=True, capture_output=True)

@@ -38,7 +38,7 @@ def test_clipped_samples_of_all_steps_are_counted():
     assert made.clipped >= apply(SCENARIOS["gain"].at(40), 0, CLIP, rng(), BANKS).clipped > 0
 
 
-def test_a_chain_draws_from_the_banks_of_its_steps_and_needs_their_packages():
+def test_a_chain_needs_the_banks_and_packages_of_its_steps():
     assert set(SCENARIOS["street_call"].banks) == {"rir", "noise"}
     assert chain("x", "", "", ["amr_sev1 + lc3_sev1"], SCENARIOS).packages == ("av", "lc3")
     assert BANKS.describe(*SCENARIOS["street_call"].banks) == BANKS.describe("noise")

@@ -38,7 +38,7 @@ def quiet(what, count):
     return lambda done: None
 
 
-def test_a_clip_goes_to_the_worker_of_its_position_and_keeps_its_place(corpus):
+def test_a_clip_goes_to_the_worker_of_its_position(corpus):
     engine = Two()
     checked = check_clips(corpus, corpus.utterances, engine, quiet)
     assert engine.items == [["0", "2", "4", "6"], ["1", "3", "5"]]
@@ -78,7 +78,7 @@ def test_what_16_bits_cannot_hold_is_kept_as_it_is(value):
     assert kept.load(CheckedClip(None, "digest"), 0).tobytes() == samples.tobytes()
 
 
-def test_what_a_worker_keeps_is_bounded_and_a_file_that_changed_is_refused(corpus, tmp_path):
+def test_what_a_worker_keeps_is_bounded(corpus, tmp_path):
     kept = KeptClips()
     clips = [clip_of(item) for item in corpus.utterances]
     for clip in clips:

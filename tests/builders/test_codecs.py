@@ -80,7 +80,7 @@ def test_alaw_is_that_of_pythons_audioop(speech):
 
 
 @pytest.mark.filterwarnings("ignore:'audioop' is deprecated")
-def test_mulaw_is_that_of_pythons_audioop_but_for_the_last_two_bits(speech):
+def test_mulaw_is_audioops_but_for_the_last_two_bits(speech):
     """G.711 has 14 bits for mu-law. We round to them, audioop cuts off, which is no nearer to the speech."""
     audioop = pytest.importorskip("audioop")
     around = [EVERY_SAMPLE.astype(int) + change for change in (-2, 0, 2)]

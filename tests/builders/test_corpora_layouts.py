@@ -213,7 +213,7 @@ def test_commonvoice(commonvoice, below):
     assert abs(len(clips[0].load()) - 16_000) < 2_000  # MP3 pads its ends
 
 
-def test_the_accent_scenario_takes_clear_clips_of_named_accents_that_are_not_american(commonvoice):
+def test_accent_takes_clear_clips_of_accents_but_american(commonvoice):
     """1 and 5 have such an accent; 1 is speech, 5 noise, which no listening test would rate 3.4."""
     quality = pytest.importorskip("speech_robust_bench.builders.quality")
     pytest.importorskip("speechmos", reason="speechmos is not installed")

@@ -232,7 +232,7 @@ def test_workers_share_what_they_may_keep(monkeypatch):
     assert LiveConfigs(DEMO, workers=2).kept_bytes == 2**29
 
 
-def test_a_script_without_a_main_guard_is_not_run_again_by_the_workers(tmp_path):
+def test_a_script_without_a_main_guard_is_run_once(tmp_path):
     script = tmp_path / "script.py"
     script.write_text(
         "print('started')\n"

@@ -22,7 +22,7 @@ def test_a_glob_leaves_synthetic_speech_out_and_names_it(patterns, named):
     assert not built & set(named)
 
 
-def test_a_glob_that_matches_only_what_cannot_be_made_names_the_package(monkeypatch):
+def test_a_glob_of_what_cannot_be_made_names_the_package(monkeypatch):
     monkeypatch.setattr(scenario, "_installed", lambda package: package != "av")
     with pytest.raises(UserError, match=r"'en-mine_amr_\*': amr needs more packages: pip install"):
         plan(["en-mine_amr_*"], {("en", "mine"): None})

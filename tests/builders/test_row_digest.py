@@ -24,7 +24,7 @@ def digest_by_the_docs(clip_id: str, text: str, flac: bytes) -> str:
     return hashlib.sha256(clip_id.encode() + b"\x1f" + text.encode() + b"\x1f" + stored).hexdigest()
 
 
-def test_built_rows_and_manifests_hold_the_hashes_that_the_docs_describe(tmp_path):
+def test_rows_and_manifests_hold_the_hashes_of_the_docs(tmp_path):
     assert main(["build", *CONFIGS, "--limit", "2", "--out", str(tmp_path)]) == 0
     for config in CONFIGS:
         (path,) = (tmp_path / config).glob("*.parquet")
@@ -42,7 +42,7 @@ def test_the_schema_tells_datasets_which_column_is_sound():
     assert features["duration"] == datasets.Value("float64")
 
 
-def test_what_a_recording_holds_beyond_full_scale_is_clipped_and_counted():
+def test_samples_beyond_full_scale_are_clipped_and_counted():
     job = job_named("en-demo_clean")
     _, (utterance,) = clips(job.selection, DEMO, 1)
     [made] = RowGenerator((job,), Banks()).rows(utterance, np.array([2, -1.5, 1, -1, 0.5], np.float32))

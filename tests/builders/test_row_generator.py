@@ -65,7 +65,7 @@ def test_every_field_of_a_clean_row():
     }
 
 
-def test_a_perturbed_row_says_what_was_done_and_draws_from_its_own_stream():
+def test_a_perturbed_row_says_what_was_done():
     clip = np.random.default_rng(1).uniform(-0.1, 0.1, 1600).astype(np.float32)
     perturbed = made("en-mine_gaussian_sev2", utterance(), clip)
     row, pcm = perturbed.decoded(), perturbed.pcm
@@ -86,7 +86,7 @@ def test_a_recording_beyond_full_scale_is_clipped_and_counted():
     assert row.pcm.tolist() == [32767, -32768, 32767, -32768, 16384]
 
 
-def test_synthetic_speech_tells_its_voice_and_a_reject_set_has_no_transcript():
+def test_synthetic_speech_tells_its_voice():
     spoken = made("en-mine_clean", utterance(audio=Spoken()), SAMPLES).stored()
     assert json.loads(spoken["parameters"]) == {"voice": "slt"}
     silent = made("en-mine_silence", utterance(), SAMPLES)
@@ -94,7 +94,7 @@ def test_synthetic_speech_tells_its_voice_and_a_reject_set_has_no_transcript():
     assert silent.sha256 == row_digest("c1", "", silent.pcm)
 
 
-def test_the_schema_has_the_corpus_columns_last_and_tells_datasets_of_the_sound():
+def test_the_schema_has_the_columns_of_the_corpus_last():
     schema = schema_with(["region"])
     assert schema.names == [*SCHEMA.names, "region"]
     assert schema.field("audio").type == pa.struct([("bytes", pa.binary()), ("path", pa.string())])

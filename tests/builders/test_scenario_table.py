@@ -55,7 +55,7 @@ STORED = json.loads((Path(__file__).parent / "data" / "scenario_values.json").re
 
 
 @pytest.mark.parametrize("name", STORED)
-def test_a_published_scenario_keeps_its_category_parameter_values_and_version(name):
+def test_a_published_scenario_stays_as_it_is(name):
     """A config name means the same for ever: another value is another scenario, or a new version of it."""
     row = SCENARIOS[name]
     values = [value if isinstance(value, int | float | None) else str(value) for value in row.severities]

@@ -11,7 +11,7 @@ from speech_robust_bench.core.categories import ADVERSARIAL, AVERAGED, CATEGORIE
 PAPER_TABLE_1 = Path(__file__).parents[1] / "scoring" / "data" / "paper_table1.csv"
 
 
-def test_the_average_is_over_the_papers_nine_and_the_adversarial_are_two():
+def test_the_average_is_over_the_papers_nine_categories():
     head = next(csv.reader(PAPER_TABLE_1.open()))
     assert list(AVERAGED) == head[head.index("clean_wer") + 1 : head.index("avg")]
     assert list(ADVERSARIAL) == head[head.index("avg") + 1 : head.index("adv_avg")]

@@ -84,7 +84,7 @@ def test_the_handle_that_flushes_is_closed(tmp_path):
     assert os.listdir("/proc/self/fd") == before
 
 
-def test_the_state_of_a_file_is_its_size_its_time_and_parts_of_its_content(tmp_path):
+def test_the_state_of_a_file_is_its_size_time_and_parts(tmp_path):
     path = tmp_path / "file"
 
     def state(data: bytes, time: int = 7) -> str:
@@ -224,7 +224,7 @@ def test_a_lock_waits_for_ever_or_not_at_all(tmp_path, monkeypatch, wait, timeou
         assert asked == [timeout]
 
 
-def test_a_problem_with_a_file_in_a_locked_folder_names_that_file(tmp_path):
+def test_a_problem_with_a_file_in_a_locked_folder_names_it(tmp_path):
     with pytest.raises(UserError, match=r"/none/x: cannot be used \(No such"), locked_folder(tmp_path / "folder"):
         open("/none/x").close()
 

@@ -65,7 +65,7 @@ def bar(clock) -> Progress:
     return Progress(disable=True, get_time=clock)
 
 
-def test_a_line_says_how_much_is_done_how_fast_and_how_long_it_will_take(bar, clock):
+def test_a_line_says_how_much_is_done_how_fast_and_what_is_left(bar, clock):
     """30 of 100 in a minute are one in two seconds, so that 70 take 140 s."""
     task = bar.add_task("building demo", total=100)
     assert log_line(bar.tasks[0]) == "building demo: 0 of 100"
@@ -83,7 +83,7 @@ def test_without_a_total_it_says_what_is_done(bar):
     assert log_line(bar.tasks[0]) == "fitting: 7 done"
 
 
-def test_lines_are_of_tasks_that_go_on_else_of_the_last_unfinished_one(bar):
+def test_lines_are_of_tasks_that_go_on(bar):
     first, second, third = (bar.add_task(name, total=2) for name in "abc")
     bar.advance(first, 2)
     bar.advance(second)

@@ -126,7 +126,7 @@ def test_more_workers_than_processors_are_refused(cluster, cpus, count):
         RayActors(Adder, (10,), count)
 
 
-def test_every_call_is_answered_and_taken_only_when_an_actor_is_free(cluster):
+def test_a_call_is_taken_only_when_an_actor_is_free(cluster):
     cluster(cpus=2)
     actors, taken = RayActors(Adder, (10,), 2), []
 
@@ -142,7 +142,7 @@ def test_every_call_is_answered_and_taken_only_when_an_actor_is_free(cluster):
     assert list(actors.map_unordered("add", [])) == []
 
 
-def test_a_users_mistake_there_is_one_here_and_other_errors_stay_what_they_are(cluster):
+def test_a_users_mistake_on_a_cluster_is_one_here(cluster):
     cluster()
     actors = RayActors(Adder, (10,), 1)
     with pytest.raises(UserError, match=r"^below 0$"):

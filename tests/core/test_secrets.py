@@ -74,7 +74,7 @@ def test_every_text_of_a_json_value_is_looked_at():
     assert list(texts({"a": ["x", {"b": "y", "c": 3}], "d": None, "e": "z"})) == ["x", "y", "z"]
 
 
-def test_values_are_redacted_wherever_they_stand_and_commits_stay():
+def test_values_are_redacted_everywhere_and_commits_stay():
     commit = "0123456789abcdef0123456789abcdef01234567"
     options = {
         "environment": [

@@ -52,7 +52,7 @@ def test_a_clip_without_a_name_goes_by_its_samples():
     assert content_id(samples) == content_id(np.repeat(samples, 2)[::2]) == expected
 
 
-def test_the_seed_of_a_private_edition_is_a_keyed_hash_that_does_not_show_the_secret():
+def test_the_seed_of_a_private_edition_is_a_keyed_hash():
     """HMAC-like: BLAKE2b of 32 bytes under a key of 64, the SHA-512 of the secret."""
     expected = hashlib.blake2b(
         b"srb private edition 2", key=hashlib.sha512(b"0123456789abcdef").digest(), digest_size=32
@@ -63,7 +63,7 @@ def test_the_seed_of_a_private_edition_is_a_keyed_hash_that_does_not_show_the_se
     assert secret_seed(b"0123456789abcdeg") != expected
 
 
-def test_a_secret_has_sixteen_bytes_without_the_white_space_around_it(tmp_path):
+def test_a_secret_has_sixteen_bytes_without_white_space(tmp_path):
     path = tmp_path / "secret"
     path.write_bytes(b" 0123456789abcdef\n")
     assert read_secret(path) == b"0123456789abcdef"

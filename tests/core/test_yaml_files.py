@@ -60,7 +60,7 @@ def test_aliases_within_bounds_are_read(tmp_path):
     assert read_yaml(path)["rows"] == [{"p": 1, "q": 2}, {"p": 1}]
 
 
-def test_files_of_scenarios_and_of_models_are_read_within_these_bounds(tmp_path):
+def test_scenario_and_model_files_are_read_within_the_bounds(tmp_path):
     scenarios, models = tmp_path / "scenarios.yaml", tmp_path / "models.yaml"
     scenarios.write_text(billion_laughs("scenarios: [{name: a, transform: BitCrush, severities: *a8}]"))
     models.write_text(billion_laughs("models: [{spec: 'hf:x', name: *a8}]"))

@@ -180,3 +180,10 @@ def test_text_that_unpacks_to_gigabytes_in_many_row_groups_is_one_line(tmp_path,
     write_config(tmp_path / "srb", "en-demo_noise_sev3", [tone(i) for i in range(20)], texts=["x" * 500_000] * 20)
     assert srb_run("python:support.standin:count", tmp_path / "srb", tmp_path / "runs") == 2
     assert "en-demo_noise_sev3: its rows hold more than 5 MB beside the audio" in capsys.readouterr().err
+
+
+def test_one_row_group_of_too_much_text_is_one_line(tmp_path, monkeypatch, capsys) -> None:
+    monkeypatch.setattr(configs, "MOST_TEXT_BYTES", 1_000_000)
+    write_config(tmp_path / "srb", "en-demo_noise_sev3", [tone(0)], texts=["x" * 2_000_000])
+    assert srb_run("python:support.standin:count", tmp_path / "srb", tmp_path / "runs") == 2
+    assert "row group 0 unpacks to more than 0.001 GB" in capsys.readouterr().err

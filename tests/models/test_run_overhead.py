@@ -19,9 +19,9 @@ def test_each_clip_is_read_and_decoded_once(tones: Path, tmp_path: Path, monkeyp
         decoded[name] += 1
         return decode(data, name=name)
 
-    def count_reads(group, columns):
+    def count_reads(group, columns, *bound):
         reads[group.path, group.index] += "audio" in columns
-        return read_group(group, columns)
+        return read_group(group, columns, *bound)
 
     monkeypatch.setattr(configs, "read", count_decoded)
     monkeypatch.setattr(configs.Group, "_read", count_reads)
