@@ -54,6 +54,7 @@ class Hallucinations(Record, frozen=True, kw_only=True):
     bursts: Whole
     burst_words: Whole
     loops: Whole
+    looped_words: Whole = 0  # inserted words that are in loops
     bursts_per_hour: float | None
     loops_per_hour: float | None
     examples: list[InventedSpan]

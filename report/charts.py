@@ -94,9 +94,18 @@ def log_spanning(values: Sequence[float], start: float, end: float) -> Scale:
 
 
 def track(
-    scale: Scale, value: float | None, interval: Sequence[float] | None, series: int, *, dot: bool = False
+    scale: Scale,
+    value: float | None,
+    interval: Sequence[float] | None,
+    series: int,
+    *,
+    dot: bool = False,
+    over: str = "",
 ) -> Html:
-    """One value on a scale from left to right: a bar from zero, or a dot, with its interval as a thin line."""
+    """One value on a scale from left to right: a bar from zero, or a dot, with its interval as a thin line.
+
+    `over` is what the interval is over, for the title.
+    """
     if value is None:
         return tag("div", class_="track")
     zero, at = scale(0) if scale.low <= 0 <= scale.high else 0.0, scale(value)
@@ -111,6 +120,7 @@ def track(
         low, high = scale(interval[0]), scale(interval[1])
         marks.append(tag("span", class_="whisker", style=f"left:{low}%;width:{round(high - low, 2)}%"))
     said = f"{fixed(value)}" + (f" ({fixed(interval[0])} to {fixed(interval[1])})" if interval else "")
+    said += f", over {over}" if over else ""
     return tag("div", marks, class_="track", title=said)
 
 

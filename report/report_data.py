@@ -9,7 +9,7 @@ import math
 import re
 from base64 import b64encode
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from speech_robust_bench.builders.configs import ConfigSource
@@ -19,10 +19,12 @@ from speech_robust_bench.core.result_records import LanguageResults, RunResults,
 from speech_robust_bench.core.untrusted_files import csv_rows, read_text
 from speech_robust_bench.report.attacked_clips import AttackedClip, attacked_clips
 from speech_robust_bench.report.word_study import Study, study
-from speech_robust_bench.scoring.ranking import Standing, order
-from speech_robust_bench.scoring.report_card import aligned, card
+from speech_robust_bench.scoring.loops import looped_insertions
+from speech_robust_bench.scoring.ranking import Standing, candidate_of, order, rank
+from speech_robust_bench.scoring.report_card import AlignedRun, aligned, card
 from speech_robust_bench.scoring.results import check_comparable, load
 from speech_robust_bench.scoring.runs import open_run
+from speech_robust_bench.scoring.scoring import error_rate
 
 COLUMNS = {
     "model": ("model", "name"),
@@ -80,6 +82,30 @@ Key = tuple[str, str]  # config, clip
 
 
 @dataclass(frozen=True)
+class LoopShare:
+    """How many of the words that a recogniser inserted are in loops, and its NWER without those."""
+
+    inserted: int
+    looped: int
+    nwer: float | None
+
+    @classmethod
+    def of(cls, aligned_run: AlignedRun, results: RunResults) -> LoopShare:
+        """Of the configs of one language."""
+        looped = {read.config: int(looped_insertions(each).sum()) for read, each in aligned_run.speech}
+        counts = {read.config: each.counts for read, each in aligned_run.speech}
+        candidate = candidate_of(results, aligned_run.language)
+        rows = [
+            replace(row, wer=row.wer - float(error_rate(looped[row.config], counts[row.config].lengths.sum())))
+            for row in candidate.configs
+            if row.config in looped
+        ]
+        (standing,) = rank([replace(candidate, configs=rows)])
+        inserted = sum(int(each.insertions.sum()) for each in counts.values())
+        return cls(inserted, sum(looped.values()), standing.nwer)
+
+
+@dataclass(frozen=True)
 class ReportedModel:
     """One run: its results, its place in the palette, and its words and report cards by language."""
 
@@ -89,6 +115,7 @@ class ReportedModel:
     studies: Mapping[str, Study]
     about: About = field(default_factory=About)
     cards: Mapping[str, ReportCard] = field(default_factory=dict)
+    loops: Mapping[str, LoopShare] = field(default_factory=dict)  # by language
     attacked: Sequence[AttackedClip] = ()
     folder: Path | None = None  # of the run
 
@@ -129,6 +156,10 @@ class Report:
         placed = order([model.results for model in self.models], language)
         return [(self.models[i], standing) for i, standing in placed]
 
+    def judged(self, language: str) -> list[ReportedModel]:
+        """The models that are ranked: of the others no plot says that they are better than any."""
+        return [model for model, standing in self.standings(language) if not standing.why]
+
 
 def _value(score: ScoreValue | None) -> float:
     return float("inf") if score is None else score.value
@@ -161,9 +192,11 @@ def gather(
     models = []
     for index, i in enumerate(order):
         about = meta.get(names[i]) or meta.get(results[i].model) or About()
-        studies, cards = _look(folders[i], results[i], max(embed, 6))
+        studies, cards, loops = _look(folders[i], results[i], max(embed, 6))
         attacked = attacked_clips(folders[i], results[i], data, embed) if data and embed else []
-        models.append(ReportedModel(index, names[i], results[i], studies, about, cards, attacked, Path(folders[i])))
+        models.append(
+            ReportedModel(index, names[i], results[i], studies, about, cards, loops, attacked, Path(folders[i]))
+        )
         advance()
     audio = _audio(models, data, embed) if data and embed else {}
     return Report(models, audio, population or {}, data if embed else None)
@@ -180,16 +213,19 @@ def _mean_average(results: RunResults) -> float:
     return sum(values) / len(values) if values else float("inf")
 
 
-def _look(folder: str | Path, results: RunResults, clips: int) -> tuple[dict[str, Study], dict[str, ReportCard]]:
-    """The words and clips, and the system report card, of every language that has clips with speech."""
+def _look(
+    folder: str | Path, results: RunResults, clips: int
+) -> tuple[dict[str, Study], dict[str, ReportCard], dict[str, LoopShare]]:
+    """The words and clips, the system report card, and the loops, of every language that has clips with speech."""
     run = open_run(folder)
-    studies, cards = {}, {}
+    studies, cards, loops = {}, {}, {}
     for language in sorted({entry.language for entry in results.configs.values()}):
         aligned_run = aligned(run, language, results.options.normaliser)
         if aligned_run.vocabulary.unit == "word":
             studies[language] = study(aligned_run, most_clips=clips)
         cards[language] = card(aligned_run)
-    return studies, cards
+        loops[language] = LoopShare.of(aligned_run, results)
+    return studies, cards, loops
 
 
 def _audio(models: Sequence[ReportedModel], data: ConfigSource, most: int) -> dict[Key, str]:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
@@ -25,7 +25,7 @@ from speech_robust_bench.core.options import RESAMPLE
 from speech_robust_bench.scoring.scoring import Counts, error_rate
 
 SPEAKERS, CLIPS = "speakers", "clips"
-KEPT = 3_000_000  # weights that are kept, 24 MB
+KEPT = 3_000_000  # weights that are kept, 24 MB; of more there are never so many at a time
 KNOWN = 0.95  # of the clips must name a speaker for speakers to be drawn without being asked for
 
 
@@ -93,22 +93,34 @@ class Units:
 
     def weights(self, replicates: int, seed: int = 0) -> np.ndarray:
         """How often each unit is drawn in each replicate: an array of (replicates, units)."""
-        draw = _weights_kept if replicates * len(self) <= KEPT else _weights
-        return draw(self.key, len(self), replicates, seed)
+        return np.concatenate(list(self.weights_in_blocks(replicates, seed)))
+
+    def weights_in_blocks(self, replicates: int, seed: int = 0) -> Iterator[np.ndarray]:
+        """The weights, some replicates at a time, so that memory does not grow with the clips."""
+        if replicates < 1:
+            raise UserError(f"a bootstrap needs at least 1 replicate, not {replicates}")
+        if replicates * len(self) <= KEPT:
+            return iter((_weights_kept(self.key, len(self), replicates, seed),))
+        return _weights(self.key, len(self), replicates, seed)
+
+    def draw(self, values: np.ndarray, replicates: int, seed: int = 0) -> np.ndarray:
+        """The sums of some columns of values, a row for each unit, in every replicate: (replicates, columns)."""
+        return np.concatenate([draws @ values for draws in self.weights_in_blocks(replicates, seed)])
 
 
-def _weights(key: str, size: int, replicates: int, seed: int) -> np.ndarray:
-    if replicates < 1:
-        raise UserError(f"a bootstrap needs at least 1 replicate, not {replicates}")
-    if not size:
-        return np.zeros((replicates, 0))
+def _weights(key: str, size: int, replicates: int, seed: int) -> Iterator[np.ndarray]:
     rng = np.random.default_rng([seed, int(key[:32], 16)])
-    drawn = rng.integers(0, size, size=(replicates, size))
-    drawn += np.arange(replicates)[:, None] * size
-    return np.bincount(drawn.ravel(), minlength=replicates * size).reshape(replicates, size).astype(float)
+    most = max(KEPT // max(size, 1), 1)
+    for start in range(0, replicates, most):
+        rows = min(most, replicates - start)
+        drawn = rng.integers(0, size, size=(rows, size)) if size else np.zeros((rows, 0), dtype=int)
+        drawn += np.arange(rows)[:, None] * size
+        yield np.bincount(drawn.ravel(), minlength=rows * size).reshape(rows, size).astype(float)
 
 
-_weights_kept = lru_cache(maxsize=4)(_weights)  # every config and every mean of a clip set asks for the same
+@lru_cache(maxsize=4)  # every config and every mean of a clip set asks for the same
+def _weights_kept(key: str, size: int, replicates: int, seed: int) -> np.ndarray:
+    return next(_weights(key, size, replicates, seed))
 
 
 def weights(

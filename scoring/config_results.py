@@ -7,6 +7,7 @@ counted in words per minute and stay out of every mean.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from msgspec import structs
@@ -18,6 +19,7 @@ from speech_robust_bench.core.result_records import (
     RejectResults,
     ResampledUnits,
     ScoreValue,
+    Slices,
     UntranscribedResults,
 )
 from speech_robust_bench.scoring import attack_success
@@ -32,12 +34,31 @@ from speech_robust_bench.scoring.transcript_difference import difference
 from speech_robust_bench.scoring.verdict_guard import empty_clips
 
 
-def config_entry(
-    score: ConfigScore, counts: ConfigCounts, predictions: Predictions, hashes: Mapping[str, str], options: ScoreOptions
-) -> ConfigResults:
+@dataclass(frozen=True)
+class CountedConfig:
+    """What is kept of a config when its texts have been counted: what its entry needs beside the scores."""
+
+    counts: ConfigCounts
+    labels: Predictions  # without texts
+    about: dict[str, Any]
+    slices: Slices
+    attack: dict[str, float] | None
+
+    @classmethod
+    def of(cls, predictions: Predictions, hashes: Mapping[str, str], options: ScoreOptions) -> CountedConfig:
+        """Count a config whose clips have references."""
+        counts = predictions.count(options.normaliser, options.unit)
+        about = about_config(predictions, hashes, options, counts)
+        slices = clip_slices(counts.counts, predictions, units_of(counts, options), options)
+        return cls(counts, predictions.labels, about, slices, _attack(predictions, options))
+
+
+def config_entry(score: ConfigScore, counted: CountedConfig, options: ScoreOptions) -> ConfigResults:
+    """The entry of a config with references."""
+    counts = counted.counts
     totals = counts.counts.totals()
     return ConfigResults(
-        **{**about_config(predictions, hashes, options, counts), **scores_entry(score, options), **totals},
+        **{**counted.about, **scores_entry(score, options), **totals},
         why=dict(score.why),
         clean_wer=json_number(score.clean_wer),
         difficulty=json_number(score.difficulty),
@@ -46,8 +67,8 @@ def config_entry(
         utterances=len(counts.counts),
         insertions_per_word=json_ratio(totals["insertions"], int(counts.counts.lengths.sum())),
         empty=empty_clips(counts.counts),
-        slices=clip_slices(counts.counts, predictions, units_of(counts, options), options),
-        attack=_attack(predictions, options),
+        slices=counted.slices,
+        attack=counted.attack,
     )
 
 

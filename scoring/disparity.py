@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from functools import lru_cache
 from itertools import compress
 from typing import Any
 
@@ -104,19 +103,15 @@ def _lwerr_draws(
         rates = []
         for predictions, counts in members:
             mine = np.array([label == group for label in predictions.column("gender")])
-            columns = (tuple(compress(predictions.column(name), mine)) for name in ("id", "speaker"))
-            drawn = _weights(*columns, replicates, seed)
+            units = Units.of(list(compress(predictions.ids, mine)), list(compress(predictions.column("speaker"), mine)))
             part = counts.take(mine)
-            rates.append((drawn @ part.errors) / np.maximum(drawn @ part.lengths, 1))
+            errors, lengths = units.draw(
+                np.array([units.sums(part.errors), units.sums(part.lengths)]).T, replicates, seed
+            ).T
+            rates.append(errors / np.maximum(lengths, 1))
         totals.append(np.mean(rates, axis=0))
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.log2(totals[0] / totals[1])
-
-
-@lru_cache(maxsize=16)  # the same clips come back with every config of a data set
-def _weights(ids: tuple[str, ...], speakers: tuple[str | None, ...], replicates: int, seed: int) -> np.ndarray:
-    units = Units.of(ids, speakers)
-    return units.weights(replicates, seed)[:, units.place]
 
 
 def _units(members: Sequence[tuple[Predictions, Counts]], group: str) -> ResampledUnits:

@@ -123,7 +123,7 @@ class Estimate:
     @cached_property
     def _studentised(self) -> np.ndarray:
         """How many of its own standard errors each replicate is away from the score."""
-        moved = [_deviations(part.units.weights(self.replicates, self.seed), [part])[0] for part in self.parts.values()]
+        moved = [_deviations([part], self.replicates, self.seed)[0] for part in self.parts.values()]
         away, variance = (np.sum(column, axis=0) for column in zip(*moved, strict=True))
         return _studentise(away, variance, self.error)
 
@@ -194,24 +194,27 @@ def draw_together(estimates: Sequence[Estimate]) -> list[np.ndarray]:
         first = estimates[parts[0][0]]
         if not first.replicates:
             continue
-        draws = parts[0][1].units.weights(first.replicates, first.seed)
         shares = np.array([part.shares for _, part in parts])
-        alike = bool((shares == shares[0]).all())
-        sizes = draws @ (shares[:1] if alike else shares).T
-        moved = draws @ np.array([part.residuals for _, part in parts]).T / np.where(sizes > 0, sizes, 1)
+        shares = shares[:1] if (shares == shares[0]).all() else shares
+        columns_of_units = np.vstack([shares, [part.residuals for _, part in parts]]).T
+        sums = parts[0][1].units.draw(columns_of_units, first.replicates, first.seed)
+        sizes, moved = sums[:, : len(shares)], sums[:, len(shares) :]
+        moved = moved / np.where(sizes > 0, sizes, 1)
         for (place, _), column in zip(parts, moved.T, strict=True):
             drawn[place] = drawn[place] + column
     return drawn
 
 
-def _deviations(draws: np.ndarray, parts: Sequence[Part]) -> list[tuple[np.ndarray, np.ndarray]]:
+def _deviations(parts: Sequence[Part], replicates: int, seed: int) -> list[tuple[np.ndarray, np.ndarray]]:
     """Of parts of the same units: how far each replicate is from the score, and the variance it estimates by itself."""
     z, n = np.array([part.residuals for part in parts]), np.array([part.shares for part in parts])
     n = n[:1] if (n == n[0]).all() else n
-    size = draws @ n.T
+    columns = (n, z, z * z, z * n, n * n)
+    sums = parts[0].units.draw(np.vstack(columns).T, replicates, seed)
+    size, away, zz, zn, nn = np.split(sums, np.cumsum([len(column) for column in columns])[:-1], axis=1)
     size = np.where(size > 0, size, 1)
-    away = (draws @ z.T) / size
-    variance = (draws @ (z * z).T - 2 * away * (draws @ (z * n).T) + away**2 * (draws @ (n * n).T)) / size**2
+    away = away / size
+    variance = (zz - 2 * away * zn + away**2 * nn) / size**2
     factors = [part.active / max(part.active - 1, 1) for part in parts]
     return list(zip(away.T, (np.maximum(variance, 0) * factors).T, strict=True))
 
@@ -231,8 +234,7 @@ def studentise_together(estimates: Sequence[Estimate]) -> None:
             alike.setdefault(part.units.key, []).append((estimate, part))
     for found in alike.values():
         first = found[0][0]
-        draws = found[0][1].units.weights(first.replicates, first.seed)
-        deviations = _deviations(draws, [part for _, part in found])
+        deviations = _deviations([part for _, part in found], first.replicates, first.seed)
         for (estimate, _), (away, variance) in zip(found, deviations, strict=True):
             estimate.__dict__["_studentised"] = _studentise(away, variance, estimate.error)  # where it is cached
 

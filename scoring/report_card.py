@@ -4,9 +4,7 @@ It reads each config of a run once: which kinds of words are missed, what is inv
 is worse, and how unequal the groups are. `clean` is clean speech, `hard` all other configs with speech together.
 Percentiles and the standard deviation of the clips' own error rates say what an average does not (Section 3.1).
 
-A burst is a run of at least four inserted words. A loop is a phrase of up to eight words written four times in a row (a
-single word) or three times (a longer phrase) where the reference does not repeat it: recognisers that write text from
-left to right fall into such loops on noise and silence.
+Bursts and loops of inserted words: `scoring.loops`.
 """
 
 from __future__ import annotations
@@ -40,6 +38,7 @@ from speech_robust_bench.scoring import word_errors
 from speech_robust_bench.scoring.aggregate import ConfigCounts
 from speech_robust_bench.scoring.disparity import lwerr_table
 from speech_robust_bench.scoring.groups import disparity, with_intersections
+from speech_robust_bench.scoring.loops import bursts, folded, invented_loops, looped_insertions, loops
 from speech_robust_bench.scoring.runs import Predictions, Run, group_columns
 from speech_robust_bench.scoring.scenario_facts import OTHER_TEXTS
 from speech_robust_bench.scoring.scoring import Counts
@@ -110,69 +109,6 @@ def bins_of(
     return {what: rows for what, measured in values.items() if (rows := by_bins(counts, measured, EDGES[what]))}
 
 
-BURST = 4
-LONGEST_PHRASE = 8
-REPEATS = 3
-REPEATS_OF_A_WORD = 4
-
-
-@dataclass(frozen=True)
-class Span:
-    """A stretch of one transcript: which one, from which of its words, how many words; the period of a loop."""
-
-    clip: int
-    start: int
-    length: int
-    period: int = 0
-
-
-def bursts(alignment: Alignment, least: int = BURST) -> list[Span]:
-    """Runs of inserted words."""
-    hypothesis = alignment.hypothesis
-    return [
-        Span(clip, start - int(hypothesis.starts[clip]), length)
-        for clip, start, length in _runs(alignment.inserted, hypothesis.owner)
-        if length >= least
-    ]
-
-
-def loops(hypothesis: Coded) -> list[Span]:
-    """Repeated phrases, the shortest period first; what lies within a loop that was found is not found again."""
-    words, owner = hypothesis.words, hypothesis.owner
-    taken = np.zeros(len(words), dtype=bool)
-    spans = []
-    for period in range(1, min(LONGEST_PHRASE, max(len(words) - 1, 0)) + 1):
-        same = np.zeros(len(words), dtype=bool)
-        same[period:] = (words[period:] == words[:-period]) & (owner[period:] == owner[:-period])
-        repeats = REPEATS_OF_A_WORD if period == 1 else REPEATS
-        if np.count_nonzero(same) < (repeats - 1) * period:
-            continue
-        for clip, start, length in _runs(same, owner):
-            first, total = start - period, length + period
-            if total >= repeats * period and not taken[first : first + total].all():
-                taken[first : first + total] = True
-                spans.append(Span(clip, first - int(hypothesis.starts[clip]), total, period))
-    return sorted(spans, key=lambda span: (span.clip, span.start))
-
-
-def invented_loops(alignment: Alignment) -> list[Span]:
-    """The loops of transcripts whose reference has none of the same period."""
-    hypothesis = loops(alignment.hypothesis)
-    said = {(span.clip, span.period) for span in loops(alignment.reference)} if hypothesis else set()
-    return [span for span in hypothesis if (span.clip, span.period) not in said]
-
-
-def _runs(mask: np.ndarray, owner: np.ndarray) -> list[tuple[int, int, int]]:
-    """Stretches of True within one transcript: (transcript, first place, length)."""
-    if not mask.any():
-        return []
-    change = np.flatnonzero((mask[1:] != mask[:-1]) | (owner[1:] != owner[:-1])) + 1
-    starts = np.concatenate([[0], change])
-    lengths = np.diff(np.concatenate([starts, [len(mask)]]))
-    kept = mask[starts]
-    return list(zip(owner[starts[kept]].tolist(), starts[kept].tolist(), lengths[kept].tolist(), strict=True))
-
-
 def phrases(hypothesis: Coded, words: Sequence[str], most: int = 5) -> list[tuple[str, int]]:
     """Whole transcripts that were written for several clips, the most frequent first."""
     texts = Counter(
@@ -183,6 +119,8 @@ def phrases(hypothesis: Coded, words: Sequence[str], most: int = 5) -> list[tupl
     return [(text, count) for text, count in texts.most_common(most) if count > 1]
 
 
+WORDS_FOR_BANDS = 1000  # running words whose frequencies tell common words from rare ones
+TOO_FEW_WORDS = f"{{}} words are too few to tell common from rare ones; {WORDS_FOR_BANDS} are needed, or --frequencies"
 SCHEMA = 1
 MINIMUM = 10  # clips that a group must have to be compared
 EXAMPLES = 5
@@ -198,6 +136,7 @@ class _Part:
     bursts: int = 0
     burst_words: int = 0
     loops: int = 0
+    looped_words: int = 0
     examples: list[InventedSpan] = field(default_factory=list)
 
     def together(self) -> Counts:
@@ -263,8 +202,9 @@ def card(
     texts = list(said.values())
     coded = aligned_run.vocabulary.encode(texts)
     spelled = aligned_run.vocabulary.words
+    few = frequency is None and len(coded.words) < WORDS_FOR_BANDS
     if frequency is None:
-        counted = np.bincount(coded.words, minlength=len(spelled))
+        counted = np.zeros(len(spelled)) if few else np.bincount(coded.words, minlength=len(spelled))
         frequency = {word: int(n) for word, n in zip(spelled, counted, strict=True) if n}
     kinds = word_errors.kinds(spelled, texts, aligned_run.language, frequency, names)
     parts = {"clean": _Part(), "hard": _Part()}
@@ -278,7 +218,7 @@ def card(
         normaliser=aligned_run.vocabulary.normaliser,
         configs=CardConfigs(clean=len(parts["clean"].counts), speech=len(aligned_run.speech)),
         **{name: _part(part, minimum) for name, part in parts.items() if part.counts},
-        unknown=dict(kinds.unknown),
+        unknown={**kinds.unknown, **({"frequency": TOO_FEW_WORDS.format(len(coded.words))} if few else {})},
         reject=_written(aligned_run.reject, spelled),
         untranscribed=_written(aligned_run.untranscribed, spelled),
         lwerr=lwerr_table(
@@ -307,17 +247,18 @@ def _add(
     for kind, (said, missed) in word_errors.missed(alignment, kinds).items():
         part.kinds[kind, "said"] += said
         part.kinds[kind, "missed"] += missed
-    invented, loops = bursts(alignment), invented_loops(alignment)
+    invented, repeated = bursts(alignment), invented_loops(alignment)
     part.bursts += len(invented)
     part.burst_words += sum(span.length for span in invented)
-    part.loops += len(loops)
-    for name, spans in (("loop", loops), ("burst", invented)):
+    part.loops += len(repeated)
+    part.looped_words += int(looped_insertions(alignment, repeated).sum())
+    for name, spans in (("loop", repeated), ("burst", invented)):
         for span in sorted(spans, key=lambda s: -s.length)[:EXAMPLES]:
             first = int(alignment.hypothesis.starts[span.clip]) + span.start
-            text = " ".join(spelled[number] for number in alignment.hypothesis.words[first : first + span.length])
-            clip_id, period = read.lines[span.clip].id, span.period or None
+            written = folded([spelled[n] for n in alignment.hypothesis.words[first : first + span.length]])
+            clip, period = read.lines[span.clip].id, span.period or None
             part.examples.append(
-                InventedSpan(kind=name, config=read.config, id=clip_id, words=span.length, period=period, text=text)
+                InventedSpan(kind=name, config=read.config, id=clip, words=span.length, period=period, text=written)
             )
 
 
@@ -361,6 +302,7 @@ def _hallucinations(part: _Part) -> Hallucinations:
         bursts=part.bursts,
         burst_words=part.burst_words,
         loops=part.loops,
+        looped_words=part.looped_words,
         bursts_per_hour=60 * part.bursts / minutes if minutes else None,
         loops_per_hour=60 * part.loops / minutes if minutes else None,
         examples=sorted(part.examples, key=lambda example: -example.words)[:EXAMPLES],

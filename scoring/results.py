@@ -10,13 +10,14 @@ from __future__ import annotations
 import hashlib
 import platform
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 from speech_robust_bench.core.categories import AVERAGED, REJECT
 from speech_robust_bench.core.errors import UserError
-from speech_robust_bench.core.files import write_atomically
+from speech_robust_bench.core.files import file_digest, write_atomically
 from speech_robust_bench.core.names import ConfigName, parse
 from speech_robust_bench.core.records import read, to_json
 from speech_robust_bench.core.result_records import (
@@ -33,6 +34,7 @@ from speech_robust_bench.core.result_records import (
 from speech_robust_bench.scoring import aggregate, difficulty, runs
 from speech_robust_bench.scoring.aggregate import ConfigCounts, ConfigScore, Mean
 from speech_robust_bench.scoring.config_results import (
+    CountedConfig,
     config_entry,
     invented_words,
     reject_entry,
@@ -96,14 +98,55 @@ def score_run(folder: str | Path, options: ScoreOptions = DEFAULTS, *, allow_cha
     return scored
 
 
+@dataclass
+class _ReadRun:
+    """All that is kept of a run's configs, each read and counted by itself: texts where there is no reference alone."""
+
+    speech: dict[str, CountedConfig] = field(default_factory=dict)
+    reject: dict[str, Predictions] = field(default_factory=dict)
+    unknown: dict[str, Predictions] = field(default_factory=dict)
+    failed: int = 0
+    audio_s: float = 0.0
+    seconds: float = 0.0
+
+    @classmethod
+    def of(cls, run: Run, hashes: Mapping[str, str], options: ScoreOptions) -> _ReadRun:
+        """Read the configs of a run, one after the other."""
+        kept = cls()
+        for config in run.configs:
+            predictions = run.read(config)
+            kept.failed += predictions.failed
+            for line in predictions.lines:
+                if line.pred_text is not None:
+                    kept.audio_s += line.seconds
+                    kept.seconds += line.time or 0.0
+            if predictions.entry.category == REJECT:
+                kept.reject[config] = predictions
+                continue
+            if (unknown := predictions.untranscribed).lines:
+                kept.unknown[config] = unknown
+            if (own := predictions.transcribed).lines:
+                kept.speech[config] = CountedConfig.of(own, hashes, options)
+        return kept
+
+    @property
+    def counts(self) -> dict[str, ConfigCounts]:
+        """The counts of the configs with references."""
+        return {config: each.counts for config, each in self.speech.items()}
+
+    @property
+    def speed(self) -> Speed:
+        """Seconds of audio, seconds of recognition, and their ratio, over the clips that were transcribed."""
+        rtf = json_ratio(self.seconds, self.audio_s)
+        return Speed(audio_s=round(self.audio_s, 3), seconds=round(self.seconds, 3), rtf=rtf)
+
+
 def results(run: Run, options: ScoreOptions = DEFAULTS) -> RunResults:
     """Everything that is known about a run."""
     run.refuse_anchors()
-    read = {config: run.read(config) for config in run.configs}
-    with_speech = {c: predictions for c, predictions in read.items() if predictions.entry.category != REJECT}
-    speech = {c: own for c, predictions in with_speech.items() if (own := predictions.transcribed).lines}
-    unknown = {c: own for c, predictions in with_speech.items() if (own := predictions.untranscribed).lines}
-    counts = {c: predictions.count(options.normaliser, options.unit) for c, predictions in speech.items()}
+    hashes = _file_hashes(run)
+    read = _ReadRun.of(run, hashes, options)
+    counts, labels = read.counts, {config: each.labels for config, each in read.speech.items()}
     table = difficulty.load(options.difficulty)
     scores = aggregate.score(
         counts.values(),
@@ -113,7 +156,6 @@ def results(run: Run, options: ScoreOptions = DEFAULTS) -> RunResults:
         replicates=options.replicates,
         seed=options.seed,
     )
-    hashes = _file_hashes(run)
     summaries = aggregate.summarise(own_scores(run, scores))
     return RunResults(
         schema=SCHEMA,
@@ -127,38 +169,31 @@ def results(run: Run, options: ScoreOptions = DEFAULTS) -> RunResults:
             measures=measure_versions(options),
             intervals=INTERVALS,
         ),
-        suite=_suite(read.values()),
-        failed=sum(predictions.failed for predictions in read.values()),
+        suite=_suite(run),
+        failed=read.failed,
         unfinished=sorted(set(run.about.configs or {}) - set(run.configs)),
-        speed=_speed(read.values()),
+        speed=read.speed,
         languages={
             language: LanguageResults(
                 **_summary(summary, options),
                 missing=_missing(language, counts),
-                slices=language_slices(language, speech, counts, options),
-                hallucination=_hallucination(language, counts.values(), read),
+                slices=language_slices(language, labels, counts, options),
+                hallucination=_hallucination(language, counts.values(), read.reject.values()),
             )
             for language, summary in summaries.items()
         },
-        configs={
-            score.config: config_entry(score, counts[score.config], speech[score.config], hashes, options)
-            for score in scores
-        },
-        reject={
-            config: reject_entry(predictions, hashes, options)
-            for config, predictions in read.items()
-            if config not in with_speech
-        },
-        untranscribed=untranscribed_entries(unknown, hashes, options) or None,
+        configs={score.config: config_entry(score, read.speech[score.config], options) for score in scores},
+        reject={config: reject_entry(predictions, hashes, options) for config, predictions in read.reject.items()},
+        untranscribed=untranscribed_entries(read.unknown, hashes, options) or None,
     )
 
 
-def _suite(configs: Iterable[Predictions]) -> str | None:
+def _suite(run: Run) -> str | None:
     """The suite whose clips these are; none where a config has others, or all of its clips.
 
     Clean speech is whole where the corpus has no more clips than the suite takes.
     """
-    labels = {predictions.entry.suite for predictions in configs if not predictions.clean}
+    labels = {run.about.config(config).suite for config in run.configs if parse(config).scenario != "clean"}
     return labels.pop() if len(labels) == 1 else None
 
 
@@ -208,25 +243,14 @@ def _missing(language: str, scored: Mapping[str, ConfigCounts]) -> dict[str, lis
     return {category: configs for category, configs in missing.items() if configs}
 
 
-def _hallucination(language: str, counts: Iterable[ConfigCounts], read: Mapping[str, Predictions]) -> Hallucination:
+def _hallucination(language: str, counts: Iterable[ConfigCounts], reject: Iterable[Predictions]) -> Hallucination:
     """Words that nobody said: insertions where there is speech, every word where there is none."""
     own = [c.counts for c in counts if parse(c.config).language == language]
     insertions, words = sum(int(c.insertions.sum()) for c in own), sum(int(c.lengths.sum()) for c in own)
-    silent = [
-        predictions
-        for predictions in read.values()
-        if predictions.entry.category == REJECT and parse(predictions.config).language == language
-    ]
+    silent = [predictions for predictions in reject if parse(predictions.config).language == language]
     return Hallucination(
         insertions_per_word=json_ratio(insertions, words), reject=invented_words(silent) if silent else None
     )
-
-
-def _speed(configs: Iterable[Predictions]) -> Speed:
-    """Seconds of audio, seconds of recognition, and their ratio, over the clips that were transcribed."""
-    lines = [line for predictions in configs for line in predictions.lines if line.pred_text is not None]
-    audio_s, seconds = sum(line.seconds for line in lines), sum(line.time or 0.0 for line in lines)
-    return Speed(audio_s=round(audio_s, 3), seconds=round(seconds, 3), rtf=json_ratio(seconds, audio_s))
 
 
 def _software() -> dict[str, str]:
@@ -234,7 +258,7 @@ def _software() -> dict[str, str]:
 
 
 def _file_hashes(run: Run) -> dict[str, str]:
-    return {c: hashlib.sha256((run.folder / f"{c}.jsonl").read_bytes()).hexdigest() for c in run.configs}
+    return {config: file_digest(run.folder / f"{config}.jsonl") for config in run.configs}
 
 
 def check_comparable(results: Sequence[RunResults]) -> None:

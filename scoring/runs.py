@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import sys
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -76,6 +77,21 @@ class Predictions:
     @property
     def ids(self) -> list[str]:
         return [line.id for line in self.lines]
+
+    @property
+    def labels(self) -> Predictions:
+        """What sorts the clips into groups, without texts: all that is needed once they are counted."""
+        lines = [
+            Prediction(
+                id=line.id,
+                text=None,
+                speaker=line.speaker and sys.intern(line.speaker),
+                **{name: getattr(line, name) for name in GROUPS},
+                columns=line.columns,
+            )
+            for line in self.lines
+        ]
+        return replace(self, lines=lines)
 
     @property
     def transcribed(self) -> Predictions:

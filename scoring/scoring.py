@@ -319,6 +319,9 @@ def _one_after_the_other(first: Counts, second: Counts, crossed: bool) -> list[l
     ]
 
 
+CLIPS_AT_A_TIME = 10_000
+
+
 def _align(
     references: Sequence[str],
     predictions: Sequence[str],
@@ -328,7 +331,13 @@ def _align(
     operations: bool,
     errors_only: bool = False,
 ) -> Counts:
-    """The alignment of one reference with one hypothesis."""
+    """The alignment of one reference with one hypothesis; of so many at a time that memory stays small."""
+    if len(references) > CLIPS_AT_A_TIME:
+        how = (normaliser, unit, language, operations)
+        cuts = [slice(start, start + CLIPS_AT_A_TIME) for start in range(0, len(references), CLIPS_AT_A_TIME)]
+        parts = [_align(references[cut], predictions[cut], *how) for cut in cuts]
+        steps = [each for part in parts for each in part.operations or ()] if operations else None
+        return Counts(*map(np.concatenate, zip(*(part.as_arrays() for part in parts), strict=True)), operations=steps)
     rules = NORMALISERS[normaliser]
     known = [_reference(text, normaliser, unit, language) for text in references]
     length = np.fromiter((len(units) for _, units in known), dtype=np.int64, count=len(known))

@@ -105,11 +105,11 @@ def _lwerr_interval(
     fewest = min(len(set(units.place[group].tolist())) for group in chosen)
     if not options.replicates or fewest < FEWEST_UNITS:
         return None
-    draws = units.weights(options.replicates, options.seed)
-    sums = [[draws @ units.sums(per_clip * group) for per_clip in (counts.errors, counts.lengths)] for group in chosen]
-    both = (sums[0][1] > 0) & (sums[1][1] > 0)
-    female, male = (error_rate(errors[both], lengths[both]) for errors, lengths in sums)
-    ratios = [log2_ratio(a, b) for a, b in zip(female.tolist(), male.tolist(), strict=True)]
+    by_unit = [units.sums(values * group) for group in chosen for values in (counts.errors, counts.lengths)]
+    sums = units.draw(np.array(by_unit).T, options.replicates, options.seed)
+    sums = sums[(sums[:, 1] > 0) & (sums[:, 3] > 0)]
+    female, male = error_rate(sums[:, 0], sums[:, 1]), error_rate(sums[:, 2], sums[:, 3])
+    ratios = [log2_ratio(float(a), float(b)) for a, b in zip(female, male, strict=True)]
     if not ratios:
         return None
     level = bootstrap.expanded(options.level, fewest)

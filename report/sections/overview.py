@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 from speech_robust_bench.core.categories import ADVERSARIAL, AVERAGED, label
 from speech_robust_bench.core.result_records import ScoreValue
@@ -16,7 +17,7 @@ from speech_robust_bench.report.sections.parts import (
     Half,
     all_bounds,
     axis,
-    clip_count,
+    clips_each,
     legend,
     name,
     number,
@@ -47,39 +48,72 @@ def ranking(report: Report, language: str) -> Html | None:
                 name(model),
                 score(nwer),
                 mark,
+                str(numbers.overall.resampled or "–"),
                 score(model.average(language)),
                 score(clean_wer(numbers)),
-                number(_percent(numbers.hallucination.insertions_per_word), 1, " %"),
+                number(_percent(numbers.hallucination.insertions_per_word)),
                 number(invented.words_per_minute if invented else None),
-                number(model.results.speed.rtf, 3),
+                number(_rtfx(model), 1),
                 number(_failed(model, language), 0),
             ]
         )
     heads = [
         "",
         "model",
-        "NWER",
+        tag("th", "NWER, %", scope="col", aria_sort="ascending"),
         axis(scale),
-        "NWERD",
-        "clean WER",
-        "inserted words",
-        "words/min, no speech",
-        "real-time factor",
+        "intervals over",
+        "NWERD, %",
+        "clean WER, %",
+        "inserted words, % of words",
+        "words/min without speech",
+        "RTFx",
+        "failed clips",
     ]
     return section(
         "ranking",
         "Ranking",
-        f"{SENTENCE} NWERD, beside it, is the part that clean speech does not have; it ranks nobody. Lines and small "
-        f"figures are {level:.0f} % intervals, over {clip_count(models, language)}.",
-        table([*heads, "failed clips"], rows, class_="ranking"),
+        f"{SENTENCE} NWERD, the paper's metric, takes the errors on clean speech off first, so more of them would "
+        f"improve it; it ranks nobody. Lines and small figures are {level:.0f} % intervals. RTFx: seconds of speech "
+        f"recognised in a second. {clips_each(models, language)}.",
+        tag("p", DEMO, class_="caveat") if _is_demo(models, language) else None,
+        table(*_without_empty_columns(heads, rows), class_="ranking"),
         _not_averaged(standings, language),
     )
+
+
+DEMO = "The demo's clips: mostly synthetic voices, few clips. This shows the way; it is no ranking."
+
+
+def _without_empty_columns(heads: Sequence[Any], rows: Sequence[Sequence[Any]]) -> tuple[list[Any], list[list[Any]]]:
+    kept = [place for place in range(len(heads)) if any(row[place] != ("–", None) for row in rows)]
+    return [heads[place] for place in kept], [[row[place] for place in kept] for row in rows]
+
+
+def _is_demo(models: Sequence[ReportedModel], language: str) -> bool:
+    corpora = {e.corpus for model in models for e in model.results.configs.values() if e.language == language}
+    return corpora == {"demo"}
+
+
+def _rtfx(model: ReportedModel) -> float | None:
+    rtf = model.results.speed.rtf
+    return 1 / rtf if rtf else None
+
+
+def _looping(model: ReportedModel, language: str) -> str | None:
+    """What share of the inserted words is in loops, and the score without them."""
+    loops, nwer = model.loops.get(language), model.average(language, "nwer")
+    if not loops or not loops.looped:
+        return None
+    share = f"{100 * loops.looped / loops.inserted:.0f} % of its {loops.inserted:,} inserted words are in loops"
+    without = f"; without them NWER is {fixed(loops.nwer)} instead of {fixed(nwer.value)}" if nwer else ""
+    return f"{model.name}: {share}, phrases written over and over{without}"
 
 
 def _score(model: ReportedModel, standing: Standing, language: str) -> ScoreValue | None:
     """The NWER that ranks; with its interval where that is of the same configs."""
     own = model.average(language, "nwer")
-    if standing.nwer is None or (own and math.isclose(own.value, standing.nwer)):
+    if standing.nwer is None or (own and math.isclose(own.value, standing.nwer, abs_tol=1e-3)):  # results are rounded
         return own
     return ScoreValue(value=standing.nwer)
 
@@ -106,6 +140,7 @@ def _not_averaged(standings: Sequence[tuple[ReportedModel, Standing]], language:
         lost = sorted(c for c in most - set(model.results.configs) if most_category(models, c) not in ADVERSARIAL)
         if lost:
             notes.append(f"{model.name} lacks {', '.join(lost[:4])}{', ...' if len(lost) > 4 else ''}")
+    notes += [line for model in models if (line := _looping(model, language))]
     notes += [f"{model.name} is not ranked: {standing.why}" for model, standing in standings if standing.why]
     notes += stand_in_notes([c for model in models for c in model.results.configs.values()], language)
     return tag("ul", [tag("li", note) for note in notes], class_="notes") if notes else None
@@ -122,7 +157,7 @@ def categories(report: Report, language: str) -> Html | None:
     present = dict.fromkeys(c for m in models for c in m.tables(language).categories)
     paper = [c for c in AVERAGED if c in present]
     others = [c for c in present if c not in AVERAGED]
-    parts = [_bars(models, language, paper, "nwerd", "NWERD")] if paper else []
+    parts = [_bars(models, language, paper, "nwerd", "NWERD, %")] if paper else []
     parts += (
         [_bars(models, language, others, "werd", "WERD, points: attacks, and what has no known difficulty")]
         if others
@@ -130,7 +165,8 @@ def categories(report: Report, language: str) -> Html | None:
     )
     if not parts:
         return None
-    lead = f"What each kind of condition costs. {LESS} Thin lines are intervals."
+    clips = clips_each(models, language)
+    lead = f"What each kind of condition costs. {LESS} Thin lines are intervals. {clips}."
     return section("categories", "Categories", lead, legend(models), tag("div", parts, class_="columns"))
 
 
@@ -143,7 +179,10 @@ def _bars(models: Sequence[ReportedModel], language: str, names: Sequence[str], 
         bars = []
         for model in models:
             cell = cells[model.index, category]
-            bar = track(scale, cell.value, cell.interval, model.index) if cell else track(scale, None, None, 0)
+            bar = track(scale, None, None, 0)
+            if cell:
+                over = str(rows[model.index][category].resampled or "")
+                bar = track(scale, cell.value, cell.interval, model.index, over=over)
             bars.append(tag("div", bar, tag("span", fixed(cell.value if cell else None)), class_="row"))
         what = tag("div", category, title=label(category), class_="what")
         groups.append(tag("div", what, tag("div", bars), class_="group"))
@@ -160,7 +199,7 @@ def languages(report: Report) -> Html | None:
             if numbers := model.rows(language):
                 rows.append([name(model), language, score(clean_wer(numbers)), score(model.average(language))])
     lead = "A model that is good in one language need not be in another: clean error rate and robustness, side by side."
-    heads = ["model", "language", "clean WER", "NWERD"]
+    heads = ["model", "language", "clean WER, %", "NWERD, %"]
     gaps = [line for model in report.models if (line := _gap(model, report.languages))]
     notes = tag("ul", [tag("li", line) for line in gaps], class_="notes") if gaps else None
     figures = [figure for model in report.models if (figure := _by_category(model, report.languages))]
@@ -211,14 +250,17 @@ def _gap(model: ReportedModel, names: Sequence[str]) -> str | None:
 
 
 def trade_off(report: Report, language: str) -> Html | None:
-    """Utility against robustness in both halves, and speed against accuracy."""
-    models = report.ranked(language)
+    """Utility and speed against robustness, of the models that are ranked."""
+    models = report.judged(language)
     charts = [*(_against_clean(models, language, half) for half in HALVES), _speed(models, language)]
     figures = [chart for chart in charts if chart]
     if not figures:
         return None
-    lead = "Down and to the left is better. The line is the Pareto front: no model beats those on it in both."
-    return section("trade-off", "Utility against robustness", lead, tag("div", figures, class_="columns"))
+    lead = (
+        "Lower is more robust; in the charts of clean speech left is better, in that of speed right. The line is the "
+        f"Pareto front: no ranked model beats those on it in both. {clips_each(models, language)}."
+    )
+    return section("trade-off", "Utility and speed against robustness", lead, tag("div", figures, class_="columns"))
 
 
 def _against_clean(models: Sequence[ReportedModel], language: str, half: Half) -> Html | None:
@@ -228,25 +270,28 @@ def _against_clean(models: Sequence[ReportedModel], language: str, half: Half) -
             title = f"{model.name}: clean WER {fixed(clean.value)}, {half.axis} {fixed(cell.value)}"
             point = Point(clean.value, cell.value, title, cell.interval)
             series.append(Series(model.index, [point], model.name))
-    return _with_front(series, Axes("WER on clean speech", half.axis), half.name)
+    return _with_front(series, Axes("WER on clean speech, %", half.axis), half.name)
 
 
 def _speed(models: Sequence[ReportedModel], language: str) -> Html | None:
-    """The real-time factor against WER on clean speech: what a second of speech costs."""
+    """RTFx against the score that ranks."""
     series = []
     for model in models:
-        clean, rtf = clean_wer(model.tables(language)), model.results.speed.rtf
-        if clean and rtf:
-            title = f"{model.name}: {rtf:.3g} s for a second of speech, clean WER {fixed(clean.value)}"
-            series.append(Series(model.index, [Point(rtf, clean.value, title, clean.interval)], model.name))
-    return _with_front(series, Axes("real-time factor", "WER on clean speech", log_x=True), "speed")
+        nwer, rtfx = model.average(language, "nwer"), _rtfx(model)
+        if nwer and rtfx:
+            title = f"{model.name}: RTFx {rtfx:.3g}, NWER {fixed(nwer.value)} %"
+            series.append(Series(model.index, [Point(rtfx, nwer.value, title, nwer.interval)], model.name))
+    axes = Axes("RTFx, seconds of speech in a second", "NWER, %", log_x=True)
+    return _with_front(series, axes, "speed", more_is_better=True)
 
 
-def _with_front(series: Sequence[Series], axes: Axes, caption: str) -> Html | None:
+def _with_front(series: Sequence[Series], axes: Axes, caption: str, more_is_better: bool = False) -> Html | None:
     if len(series) < 2:
         return None
-    front = pareto_front([(point.x, point.y) for line in series for point in line.points])
-    chart = scatter(series, axes, f"{axes.x} against {axes.y}", [Curve(front, steps=True)])
+    sign = -1 if more_is_better else 1
+    front = pareto_front([(sign * point.x, point.y) for line in series for point in line.points])
+    curve = Curve([(sign * x, y) for x, y in front], steps=not more_is_better)
+    chart = scatter(series, axes, f"{axes.x} against {axes.y}", [curve])
     return tag("figure", tag("figcaption", caption), chart)
 
 

@@ -70,6 +70,11 @@ def axis(scale: Scale) -> Html:
     return tag("th", tag("div", ends, class_="ends"), scope="col")
 
 
+def clips_each(models: Sequence[ReportedModel], language: str) -> str:
+    """How many clips each config has, as a sentence without its full stop."""
+    return f"Each config has {clip_count(models, language)}"
+
+
 @dataclass(frozen=True)
 class Half:
     """One half of the paper's figures: hard conditions in NWERD, or attacks in WERD."""

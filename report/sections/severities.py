@@ -30,6 +30,7 @@ from speech_robust_bench.report.sections.parts import (
     Half,
     all_bounds,
     clip_count,
+    clips_each,
     legend,
     name,
     scored,
@@ -105,6 +106,7 @@ def _heat(scale: Scale, row: MeanRow | None, measure: str) -> Html:
     title = f"WER {fixed(row.wer.value)}, " if row.wer else ""
     title += f"{measure.upper()} {fixed(value)}"
     title += f" ({fixed(span[0])} to {fixed(span[1])})" if span else ""
+    title += f", over {row.resampled}" if row.resampled else ""
     if measure == "werd":
         title += f", NWERD {fixed(row.nwerd.value)}" if row.nwerd else ", no difficulty known, no NWERD"
     class_ = "cell hot" if share > 82 else "cell warm" if share > 50 else "cell"
@@ -123,7 +125,10 @@ def perturbations(report: Report, language: str) -> Html | None:
     lines = [[s, *(_heat(scale, rows[m.index].get(s), "nwerd") for m in models)] for s in known]
     heads = ["scenario", *(tag("th", name(m), scope="col") for m in models)]
     key = tag("p", "0", tag("span", class_="ramp"), f"{scale.high:.0f} or more", class_="key")
-    lead = "NWERD of each perturbation, averaged over its severities: WERD divided by how hard the perturbation is."
+    lead = (
+        "NWERD of each perturbation in per cent, averaged over its severities: WERD divided by how hard the "
+        f"perturbation is. {clips_each(models, language)}."
+    )
     return section("perturbations", "Perturbations", lead, key, table(heads, lines, class_="heat"))
 
 
@@ -137,7 +142,10 @@ def curves(report: Report, language: str) -> Html | None:
     scores = {s: by for s, by in _severities(models, language).items() if any(len(rows) > 1 for rows in by.values())}
     if not scores:
         return None
-    lead = "WERD in points over severity, bands are intervals. The flatter, the more robust."
+    lead = (
+        "WERD in points over severity, bands are intervals. A flat curve near zero is robust; a flat curve high up "
+        f"fails at every severity. {clips_each(models, language)}."
+    )
     body = [legend(models), _multiples(report, scores, "werd")]
     if normalised := _multiples(report, scores, "nwerd"):
         body.append(tag("details", tag("summary", "NWERD over severity"), normalised))
@@ -189,8 +197,8 @@ Scored = Sequence[tuple[ReportedModel, ScoreValue]]
 
 
 def correlates(report: Report, language: str) -> Html | None:
-    """Parameters, hours of training, families and architectures against robustness."""
-    models = report.ranked(language)
+    """Parameters, hours of training, families and architectures against robustness, of the ranked models."""
+    models = report.judged(language)
     charts = []
     for half in HALVES:
         those = scored(models, language, half)

@@ -17,12 +17,12 @@ from speech_robust_bench.report.sections.parts import all_bounds, name, number, 
 def speakers(report: Report, language: str) -> Html | None:
     """Groups of speakers: the log WER ratio of women to men, and the WER of every group."""
     ratios, groups = [], []
-    for model in report.ranked(language):
+    for model in report.judged(language):
         for corpus, kinds in model.tables(language).slices.items():
             for kind, slices in kinds.items():
                 what = f"{corpus}, {'clean' if kind == 'clean' else 'hard conditions'}"
                 if slices.lwerr and slices.lwerr.value is not None:
-                    ratios.append((model, what, slices.lwerr))
+                    ratios.append((model, what, slices.lwerr, _sizes(slices)))
                 groups += _groups(model, what, slices)
     if not groups:
         return None
@@ -31,11 +31,11 @@ def speakers(report: Report, language: str) -> Html | None:
         parts.append(tag("div", by_category, class_="columns"))
     if populations := _populations(report, language):
         parts.append(populations)
-    heads = ["model", "clips", "by", "group", "WER", "speakers", "utterances"]
+    heads = ["model", "clips", "by", "group", "WER, %", "speakers", "utterances"]
     parts.append(tag("details", tag("summary", "WER of every group"), table(heads, groups)))
     lead = (
         "LWERR: log2 of the word error rate of female over male speakers. +1 means twice the errors for women, -1 for "
-        "men; an interval that spans 0 shows no difference."
+        "men; where the interval spans 0, the clips do not tell which group has more. Ranked models only."
     )
     return section("speakers", "Speakers", lead, parts)
 
@@ -49,21 +49,32 @@ def _groups(model: ReportedModel, what: str, slices: Slices) -> list[list[Any]]:
     return rows
 
 
-def _ratios(ratios: Sequence[tuple[ReportedModel, str, Ratio]]) -> Html:
-    reach = max([abs(bound) for bound in all_bounds([cell for *_, cell in ratios])] + [1.0])
+def _sizes(slices: Slices) -> str:
+    """How many women and men, and clips of them, a ratio is over."""
+    genders = slices.gender or {}
+    return "; ".join(
+        f"{gender}: {genders[gender].speakers} speakers, {genders[gender].utterances} clips"
+        for gender in ("female", "male")
+        if gender in genders
+    )
+
+
+def _ratios(ratios: Sequence[tuple[ReportedModel, str, Ratio, str]]) -> Html:
+    reach = max([abs(bound) for bound in all_bounds([cell for _, _, cell, _ in ratios])] + [1.0])
     scale = Scale(-reach * 1.05, reach * 1.05)
     rows = [
-        [name(model), what, score(cell, 2), track(scale, cell.value, cell.interval, model.index, dot=True)]
-        for model, what, cell in ratios
+        [name(model), what, score(cell, 2), track(scale, cell.value, cell.interval, model.index, dot=True), over]
+        for model, what, cell, over in ratios
     ]
-    return table(["model", "clips", "LWERR", "← worse for men · worse for women →"], rows, class_="ranking")
+    heads = ["model", "clips", "LWERR, log2", "← worse for men · worse for women →", "over"]
+    return table(heads, rows, class_="ranking")
 
 
 def _by_category(report: Report, language: str) -> list[Html]:
     """LWERR of every category and model, a figure for each data set (Fig. 7)."""
-    models = report.ranked(language)
+    models = report.judged(language)
     rows = [
-        (row.corpus, row.category, model, Ratio(value=row.lwerr, interval=row.interval))
+        (row.corpus, row.category, model, row.over, Ratio(value=row.lwerr, interval=row.interval))
         for model in models
         for row in (model.cards[language].lwerr if language in model.cards else ())
         if row.severity is None and row.lwerr is not None
@@ -79,11 +90,11 @@ def _by_category(report: Report, language: str) -> list[Html]:
             dots = [
                 tag(
                     "div",
-                    track(scale, cell.value, cell.interval, model.index, dot=True),
+                    track(scale, cell.value, cell.interval, model.index, dot=True, over=over),
                     tag("span", fixed(cell.value, 2)),
                     class_="row",
                 )
-                for at, of, model, cell in rows
+                for at, of, model, over, cell in rows
                 if (at, of) == (corpus, category)
             ]
             what = tag("div", category, title=label(category), class_="what")

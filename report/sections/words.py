@@ -11,6 +11,7 @@ from speech_robust_bench.report.html import Html, table, tag
 from speech_robust_bench.report.report_data import Report, ReportedModel
 from speech_robust_bench.report.sections.parts import name, number, score, section
 from speech_robust_bench.report.word_study import ComparedClip, Edit
+from speech_robust_bench.scoring.loops import folded
 
 
 def worst_clips(report: Report, language: str) -> Html | None:
@@ -63,13 +64,17 @@ def _diff(edits: Sequence[Edit]) -> Html:
             pieces.append(" ".join(edit.said))
         else:
             pieces += [tag("del", " ".join(edit.said))] if edit.said else []
-            pieces += [tag("ins", " ".join(edit.hypothesis))] if edit.hypothesis else []
+            pieces += [tag("ins", folded(edit.hypothesis))] if edit.hypothesis else []
         pieces.append(" ")
     return tag("p", pieces, class_="diff")
 
 
+def _of(part: int, whole: int) -> tuple[str, float | None]:
+    return (f"{part} of {whole}", part / whole) if whole else ("–", None)
+
+
 def worst_words(report: Report, language: str) -> Html | None:
-    """The words that hard conditions cost most, and those that were never said."""
+    """The words that hard conditions cost most, and those that were inserted most often."""
     figures = []
     for model in report.ranked(language):
         study = model.studies.get(language)
@@ -78,8 +83,8 @@ def worst_words(report: Report, language: str) -> Html | None:
         rows = [
             [
                 word.word,
-                (f"{word.missed} of {word.said}", word.missed / word.said),
-                number(100 * word.clean_missed / word.clean_said if word.clean_said else None, 0, " %"),
+                _of(word.missed, word.said),
+                _of(word.clean_missed, word.clean_said),
                 ", ".join(text for text, _ in word.recognised_as.most_common(3)) or "nothing",
             ]
             for word in study.words
@@ -90,7 +95,7 @@ def worst_words(report: Report, language: str) -> Html | None:
                 "figure",
                 tag("figcaption", name(model)),
                 table(["word", "missed", "missed, clean", "recognised as"], rows),
-                tag("p", "Written but never said: ", inserted, class_="lead"),
+                tag("p", "Inserted most often, where the alignment has nothing for them: ", inserted, class_="lead"),
             )
         )
     if not figures:
@@ -101,7 +106,7 @@ def worst_words(report: Report, language: str) -> Html | None:
 
 TITLES = {"length_s": "length, s", "words_per_s": "words per second", "loudness_dbfs": "loudness, dBFS"}
 LEAD = (
-    "A system report card after Aksenova et al. (2021): errors by kind of word and of clip, words that nobody said, "
+    "A system report card after Aksenova et al. (2021): errors by kind of word and of clip, inserted words, "
     "and the speakers who fare worst. Clean speech beside all hard conditions together."
 )
 
@@ -125,12 +130,15 @@ def card(values: ReportCard) -> Html:
         _figure("Errors", ["", *parts], _headline(values)),
         _figure("Words missed", ["kind of word", *parts], _kinds(values)),
         *(_figure(f"WER by {title}", ["", *parts], _conditions(values, what)) for what, title in TITLES.items()),
-        _figure("Worst speakers", ["speaker", "speech", "clips", "WER"], _speakers(values)),
-        _figure("Groups of speakers", ["by", "speech", "best", "worst", "gap", "too few clips"], _groups(values)),
-        _figure("LWERR, women over men", ["data", "category", "severity", "LWERR", "interval"], _lwerr(values)),
-        _figure("Words that nobody said", ["speech", "what", "config", "clip", "written"], _examples(values)),
+        _figure("Worst speakers", ["speaker", "speech", "clips", "WER, %"], _speakers(values)),
+        _figure(
+            "Groups of speakers", ["by", "speech", "best", "worst", "gap, points", "too few clips"], _groups(values)
+        ),
+        _figure("LWERR, women over men", ["data", "category", "severity", "LWERR", "interval", "over"], _lwerr(values)),
+        _figure("Inserted words in a row", ["speech", "what", "config", "clip", "written"], _examples(values)),
     ]
-    notes = [f"{kind}: {why}" for kind, why in values.unknown.items()]
+    notes = [f"No verdict on this recogniser: {values.no_verdict}"] if values.no_verdict else []
+    notes += [f"{kind}: {why}" for kind, why in values.unknown.items()]
     if invented := values.reject:
         rate = fixed(invented.words_per_minute)
         notes.append(
@@ -152,7 +160,7 @@ def _cell(value: float | None, note: str = "", digits: int = 1) -> tuple[Html, f
 
 def _headline(values: ReportCard) -> list[list[Any]]:
     rows: list[tuple[str, Callable[[CardPart], float | None], int]] = [
-        ("WER", lambda part: part.wer, 1),
+        ("WER, %", lambda part: part.wer, 1),
         ("clips", lambda part: part.clips, 0),
         ("clips without an error, %", lambda part: 100 * part.spread.without_error, 0),
         ("50th percentile clip", lambda part: part.spread.p50, 0),
@@ -161,6 +169,8 @@ def _headline(values: ReportCard) -> list[list[Any]]:
         ("standard deviation over clips", lambda part: part.spread.sd, 1),
         ("bursts of inserted words", lambda part: part.hallucination.bursts, 0),
         ("repetition loops", lambda part: part.hallucination.loops, 0),
+        ("inserted words", lambda part: part.insertions, 0),
+        ("of them in loops", lambda part: part.hallucination.looped_words, 0),
     ]
     parts = values.parts.values()
     return [[title, *(_cell(of(part), digits=digits) for part in parts)] for title, of, digits in rows]
@@ -195,7 +205,7 @@ def _speakers(values: ReportCard) -> list[list[Any]]:
 
 def _groups(values: ReportCard) -> list[list[Any]]:
     return [
-        [column, name, row.best, row.worst, _cell(row.gap), ", ".join(row.too_small)]
+        [column, name, row.sized(row.best), row.sized(row.worst), _cell(row.gap), ", ".join(row.too_small)]
         for name, part in values.parts.items()
         for column, row in part.groups.items()
         if row.gap is not None
@@ -207,7 +217,7 @@ def _lwerr(values: ReportCard) -> list[list[Any]]:
     for row in values.lwerr:
         severity = "all" if row.severity is None else row.severity
         between = f"{fixed(row.interval[0], 2)} to {fixed(row.interval[1], 2)}" if row.interval else ""
-        rows.append([row.corpus, row.category, str(severity), _cell(row.lwerr, digits=2), between])
+        rows.append([row.corpus, row.category, str(severity), _cell(row.lwerr, digits=2), between, row.over])
     return rows
 
 
