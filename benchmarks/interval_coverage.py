@@ -25,7 +25,9 @@ DESIGNS = [
 ]
 
 
-def simulate(rng: np.random.Generator, clips: int, speakers: int | None) -> tuple[Units, Units, np.ndarray, np.ndarray]:
+def simulate(
+    rng: np.random.Generator, clips: int, speakers: int | None, effects: float
+) -> tuple[Units, Units, np.ndarray, np.ndarray]:
     """Units, clips as units, words, and errors of clean speech and of two equal recognisers in noise."""
     words = np.clip(rng.lognormal(2.8, 0.6, clips).round(), 2, 60)
     difficulty = rng.gamma(1.0, 1.0, clips)
@@ -34,7 +36,7 @@ def simulate(rng: np.random.Generator, clips: int, speakers: int | None) -> tupl
     if speakers:
         more = rng.choice(speakers, clips - speakers, p=rng.dirichlet(np.full(speakers, 4.0)))
         who = np.concatenate([np.arange(speakers), more])
-        difficulty = difficulty * rng.gamma(4.0, 0.25, speakers)[who]
+        difficulty = difficulty * rng.gamma(effects, 1 / effects, speakers)[who]
         names = [str(speaker) for speaker in who]
     errors = rng.poisson(words * difficulty * np.array([[CLEAN], [NOISY], [NOISY]])).astype(float)
     return Units.of(ids, names), Units.of(ids, None, "clips"), words, errors
@@ -54,8 +56,8 @@ def holds(estimate: Estimate, truth: float) -> float:
     return np.nan if span is None else float(span[0] <= truth <= span[1])
 
 
-def trial(rng: np.random.Generator, clips: int, speakers: int | None) -> list[float]:
-    units, by_clip, words, errors = simulate(rng, clips, speakers)
+def trial(rng: np.random.Generator, clips: int, speakers: int | None, effects: float) -> list[float]:
+    units, by_clip, words, errors = simulate(rng, clips, speakers, effects)
     clean, one, other = (ratio(units, row, words, replicates=REPLICATES) for row in errors)
     false_alarm = (one - other).p <= 0.05
     now = [holds(one, 100 * NOISY), holds(one - clean, 100 * (NOISY - CLEAN)), holds(one - other, 0.0), false_alarm]
@@ -65,12 +67,13 @@ def trial(rng: np.random.Generator, clips: int, speakers: int | None) -> list[fl
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--trials", type=int, default=2000)
-    trials = options.parse_args().trials
+    options.add_argument("--effects", type=float, default=4.0, help="shape of the speakers' gamma; 1: exponential")
+    args = options.parse_args()
     print("| clips | speakers | WER | WERD | A - B | false alarms | WER before | false alarms before |")
     print("|---:|---:|---:|---:|---:|---:|---:|---:|")
     for clips, speakers in DESIGNS:
         rng = np.random.default_rng([clips, speakers or 0])
-        shares = 100 * np.nanmean([trial(rng, clips, speakers) for _ in range(trials)], axis=0)
+        shares = 100 * np.nanmean([trial(rng, clips, speakers, args.effects) for _ in range(args.trials)], axis=0)
         print(f"| {clips} | {speakers or '-'} |", " | ".join(f"{share:.1f}" for share in shares), "|", flush=True)
 
 

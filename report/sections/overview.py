@@ -48,7 +48,7 @@ def ranking(report: Report, language: str) -> Html | None:
                 name(model),
                 score(nwer),
                 mark,
-                str(numbers.overall.resampled or "–"),
+                tag("span", str(numbers.overall.resampled or "–"), class_="over"),
                 score(model.average(language)),
                 score(clean_wer(numbers)),
                 number(_percent(numbers.hallucination.insertions_per_word)),

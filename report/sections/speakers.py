@@ -63,7 +63,13 @@ def _ratios(ratios: Sequence[tuple[ReportedModel, str, Ratio, str]]) -> Html:
     reach = max([abs(bound) for bound in all_bounds([cell for _, _, cell, _ in ratios])] + [1.0])
     scale = Scale(-reach * 1.05, reach * 1.05)
     rows = [
-        [name(model), what, score(cell, 2), track(scale, cell.value, cell.interval, model.index, dot=True), over]
+        [
+            name(model),
+            what,
+            score(cell, 2),
+            track(scale, cell.value, cell.interval, model.index, dot=True),
+            tag("span", over, class_="over"),
+        ]
         for model, what, cell, over in ratios
     ]
     heads = ["model", "clips", "LWERR, log2", "← worse for men · worse for women →", "over"]

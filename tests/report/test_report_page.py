@@ -71,6 +71,27 @@ def test_every_section_is_there(runs, tmp_path):
     assert re.findall(r'<section id="([\w-]+)"', page) == wanted
 
 
+def test_loops_are_folded_and_their_share_is_told(tmp_path):
+    """441 times one word in a clip of 4: 437 of all 437 inserted words are in the loop."""
+    looping = {"clean": GOOD, "noise_sev1": ["more " * 441, *GOOD[1:]]}
+    page = make([str(write_run(tmp_path / "m", "m", looping))], tmp_path)
+    assert "“more” × 4" in page
+    assert "more more" not in page
+    assert "m: 100 % of its 437 inserted words are in loops" in page
+    (told,) = re.findall(r"without them NWER is ([\d.]+) instead of ([\d.]+)", page)
+    # 441 errors, and 4 without the loop, in 16 words, over the difficulty of noise at severity 1
+    assert float(told[1]) / float(told[0]) == pytest.approx(441 / 4, rel=0.02)
+
+
+def test_a_silent_model_is_on_no_pareto_front(runs, tmp_path):
+    silent = {key: [""] * 4 for key in ("clean", "noise_sev1", "gaussian_sev1", "rir_sev1")}
+    page = make([*runs, str(write_run(tmp_path / "mute", "mute", silent))], tmp_path)
+    assert "mute is not ranked: WER on clean speech is 100.0, above 50" in page
+    assert "No verdict on this recogniser: WER on clean speech is 100.0, above 50" in page
+    plots = page[page.index('<section id="trade-off"') :]
+    assert "mute" not in plots[: plots.index("</section>")]
+
+
 def test_nothing_hostile_becomes_markup(runs, tmp_path):
     tags = Tags(make(runs, tmp_path)).found
     assert [attributes for tag, attributes in tags if tag == "script"] == [{}]

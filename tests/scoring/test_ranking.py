@@ -117,6 +117,15 @@ def test_leaving_configs_out_improves_no_place(board, which, lost):
     assert after.place is None or (before.place is not None and after.place >= before.place)
 
 
+@settings(max_examples=300, deadline=None)
+@given(board=boards(), which=st.integers(0, 4), failed=st.floats(0, 1), empty=st.floats(0, 1))
+def test_clips_that_fail_or_stay_empty_improve_no_place(board, which, failed, empty):
+    system = board[which % len(board)]
+    more = {"failed": max(system.failed, failed), "clean_empty": max(system.clean_empty, empty)}
+    after = [replace(s, **more) if s is system else s for s in board]
+    assert no_better(standing_of(system.name, after), standing_of(system.name, board))
+
+
 @settings(max_examples=200, deadline=None)
 @given(
     clean=st.floats(0, 50),
