@@ -78,6 +78,10 @@ class Entry:
         """The suite that it was run on, `lite-1`; None for the whole benchmark."""
         return self.content.suite
 
+    def clips(self, language: str) -> int:
+        """How many predictions were scored, over all configs of a language."""
+        return sum(entry.utterances for entry in self.content.configs.values() if entry.language == language)
+
     def clean(self, language: str) -> float | None:
         """WER on clean speech: the mean over the language's clean configs."""
         rows = self.content.languages[language].clean.values()

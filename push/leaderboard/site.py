@@ -18,7 +18,7 @@ from speech_robust_bench.core.categories import label
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.files import replacing_folder
 from speech_robust_bench.push.leaderboard import board as boards
-from speech_robust_bench.push.leaderboard import pages
+from speech_robust_bench.push.leaderboard import model_page, pages
 from speech_robust_bench.push.leaderboard.board import Board, Entry, Row
 from speech_robust_bench.report.html import Html, join, tag
 from speech_robust_bench.scoring.ranking import RULE, SENTENCE
@@ -41,8 +41,9 @@ The leaderboard of Speech Robust Bench. Built from verified results alone.
 """
 LEAD = (
     "How well does a speech recogniser work when the world is not clean? <b>NWER</b>, which ranks, is the word error "
-    "rate over how hard the scenario is; <b>NWERD</b> is the part of it that clean speech does not have. Lower is "
-    "better. Every verified score was computed again from the submitted predictions."
+    "rate over how hard the scenario is. <b>NWERD</b>, the paper's metric, is the part of it that clean speech does "
+    "not have; it does not rank, because errors on clean speech lower it. Lower is better. Every verified score was "
+    "computed again from the submitted predictions."
 )
 ABOUT = f"""
 <h2>Submit a model</h2>
@@ -77,8 +78,8 @@ the public data.</p>
 """
 
 
-def files(board: Board) -> dict[str, bytes]:
-    """Every file of the site: path -> content."""
+def files(board: Board, further: Mapping[str, str] = {}) -> dict[str, bytes]:
+    """Every file of the site: path -> content. `further` are tabs for pages that somebody else serves."""
     contents: dict[str, tuple[str, Html]] = {
         "about.html": ("About", Html(ABOUT)),
         "published.html": ("As published", _published()),
@@ -90,8 +91,11 @@ def files(board: Board) -> dict[str, bytes]:
     contents |= _numbered("private.html", "Private", _private(board))
     for name, page in pages.board_pages().items():
         contents |= _numbered(f"{name}.html", page.title, _by_models(public, page.draw, Html(page.lead)))
+    contents |= _numbered(
+        "speed.html", "Speed", _by_models(public, pages.speed, tag("p", pages.SPEED_LEAD, class_="lead"))
+    )
     contents |= _numbered("attacks.html", "Under attack", _by_models(public, pages.attacks))
-    tabs = _tabs(board, contents)
+    tabs = {**_tabs(board, contents), **further}
     site: dict[str, str | bytes] = {name: (FOLDER / name).read_bytes() for name in ("style.css", "script.js")}
     site |= {path: _page(title, content, tabs, path) for path, (title, content) in contents.items()}
     for entry in board.entries:
@@ -142,7 +146,7 @@ def _tabs(board: Board, contents: Mapping[str, tuple[str, Html]]) -> dict[str, s
     tabs = {language_page(public, language): f"Verified ({language})" for language in public.languages}
     if board.private_editions:
         tabs["private.html"] = "Private"
-    filled = (f"{name}.html" for name in (*pages.board_pages(), "attacks"))
+    filled = (f"{name}.html" for name in ("speed", *pages.board_pages(), "attacks"))
     tabs |= {path: contents[path][0] for path in filled if path in contents}
     return tabs | {"compare.html": "Compare", "published.html": "As published", "about.html": "About"}
 
@@ -165,9 +169,10 @@ def _page(title: str, content: Html, tabs: Mapping[str, str], active: str, depth
 
 def _ranking(board: Board, language: str) -> list[Html]:
     """The ranking in parts that are small enough for a page each."""
-    notes = [pages.material(board, language), pages.problems(board)]
+    legend = tag("p", pages.RANKING_NOTE, class_="lead")
+    notes = [legend, pages.material(board, language), pages.problems(board)]
     filters = _filters(board, language)
-    return [join([filters, table, *notes]) for table in pages.ranking(board.rows(language))]
+    return [join([filters, table, *notes]) for table in pages.ranking(board.rows(language), language)]
 
 
 def _private(board: Board) -> list[Html]:
@@ -177,7 +182,9 @@ def _private(board: Board) -> list[Html]:
         private = board.edition(name)
         for language in private.languages:
             head, note = tag("h2", f"{name}, language: {language}"), pages.material(private, language)
-            parts += [join([Html(PRIVATE), head, table, note]) for table in pages.ranking(private.rows(language))]
+            parts += [
+                join([Html(PRIVATE), head, table, note]) for table in pages.ranking(private.rows(language), language)
+            ]
     return parts
 
 
@@ -202,7 +209,7 @@ def _filters(board: Board, language: str) -> Html:
 
 
 def _model(entry: Entry) -> Html:
-    return join([tag("h2", entry.name), *(pages.model(entry, language) for language in entry.content.languages)])
+    return join([tag("h2", entry.name), *(model_page.model(entry, language) for language in entry.content.languages)])
 
 
 def _compare(board: Board) -> Html:
@@ -263,9 +270,13 @@ def export(results: str | Path, out: str | Path) -> Path:
     out = Path(out)
     if out.exists():
         raise UserError(f"{out}: is there already; name a new folder")
-    content = {**files(boards.load(results)), "README.md": README.encode()}
     with replacing_folder(out) as part:
-        for path, data in content.items():
-            (part / path).parent.mkdir(parents=True, exist_ok=True)
-            (part / path).write_bytes(data)
+        write({**files(boards.load(results)), "README.md": README.encode()}, part)
     return out
+
+
+def write(content: Mapping[str, bytes], folder: Path) -> None:
+    """Write the files of a site."""
+    for path, data in content.items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_bytes(data)

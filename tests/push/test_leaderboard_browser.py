@@ -77,11 +77,11 @@ def test_it_sorts_at_a_click(page, url):
     _load(page, url)
     best = page.eval(FIRST)
     click = "[...document.querySelectorAll('.srb table.ranking thead th')].find(h => h.textContent == '{}').click()"
-    page.eval(click.format("NWER"))
+    page.eval(click.format("NWER %"))
     assert page.eval(FIRST) != best  # it was sorted by it already, so now the worst is first
     page.eval(click.format("#"))
     assert page.eval(FIRST) == best
-    page.eval(click.format("Clean WER"))
+    page.eval(click.format("Clean WER %"))
     values = page.eval(f"[...{ROWS}].map(r => Number(r.cells[5].dataset.sort))")
     assert values == sorted(values)
 
@@ -122,7 +122,7 @@ def test_a_language_has_its_page(page, url):
     _load(page, url + "ranking-es.html", rows=10)
     assert page.eval(f"{ROWS}.length") == 10  # every fourth model was run in Spanish
     heads = page.eval("[...document.querySelectorAll('.srb table.ranking thead th')].map(head => head.textContent)")
-    assert [head for head in heads if head.endswith("NWERD")][2:] == ["noise_white NWERD"]
+    assert [head for head in heads if head.endswith("NWERD %")][2:] == ["noise_white NWERD %"]
 
 
 def test_a_row_leads_to_its_model(page, url):
@@ -154,7 +154,9 @@ def test_models_are_compared_as_the_board_does(page, url, folder):
     loaded = board.load(folder)
     entries = [loaded.find(f"acme/recogniser-00{n}") for n in range(3)]
     expected = {(row.a, row.b, row.name): row for row in board.compare(entries, "en")}
-    names = {("Average" if name == "overall" else name): name for _, _, name in expected}
+    from speech_robust_bench.core.categories import label
+
+    names = {("Average" if name == "overall" else label(name)): name for _, _, name in expected}
     assert len(shown) == len(expected)
     for name, a, b, _, _, _, difference, interval, _, p, better in shown:
         row = expected[a, b, names[name]]
@@ -172,10 +174,39 @@ def test_the_papers_rows_are_apart(page, url):
     assert "whisper-large-v2" not in page.wait("document.querySelector('.srb table.ranking')?.textContent")
 
 
+RIGHT = "[...document.querySelectorAll({!r})].map(e => e.getBoundingClientRect().right)"
+
+
+def test_the_ranking_is_in_the_order_that_it_shows(page, url):
+    _load(page, url)
+    assert page.eval("document.querySelector('.srb th[aria-sort=ascending]').textContent") == "NWER %"
+    scores = page.eval(f"[...{ROWS}].map(r => parseFloat(r.cells[2].textContent))")
+    assert scores == sorted(scores)
+    assert "2,620 clips" in page.eval(f"{ROWS}[0].cells[2].textContent")  # what the interval is over
+
+
+def test_scores_and_links_are_not_cut(page, url):
+    _load(page, url)
+    assert max(page.eval(RIGHT.format(".srb table.ranking a[href$='#reproduce']"))) < 1240
+    page.size(390, 844, mobile=True)
+    try:
+        _load(page, url)
+        assert max(page.eval(RIGHT.format(".srb table.ranking .spread"))) < 380
+    finally:
+        page.size(1280, 860)
+
+
+def test_speed_stands_beside_robustness(page, url):
+    page.open(url + "speed.html")
+    page.wait("document.querySelectorAll('.srb figure.speed svg title').length >= 40")
+    told = page.eval("document.querySelector('.srb figure.speed svg title').textContent")
+    assert " x, NWER " in told
+
+
 def test_nothing_is_wider_than_a_phone(page, url):
     page.size(390, 844, mobile=True)
     try:
-        for path in ("", "compare.html", "about.html", "model/acme--recogniser-000.html"):
+        for path in ("", "compare.html", "about.html", "speed.html", "model/acme--recogniser-000.html"):
             page.open(url + path)
             page.wait("document.readyState == 'complete' && document.querySelector('main') !== null")
             assert page.eval("document.documentElement.scrollWidth") <= 390, path

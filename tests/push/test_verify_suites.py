@@ -56,7 +56,7 @@ def test_it_is_accepted_marked_and_not_ranked_beside_the_whole(sent, data, tmp_p
     assert rows["acme/whole"].place == 1
     assert rows["acme/few"].place is None
     assert rows["acme/few"].why == "suite small-2: a part of the configs and clips"
-    assert '<small class="suite"' in "".join(pages.ranking(list(rows.values())))
+    assert '<small class="suite"' in "".join(pages.ranking(list(rows.values()), "en"))
 
 
 def test_a_run_that_was_perturbed_as_it_ran_is_reproduced_from_its_corpus():

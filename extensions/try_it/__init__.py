@@ -1,0 +1,12 @@
+"""Try it: a page on which a visitor hears and sees a clip of their own under any scenario, beside the leaderboard."""
+
+from speech_robust_bench.cli.command import CommandRow
+
+COMMANDS = [
+    CommandRow(
+        "try-it",
+        "publish",
+        "serve the leaderboard with a page where visitors try the scenarios",
+        f"{__name__}.command",
+    ),
+]
