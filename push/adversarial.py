@@ -13,7 +13,6 @@ import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -137,7 +136,7 @@ def _check_model(settings: Settings, run: RunRecord) -> None:
         )
 
 
-def _decisive(spec: Any) -> tuple[str, str, Settings] | None:
+def _decisive(spec: object) -> tuple[str, str, Settings] | None:
     if not isinstance(spec, str):
         return None
     parsed = parse_spec(without_folders(spec))

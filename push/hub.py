@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from speech_robust_bench.core.errors import UserError, install_hint
 
@@ -40,6 +40,15 @@ class Remote:
     size: int
     blob: str
     sha256: str | None
+
+
+@dataclass(frozen=True)
+class Repository:
+    """A repository at a commit: who sees it, and the names of its files."""
+
+    sha: str
+    private: bool
+    files: frozenset[str]
 
 
 class Hub:
@@ -102,13 +111,15 @@ class Hub:
 
     # --- what is there --------------------------------------------------------------------------------------------
 
-    def info(self, repo: str, kind: str, revision: str | None = None) -> Any | None:
-        """What the Hub says of a repository at a revision, None if there is no such."""
+    def info(self, repo: str, kind: str, revision: str | None = None) -> Repository | None:
+        """A repository at a revision, None if there is no such."""
         from huggingface_hub.errors import RepositoryNotFoundError, RevisionNotFoundError
 
-        def look() -> Any | None:
+        def look() -> Repository | None:
             try:
-                return self.api.repo_info(repo, repo_type=kind, revision=revision)
+                found = self.api.repo_info(repo, repo_type=kind, revision=revision)
+                files = (file.rfilename for file in getattr(found, "siblings", None) or ())
+                return Repository(str(found.sha), bool(found.private), frozenset(files))
             except RevisionNotFoundError:
                 return None
             except RepositoryNotFoundError:

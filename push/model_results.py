@@ -99,8 +99,7 @@ def files(hub: Hub, run: str | Path, model_id: str, dataset: str) -> dict[str, s
     if part := part_of_benchmark(result):
         raise UserError(f"{run}: {part}; what the Hub shows is of whole configs, so run it on all clips")
     there = hub.info(model_id, "model")
-    names = {item.rfilename for item in there.siblings} if there else set()
-    card = hub.read(model_id, "model", CARD, there.sha).decode() if there and CARD in names else ""
+    card = hub.read(model_id, "model", CARD, there.sha).decode() if there and CARD in there.files else ""
     return {PATH: eval_results(result, dataset), CARD: model_card(card, result, model_id, dataset)}
 
 
@@ -108,7 +107,7 @@ def push(hub: Hub, model_id: str, files: Mapping[str, str]) -> str:
     """Open the pull request, or bring an open one up to date; returns its address."""
     from huggingface_hub import CommitOperationAdd
 
-    def operations() -> list:
+    def operations() -> list[CommitOperationAdd]:
         return [CommitOperationAdd(path_in_repo=path, path_or_fileobj=text.encode()) for path, text in files.items()]
 
     return hub.pull_request(model_id, "model", operations, f"Add results on {NAME}")

@@ -15,14 +15,18 @@ import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import NoneType
-from typing import Any
+from typing import TYPE_CHECKING
 
 from msgspec import structs
 
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.records import SubmittedPrediction
+from speech_robust_bench.core.rows import RowDict
 from speech_robust_bench.core.untrusted_files import Refused
 from speech_robust_bench.push.submitted_files import JSONL_BYTES, LINE_BYTES, TOTAL_BYTES, shown
+
+if TYPE_CHECKING:
+    import pyarrow.parquet as pq
 
 SUFFIX = ".parquet"
 # A column for each key of a line, what is nested as JSON; what is optional is left out of a line in which it is null.
@@ -60,7 +64,7 @@ def pack(path: Path) -> Path:
     return target
 
 
-def _flat(row: dict[str, Any]) -> dict[str, Any]:
+def _flat(row: RowDict) -> RowDict:
     """A row with what is nested in it as text."""
     texts = {name: json.dumps(row[name], ensure_ascii=False) for name in NESTED if row.get(name) is not None}
     return {**row, **texts}
@@ -102,7 +106,7 @@ def _check_footer(path: Path) -> None:
             raise Refused(f"has a schema of its own ({key.decode()}); `srb submit --parquet` writes it without")
 
 
-def _check_columns(metadata: Any) -> None:
+def _check_columns(metadata: pq.FileMetaData) -> None:
     kinds = {}
     for index in range(metadata.num_columns):
         column = metadata.schema.column(index)
@@ -122,7 +126,7 @@ def _check_columns(metadata: Any) -> None:
             raise Refused(f"column '{name}' must be {'double' if name in NUMBERS else 'string'}")
 
 
-def _check_sizes(metadata: Any, most_rows: int) -> None:
+def _check_sizes(metadata: pq.FileMetaData, most_rows: int) -> None:
     if metadata.num_rows > most_rows:
         raise Refused(f"{metadata.num_rows} rows, but the config has {most_rows} clips")
     groups = [metadata.row_group(index) for index in range(metadata.num_row_groups)]
@@ -136,7 +140,7 @@ def _check_sizes(metadata: Any, most_rows: int) -> None:
         raise Refused(f"{unpacked} bytes when it is unpacked; the limit is {JSONL_BYTES}")
 
 
-def _line(row: dict[str, Any]) -> bytes:
+def _line(row: RowDict) -> bytes:
     kept = {name: row[name] for name in FIELDS if name in row and (name not in OPTIONAL or row[name] is not None)}
     try:
         kept |= {name: json.loads(row[name]) for name in NESTED if kept.get(name) is not None}

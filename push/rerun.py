@@ -18,7 +18,7 @@ import secrets
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -31,6 +31,9 @@ from speech_robust_bench.models.interface import Recogniser, mode_of
 from speech_robust_bench.models.transcriber import Transcriber, Transcription
 from speech_robust_bench.push import parquet_predictions
 from speech_robust_bench.scoring.scoring import align
+
+if TYPE_CHECKING:
+    from speech_robust_bench.builders.config_sources import StoredSource
 
 MOST_DIFFERENCE = 5.0  # points of WER between the sent and the new transcripts
 CLEAN_SHARE = 0.5  # of the sample: a tenth of the benchmark is clean, and every NWERD rests on it
@@ -207,7 +210,7 @@ def _lines(folder: Path, config: str) -> Iterator[Prediction]:
     yield from map(parse_line, lines)
 
 
-def _transcribe(place: Any, model: Recogniser, chosen: list[Key]) -> Iterator[tuple[Key, Transcription]]:
+def _transcribe(place: StoredSource, model: Recogniser, chosen: list[Key]) -> Iterator[tuple[Key, Transcription]]:
     from speech_robust_bench.models.transcriber import read_batches
 
     transcriber = Transcriber(model)

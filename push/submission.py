@@ -33,6 +33,7 @@ from speech_robust_bench.core.secrets import has_secret, texts, without_folders
 from speech_robust_bench.core.seeding import BENCHMARK_VERSION
 from speech_robust_bench.models.interface import mode_of
 from speech_robust_bench.push import parquet_predictions
+from speech_robust_bench.push.hub import Hub
 from speech_robust_bench.push.submitted_files import NAME, file_facts
 from speech_robust_bench.scoring import results
 from speech_robust_bench.scoring.runs import Run, open_run
@@ -145,13 +146,13 @@ def reproduce_command(about: RunRecord, configs: Iterable[str], name: str, suite
     return f"srb run --model {spec} {what} {source} --name {name}{mode.flags if mode else ''} && srb score runs/{name}"
 
 
-def send(hub: Any, folder: Path, repo: str) -> str:
+def send(hub: Hub, folder: Path, repo: str) -> str:
     """A pull request with the folder's files under `submissions/<owner>/<model>/`; returns its address."""
     from huggingface_hub import CommitOperationAdd
 
     name = read(folder / NAME, SubmissionRecord).model.full_name
 
-    def operations() -> list:
+    def operations() -> list[CommitOperationAdd]:
         paths = sorted(folder.iterdir())
         return [CommitOperationAdd(path_in_repo=f"submissions/{name}/{p.name}", path_or_fileobj=p) for p in paths]
 

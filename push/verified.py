@@ -16,7 +16,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, suppress
 from importlib import metadata
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from msgspec import structs
@@ -24,7 +23,7 @@ from msgspec import structs
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.files import LOCK_FILE, locked, write_atomically
 from speech_robust_bench.core.names import parse
-from speech_robust_bench.core.records import SubmissionRecord, SubmittedModel, to_json
+from speech_robust_bench.core.records import Settings, SubmissionRecord, SubmittedModel, to_json
 from speech_robust_bench.core.result_records import (
     MEASURES,
     ConfigResults,
@@ -281,13 +280,13 @@ def _measures(row: MeanRow | ConfigResults) -> Measures:
     }
 
 
-def _kept_measures(entry: ConfigResults) -> dict[str, Any] | None:
+def _kept_measures(entry: ConfigResults) -> Settings | None:
     """The records of the measures that the leaderboard shows."""
     records = {name: each.of(entry) for name, each in measures().items() if each.verified}
     return {name: _in_short(record.as_json()) for name, record in records.items() if record} or None
 
 
-def _in_short(measures: Any) -> Any:
+def _in_short(measures: object) -> object:
     """Numbers to the fourth place after the point."""
     if isinstance(measures, dict):
         return {key: _in_short(value) for key, value in measures.items()}

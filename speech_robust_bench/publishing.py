@@ -20,7 +20,7 @@ from speech_robust_bench.core.progress import tasks
 from speech_robust_bench.core.seeding import BENCHMARK_VERSION
 from speech_robust_bench.options import Place
 from speech_robust_bench.push import dataset_upload, model_results
-from speech_robust_bench.push.hub import Hub
+from speech_robust_bench.push.hub import Hub, Repository
 from speech_robust_bench.scoring import modules
 
 
@@ -156,7 +156,7 @@ def push_results(run: Place, *, model_id: str, dataset: str, dry_run: bool = Fal
     return files if dry_run else model_results.push(hub, model_id, files)
 
 
-def _repository(hub: Hub, repo: str, dry_run: bool) -> Any:
+def _repository(hub: Hub, repo: str, dry_run: bool) -> Repository | None:
     """What the Hub knows of the repository; a dry run goes on without an answer."""
     try:
         if not dry_run or hub.token:

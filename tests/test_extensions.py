@@ -114,6 +114,7 @@ GONE = {
     "sparsity": ("sparsity en-demo_clean --model x", "sparsity"),
     "streaming": ("run --model live:moonshine en-demo_clean --corpus en-demo", "no recogniser adapter 'live'"),
     "text_metrics": ("table runs/m --confidence", "--confidence"),
+    "try_it": ("try-it", "try-it"),
     "two_talkers": ("build en-demo_overlap_sev1", "unknown scenario 'overlap'"),
     "vendors": ("run --model api:deepgram en-demo_clean --corpus en-demo", "no recogniser adapter 'api'"),
     "who_spoke": ("table runs/m --who-spoke", "--who-spoke"),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import os
+import socket
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +17,7 @@ from speech_robust_bench.core.about import install_hint
 from speech_robust_bench.core.audio import RATE
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.files import replacing_folder
-from speech_robust_bench.extensions.try_it.visitor_clip import MOST_BYTES, MOST_CLIP_S, perturbed, scenarios
+from speech_robust_bench.extensions.try_it.visitor_clip import MOST_BYTES, MOST_CLIP_S, perturbed, scenarios, start
 from speech_robust_bench.push.leaderboard import board, site
 
 if TYPE_CHECKING:
@@ -136,8 +137,15 @@ def serve(files: Path, host: str, port: int, ready: Callable[[str], None] = lamb
     app = make_app(files)
     import uvicorn
 
-    ready(f"http://{host}:{port}/")
-    uvicorn.run(app, host=host, port=port, log_level="error", limit_concurrency=200, timeout_keep_alive=10)
+    try:
+        listening = socket.create_server((host, port))
+    except OSError as error:
+        raise UserError(f"cannot listen on {host}, port {port}: {error.strerror}") from None
+    with listening:
+        start()
+        ready(f"http://{host}:{listening.getsockname()[1]}/")
+        config = uvicorn.Config(app, log_level="error", limit_concurrency=200, timeout_keep_alive=10)
+        uvicorn.Server(config).run(sockets=[listening])
 
 
 def export(results: str | Path, out: str | Path) -> Path:

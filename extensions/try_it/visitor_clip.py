@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import multiprocessing
 import multiprocessing.connection
+import multiprocessing.forkserver
 import resource
 from dataclasses import dataclass
 from functools import cache
@@ -14,6 +15,7 @@ from multiprocessing.context import ForkServerContext
 from pathlib import Path
 
 import numpy as np
+import soundfile
 
 import speech_robust_bench as srb
 from speech_robust_bench.builders.gallery import spectrogram_png
@@ -65,6 +67,12 @@ def perturbed(path: str | Path, scenario: str, severity: int) -> VisitorClip:
     raise UserError(answer or "the file cannot be read within the memory and time that a clip may take")
 
 
+def start() -> None:
+    """Start the process that clips are copied from, before the first visitor waits for it."""
+    _context()
+    multiprocessing.forkserver.ensure_running()
+
+
 @cache
 def _context() -> ForkServerContext:
     """New processes are copies of one that has imported what is needed, so that a clip takes no second to start."""
@@ -85,14 +93,17 @@ def _answer(sender: multiprocessing.connection.Connection, path: str, scenario: 
 
 
 def _make(path: str, scenario: str, severity: int) -> VisitorClip:
-    clip = read(path, end_s=MOST_CLIP_S)
+    try:
+        seconds = soundfile.info(path).duration
+    except soundfile.LibsndfileError:
+        raise UserError("the file is not audio that can be read; WAV, FLAC, MP3 and Ogg can") from None
+    clip = np.clip(read(path, end_s=MOST_CLIP_S if seconds > MOST_CLIP_S else None), -1, 1)
     if not len(clip):
         raise UserError("the file has no audio in it")
-    clip = np.clip(clip, -1, 1)
     made = srb.perturb(clip, RATE, scenario, severity)
     facts = [f"{key} {value}" for key, value in made.parameters.items()]
     facts += [f"SNR {made.snr_db:.1f} dB"] if made.snr_db is not None else []
-    facts += [f"the first {MOST_CLIP_S:g} s of the clip"] if len(clip) >= MOST_CLIP_S * RATE else []
+    facts += [f"the first {MOST_CLIP_S:g} s of the clip"] if seconds > MOST_CLIP_S else []
     named = f"{scenario}, severity {severity}" if severity else scenario
     before, after = ((np.asarray(samples) * 32_767).round().astype(np.int16) for samples in (clip, made.samples))
     return VisitorClip(before, after, spectrogram_png(clip), spectrogram_png(made.samples), "; ".join([named, *facts]))

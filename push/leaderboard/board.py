@@ -15,7 +15,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -380,10 +379,10 @@ def compare(entries: Sequence[Entry], language: str) -> list[PairDifference]:
             of, name, measure = key.split("/")
             units = [paired_units(entry, of, name) for entry in (a, b)]
             if of == language and a.draws[key].shape == b.draws[key].shape and units[0] == units[1]:
-                values = [row_value(entry, language, name, measure) for entry in (a, b)]
-                if None not in values:
+                x, y = (row_value(entry, language, name, measure) for entry in (a, b))
+                if x is not None and y is not None:
                     draws = a.draws[key].astype(float) - b.draws[key]
-                    pairs.append((a, b, name, measure, values, units[0][1], draws))
+                    pairs.append((a, b, name, measure, (x, y), units[0][1], draws))
     tests = [student_test(values[0] - values[1], draws, n) for *_, values, n, draws in pairs]
     corrected = holm([p for _, p in tests])
     return [
@@ -439,7 +438,7 @@ def no_verdict(entry: Entry, language: str, units: int) -> str:
     return f"{units} speakers or clips, fewer than {FEWEST_COMPARED}" if units < FEWEST_COMPARED else ""
 
 
-def row_value(entry: Entry, language: str, name: str, measure: str) -> Any:
+def row_value(entry: Entry, language: str, name: str, measure: str) -> float | None:
     rows = entry.content.languages[language]
     own = {**rows.categories, "overall": rows.overall, "adversarial": rows.adversarial or {}}
     score = own.get(name, {}).get(measure)

@@ -78,7 +78,7 @@ def test_a_visitor_who_leaves_is_no_error(served, capfd):
     assert capfd.readouterr().err == ""
 
 
-def test_visitors_have_a_bounded_number_of_threads_and_further_ones_wait(served):
+def test_visitors_have_a_bounded_number_of_threads(served):
     before = threading.active_count()
     clients = [_connect(served) for _ in range(12)]
     deadline = time.monotonic() + 20

@@ -18,7 +18,7 @@ print(json.dumps([made, werd], default=float))
 """
 
 
-def test_evaluate_loads_a_pushed_metric_where_srb_is_not_installed(hub, srb, client):
+def test_evaluate_loads_a_pushed_metric_without_srb(hub, srb, client):
     done = srb("push", "metrics", "--namespace", "acme")
     assert {id for _, id in hub.repos} == {f"acme/{metric}" for metric in METRICS}
     assert all(repo.private for repo in hub.repos.values())

@@ -81,7 +81,7 @@ def test_slow_bytes_are_waited_for(hub, push):
     assert whole(hub.repo(REPO)) == CONFIGS
 
 
-def test_a_server_that_stays_down_is_one_line_and_the_next_push_goes_on(hub, push, srb):
+def test_a_server_that_stays_down_is_one_line_then_it_resumes(hub, push, srb):
     hub.fault("PUT", "/lfs/", times=10_000, skip=2, status=500)
     done = push(code=2)
     last = done.stderr.strip().splitlines()[-1]
@@ -159,7 +159,7 @@ def test_a_conflict_that_does_not_pass(hub, push):
     assert whole(hub.repo(REPO)) == []
 
 
-def test_a_card_that_somebody_else_writes_meanwhile_is_made_again(hub, push):
+def test_a_card_that_changed_meanwhile_is_made_again(hub, push):
     hub.fault("POST", "/commit/", skip=1, status=412, body={"error": "A commit has happened since"})
     push()
     assert whole(hub.repo(REPO)) == CONFIGS
@@ -170,7 +170,7 @@ def test_a_hub_that_is_not_there(hub, push, monkeypatch):
     assert "the connection to the Hub failed" in push(code=2).stderr
 
 
-def test_a_large_file_goes_up_in_parts_and_a_lost_part_is_sent_again(hub, srb, built, monkeypatch):
+def test_a_lost_part_of_a_large_file_is_sent_again(hub, srb, built, monkeypatch):
     monkeypatch.setattr("support.loopback_hub.MULTIPART_BYTES", 4096)
     folder = built(["en_clean"])
     hub.fault("PUT", "/lfs-part/.*/2", drop_after=64)

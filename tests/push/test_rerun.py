@@ -19,7 +19,7 @@ def keys(clips):
     return [(config, f"{config}-{n}") for config in CATEGORIES for n in range(clips)]
 
 
-def test_half_of_the_clips_are_clean_and_the_others_even_over_categories():
+def test_half_of_the_clips_of_a_rerun_are_clean():
     """The old draw took the clean config as one of all: 1 clip of 13."""
     drawn = draw(keys(100), CATEGORIES, 80, seed=1)
     assert len(set(drawn)) == 80

@@ -36,7 +36,7 @@ def sent(folder, data):
     return submission.make(run, folder / "sent", {"owner": "acme", "name": "m"})
 
 
-def test_the_version_goes_from_the_manifest_to_results_and_verification(tmp_path):
+def test_the_version_goes_from_the_manifest_to_the_verdict(tmp_path):
     data = with_later_version(make_built(tmp_path / "srb", CONFIGS, clips=30))
     known = expected_rows.load(str(data))
     assert {config: entry.scenario_version for config, entry in known.items()} == {
@@ -56,7 +56,7 @@ def test_the_version_goes_from_the_manifest_to_results_and_verification(tmp_path
     assert f"run.json: {LATER}.scenario_version says 1, this benchmark has 2" in verify(folder, known).reasons
 
 
-def test_results_of_the_first_version_are_refused_by_a_later_one_and_the_other_way(data, tmp_path):
+def test_results_of_another_version_are_refused(data, tmp_path):
     folder, known = sent(tmp_path, data), expected_rows.load(str(data))
     assert verify(folder, known).accepted
     later = {**known, LATER: known[LATER].replace(scenario_version="2")}

@@ -22,7 +22,7 @@ def ready(hub, srb, tmp_path):
     return make_run(tmp_path / "runs" / "hears", data, "hears")
 
 
-def test_a_submission_arrives_as_a_pull_request_and_verifies_from_there(hub, srb, ready, tmp_path):
+def test_a_submission_verifies_from_its_pull_request(hub, srb, ready, tmp_path):
     done = srb("submit", ready, "--to", "acme/results", "--data", "acme/srb", "--params-m", 39)
     assert done.stdout.splitlines()[-1] == f"{hub.url}/datasets/acme/results/discussions/1"
     repo = hub.repo("acme/results")
@@ -101,7 +101,7 @@ def test_a_dry_run_leaves_no_folder(srb, ready, tmp_path):
     assert not (tmp_path / "submissions").exists()
 
 
-def test_what_is_refused_leaves_no_folder_so_that_the_corrected_run_can_follow(srb, ready, tmp_path):
+def test_a_refused_run_leaves_no_folder(srb, ready, tmp_path):
     words = ("submit", ready, "--dry-run", "--data", "acme/srb", "--out", tmp_path / "sent")
     predictions = ready / "en_noise_sev3.jsonl"
     whole = predictions.read_bytes()

@@ -61,7 +61,7 @@ def test_a_refused_version_leaves_the_one_before(sent, known, tmp_path):
 
 
 @pytest.mark.parametrize("step", ["the replicates", "the history", "the file itself"])
-def test_a_full_disk_or_a_kill_at_any_step_leaves_a_version_on_the_board(sent, known, tmp_path, monkeypatch, step):
+def test_a_full_disk_or_a_kill_leaves_a_version_on_the_board(sent, known, tmp_path, monkeypatch, step):
     out = tmp_path / "verified"
     verified.write(verify(sent(), known), out)
     last = {"the replicates": 0, "the history": 1, "the file itself": 3}[step]
@@ -87,7 +87,7 @@ def test_a_full_disk_or_a_kill_at_any_step_leaves_a_version_on_the_board(sent, k
     assert len(list(out.glob("*.npz"))) == 1
 
 
-def test_what_no_page_could_show_is_refused_before_anything_is_written(sent, known, tmp_path):
+def test_what_no_page_can_show_is_refused_before_it_is_written(sent, known, tmp_path):
     out = tmp_path / "verified"
     verified.write(verify(sent(), known), out)
     before = state(out)
@@ -99,7 +99,7 @@ def test_what_no_page_could_show_is_refused_before_anything_is_written(sent, kno
     assert state(out) == before
 
 
-def test_the_same_submission_again_changes_nothing_also_after_a_rerun(sent, known, tmp_path):
+def test_the_same_submission_again_changes_nothing(sent, known, tmp_path):
     out, folder = tmp_path / "verified", sent()
     path = verified.write(verify(folder, known), out, "https://huggingface.co/x")
     again = {"spec": "hf:m", "seed": 1, "clips": 3, "same": 3, "difference": 0.0, "agrees": True}
@@ -109,7 +109,7 @@ def test_the_same_submission_again_changes_nothing_also_after_a_rerun(sent, know
     assert state(out) == before
 
 
-def test_two_copies_that_are_verified_at_the_same_time_see_each_other(sent, known, tmp_path):
+def test_copies_that_are_verified_at_once_see_each_other(sent, known, tmp_path):
     out = tmp_path / "verified"
     verdicts = [verify(sent(owner=owner), known) for owner in ("acme", "zoe")]
     threads = [threading.Thread(target=verified.write, args=(verdict, out)) for verdict in verdicts]
@@ -149,7 +149,7 @@ def test_letters_of_another_script_are_refused_in_an_id(sent, known):
         ("nosuch:acme/m", ""),
     ],
 )
-def test_the_command_that_visitors_copy_is_made_from_checked_parts(sent, spec, command):
+def test_the_reproduce_command_is_made_from_checked_parts(sent, spec, command):
     run = open_run(sent())
     about = run.about.replace(spec=spec)
     assert verified.reproduce_command(replace(run, about=about), "m", None) == command
@@ -162,7 +162,7 @@ def test_what_a_submitter_wrote_as_the_command_is_not_shown(sent, known, tmp_pat
     assert "evil" not in path.read_text()
 
 
-def test_a_linked_repository_that_could_be_taken_for_anothers_is_flagged(sent, known, tmp_path):
+def test_a_confusable_linked_repository_is_flagged(sent, known, tmp_path):
     out = tmp_path / "verified"
     verified.write(verify(sent(owner="open-ai"), known), out)
     path = verified.write(verify(sent(owner="zoe", seed=1, id="0penAI/hears"), known), out)

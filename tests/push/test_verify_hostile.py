@@ -319,6 +319,6 @@ def test_reasons_are_printable(honest, known):
         assert reason.isprintable()
 
 
-def test_a_partial_language_is_refused_but_another_language_is_not_asked_for(honest, known):
+def test_a_language_is_submitted_whole_or_not_at_all(honest, known):
     more = {**known, "es_clean": known["en_clean"].replace(language="es")}
     assert verify(honest, more).accepted

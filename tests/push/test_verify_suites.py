@@ -59,7 +59,7 @@ def test_it_is_accepted_marked_and_not_ranked_beside_the_whole(sent, data, tmp_p
     assert '<small class="suite"' in "".join(pages.ranking(list(rows.values()), "en"))
 
 
-def test_a_run_that_was_perturbed_as_it_ran_is_reproduced_from_its_corpus():
+def test_a_run_on_a_corpus_is_reproduced_from_it():
     about = RunRecord(spec="moonshine", data="--corpus en=LibriSpeech --noise-dir noises")
     command = submission.reproduce_command(about, ["en_clean"], "m", None)
     assert command == (
@@ -82,7 +82,7 @@ def test_other_clips_than_those_of_the_suite_are_refused(sent, data):
     assert "2 lines, but the config has 3 clips" in verify(sent, known).reasons[0]
 
 
-def test_one_that_was_perturbed_as_it_ran_has_no_hash_of_the_whole(sent, data):
+def test_a_suite_perturbed_as_it_ran_has_no_hash_of_the_whole(sent, data):
     known = expected_rows.load(str(data))
     edit(sent, "run.json", lambda run: run["configs"]["en_noise_sev1"].update(content_sha256=None))
     seal(sent)

@@ -63,7 +63,7 @@ def test_another_benchmark_version_is_refused(data, known, tmp_path):
 
 
 @pytest.mark.parametrize("key", ["rtf", "rows", "content_sha256", "seconds"])
-def test_a_run_file_that_lacks_a_key_is_refused_and_does_not_crash(data, known, tmp_path, key):
+def test_a_run_file_that_lacks_a_key_is_refused(data, known, tmp_path, key):
     folder = sent(tmp_path, data)
     edit(folder, "run.json", lambda run: run["configs"]["en_noise_sev1"].pop(key))
     seal(folder)
@@ -139,7 +139,7 @@ def test_references_in_another_dress_are_flagged(data, known, tmp_path):
     assert verify(folder, known).flags == [told]
 
 
-def test_clean_predictions_under_a_hard_scenario_are_flagged_or_refused(data, known, tmp_path):
+def test_clean_predictions_under_noise_are_flagged_or_refused(data, known, tmp_path):
     folder = sent(tmp_path, data, rate=0.02)
     clean = {json.loads(line)["id"]: json.loads(line)["pred_text"] for line in (folder / "en_clean.jsonl").open()}
     predict(folder, "en_noise_sev3", lambda clip, text: clean[clip])
@@ -179,7 +179,7 @@ def test_a_copy_of_another_submission_is_flagged_and_not_ranked(data, known, tmp
     assert rows["acme/m"].place == 1
 
 
-def test_a_copy_with_words_changed_is_flagged_and_does_not_bring_the_original_down(data, known, tmp_path):
+def test_a_changed_copy_is_flagged_and_the_original_stays(data, known, tmp_path):
     out = tmp_path / "verified"
     original = sent(tmp_path, data, rate=0.9)
     check(original, known, out=out)
