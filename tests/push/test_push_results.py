@@ -6,6 +6,7 @@ import json
 
 import pytest
 import yaml
+from huggingface_hub import ModelCard, parse_eval_result_entries
 from support.loopback_hub import File
 from support.run_folders import write_run
 
@@ -56,6 +57,12 @@ def test_a_pull_request_with_both_forms(hub, push):
     results = yaml.safe_load(card.split("---\n")[1])["model-index"][0]["results"]
     by_dataset = {one["dataset"]["type"]: one for one in results}
     assert by_dataset["other/bench"]["metrics"][0]["value"] == 7.5
+    read_back = parse_eval_result_entries(entries)
+    assert {(entry.dataset_id, entry.task_id): entry.value for entry in read_back} == {
+        ("acme/srb", task): value for task, value in values.items()
+    }
+    listed = [entry for entry in ModelCard(card).data.eval_results if entry.dataset_type == "acme/srb"]
+    assert sorted(entry.metric_value for entry in listed) == sorted(values.values())
     ours = {r["dataset"].get("config"): r["metrics"][0]["value"] for r in results if r["dataset"]["type"] == "acme/srb"}
     assert ours["en-tiny_noise_sev3"] == values["en-tiny_noise_sev3"]
 

@@ -6,8 +6,10 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+import yaml
 
 pytest.importorskip("inspect_ai")
 
@@ -78,3 +80,12 @@ def test_a_recogniser_scores_in_inspect_what_it_scores_here(tmp_path):
     results = srb.score_run(tmp_path / "run", srb.ScoreOptions(normaliser="srb-numbers-1", replicates=0))
     here = {f"{config} WER": results.score(config, "wer").value for config in (CLEAN, NOISE)}
     assert {name: inside[name] for name in here} == pytest.approx(here, abs=1e-3)  # results.json rounds
+
+
+def test_the_register_file_describes_the_task(tmp_path):
+    root = Path(__file__).parents[3]
+    about = yaml.safe_load((root / "extensions/exports/inspect_evals_register.yaml").read_text(encoding="utf-8"))
+    (listed,) = about["tasks"]
+    task = speech_robustness(listed["configs"], audio_dir=str(tmp_path / "audio"))
+    assert (task.name, len(task.dataset)) == (listed["name"], listed["dataset_samples"])
+    assert speech_robustness.__module__.replace(".", "/").endswith(about["source"]["path"].removesuffix(".py"))
