@@ -13,9 +13,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from speech_robust_bench.core.about import install_hint
 from speech_robust_bench.core.audio import RATE
-from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.core.errors import UserError, install_hint
 from speech_robust_bench.core.files import replacing_folder
 from speech_robust_bench.extensions.try_it.visitor_clip import MOST_BYTES, MOST_CLIP_S, perturbed, scenarios, start
 from speech_robust_bench.push.leaderboard import board, site

@@ -142,7 +142,10 @@ def ranking(rows: Sequence[Row], language: str) -> list[Html]:
         column_head("Clips", "all predictions that were scored"),
         column_head("Size", "millions of parameters"),
         column_head("Checked", CHECKED_TITLE, number=False),
-        *(column_head(f"{c} {_measure(c)}", f"{label(c)}; at a cell, its 95 % interval", unit=_unit(c)) for c in categories),
+        *(
+            column_head(f"{c} {_measure(c)}", f"{label(c)}; at a cell, its 95 % interval", unit=_unit(c))
+            for c in categories
+        ),
     ]
     body = [_ranking_row(row, language, best) for row in rows]
     return [sort_table(heads, part, "ranking", data_categories=" ".join(categories)) for part in _parts(body)]
