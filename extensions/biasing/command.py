@@ -70,7 +70,7 @@ def show(result: BiasingResult) -> None:
     """Print a row for each config."""
     from rich.table import Table
 
-    from speech_robust_bench.core.escape import for_terminal
+    from speech_robust_bench.core.errors import for_terminal
     from speech_robust_bench.core.progress import Console
 
     console = Console(highlight=False)
