@@ -21,7 +21,6 @@ from pathlib import Path
 
 import numpy as np
 import scipy.fft
-import scipy.signal
 
 from speech_robust_bench.builders.banks.recording import Recording
 from speech_robust_bench.builders.banks.synthesis import as_recorded, band, coloured, seeded
@@ -92,6 +91,8 @@ def _filters(rate: int) -> tuple[list[np.ndarray], list[np.ndarray]]:
 
 def _modulation_energy(samples: np.ndarray, rate: int) -> np.ndarray:
     """Mean energy a frame, channels by modulation bands."""
+    from scipy.signal import sosfilt  # takes a second to import, and most commands filter nothing
+
     frame, hop = int(np.ceil(FRAME_S * rate)), int(np.ceil(HOP_S * rate))
     if len(samples) < frame:
         samples = np.pad(samples, (0, frame - len(samples)))
@@ -111,10 +112,10 @@ def _modulation_energy(samples: np.ndarray, rate: int) -> np.ndarray:
         one_sided[size // 2] = 1
     energy = np.empty((CHANNELS, len(MODULATION_HZ)))
     for channel, sections in enumerate(ear):
-        band = scipy.signal.sosfilt(sections, samples)
+        band = sosfilt(sections, samples)
         envelope = np.abs(scipy.fft.ifft(scipy.fft.fft(band, size) * one_sided)[: len(samples)])
         for i, section in enumerate(modulation):
-            energy[channel, i] = np.sum(np.square(scipy.signal.sosfilt(section, envelope)) * weights)
+            energy[channel, i] = np.sum(np.square(sosfilt(section, envelope)) * weights)
     return energy
 
 
