@@ -1,15 +1,9 @@
-"""Batches one after the other on one opened model: its input is checked before the first, memory planned from it.
+"""`srb attack`: open the model, check the clips, fit a perturbation if the attack has one, export the configs.
 
-What becomes of a clip does not depend on its batch, so a batch that does not fit into a GPU's memory may be cut in two.
-How many seconds of padded audio fit is learnt from the peak of the first batch, and from any that did not fit.
-
-Several GPUs: batches spread over a Ray cluster, one loaded model per worker. The driver writes what comes back.
-
-What can be wrong with a clip, found before hours are spent on it: one clear line each.
-
-One adversarial config per severity: what `srb attack` does, as functions.
-
-`make_configs` opens the model, fits a universal perturbation where the attack needs one, and exports the configs.
+An attack runs on a model with gradients, on a recogniser that only transcribes, or on no model at all. Batches go one
+after the other, or to the workers of a Ray cluster with one loaded model each. What becomes of a clip does not depend
+on its batch, so a batch that does not fit into a GPU's memory is cut in two; how many seconds of padded audio fit is
+learnt from the peak of the first batch, and from any that did not fit.
 """
 
 from __future__ import annotations
@@ -22,7 +16,6 @@ from typing import Any, ClassVar, Protocol
 
 import torch
 
-from speech_robust_bench.attacks.attack_target import TargetOptions, open_target
 from speech_robust_bench.attacks.clips import AttackClip, clips_of, norm2
 from speech_robust_bench.attacks.export import ConfigOwner, ExportedConfig, ExportOptions, export
 from speech_robust_bench.attacks.gradient_loop import Attack, Attacked
@@ -34,7 +27,8 @@ from speech_robust_bench.builders.configs import StoredConfig
 from speech_robust_bench.core.engines import RayActors
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.extensions import load_object
-from speech_robust_bench.models.interface import parse_spec
+from speech_robust_bench.core.options import Settings
+from speech_robust_bench.models.interface import open_model, parse_spec
 
 HEADROOM = 0.9  # of the memory that a plan uses: allocators leave gaps
 
@@ -345,3 +339,46 @@ def fitted(fit: Fit, view: View, dev: list[AttackClip], saved: Path, tick: Calla
     perturbation.save(saved)
     unfinished.unlink(missing_ok=True)
     return perturbation
+
+
+@dataclass(frozen=True)
+class TargetOptions:
+    """Which models an attack opens, and how gradients are taken from them."""
+
+    attack: str
+    specs: tuple[str, ...]
+    device: str | None = None
+    precision: str | None = None
+    compiled: bool = False
+    eot: int | None = None
+    threads: int | None = None
+    judge: str | None = None  # of transfer_cw: the model whose transcripts choose the candidate
+
+    @property
+    def unusual(self) -> Settings:
+        """The settings that change gradients, where they are not the usual ones: they belong in every row."""
+        settings = {"eot": self.eot, "precision": self.precision, "compiled": self.compiled or None}
+        return {key: value for key, value in settings.items() if value is not None}
+
+
+def open_target(options: TargetOptions) -> Any:
+    """The opened target of an attack: a `View`, a `Recogniser`, or None."""
+    import torch
+
+    from speech_robust_bench.attacks.views.open_view import open_view
+
+    if options.threads:
+        torch.set_num_threads(options.threads)
+    row = attack_row(options.attack)
+    if row.needs == "nothing":
+        return None
+    recognisers = [open_model(spec, device=options.device) for spec in options.specs]
+    if row.needs == "transcripts":
+        return recognisers[0]
+    dtype = getattr(torch, options.precision) if options.precision else None
+    views = [open_view(recogniser, eot=options.eot, precision=dtype) for recogniser in recognisers]
+    judge = open_model(options.judge, device=options.device) if options.judge else None
+    view = load_object(row.join)(views, judge) if row.join else views[0]
+    if options.compiled:
+        view.compile()
+    return view

@@ -29,7 +29,7 @@ from speech_robust_bench.core.names import parse
 from speech_robust_bench.core.records import Prediction, RunConfig
 from speech_robust_bench.core.rows import transcripts_digest
 from speech_robust_bench.core.seeding import BENCHMARK_VERSION
-from speech_robust_bench.models.run_file import record_of
+from speech_robust_bench.models.run_folder import record_of
 from speech_robust_bench.push.expected_rows import Expected, people_digest, to_json
 
 SRB = (sys.executable, "-m", "speech_robust_bench")

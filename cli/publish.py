@@ -177,7 +177,7 @@ def verify(args: VerifyArguments) -> int:
 
 def _show_verification(folder: str, verification: srb.Verification) -> bool:
     from speech_robust_bench.core.errors import for_terminal
-    from speech_robust_bench.submissions import rerun_power
+    from speech_robust_bench.publishing import rerun_power
 
     outcome, again, name = verification.outcome, verification.rerun, for_terminal(Path(folder).name, most=80)
     print(f"{name}: {'accepted' if outcome.accepted else 'refused'}")

@@ -14,6 +14,8 @@ import re
 
 from speech_robust_bench.models.interface import Transcript
 
+PROMPT = "Transcribe the speech word for word, and write nothing else."
+
 _NAMES = r"audio|speech|recording|clip|speaker|transcript|transcription|transcribed"
 _LEAD = re.compile(rf"(?=[^:\n]*\b(?:{_NAMES})\b)(?:[^\s:]+[ \t]+){{0,14}}[^\s:]+[ \t]*:\s*", re.IGNORECASE)
 _QUOTES = {'"': '"', "“": "”", "«": "»", "'": "'", "‘": "’", "„": "“", "「": "」"}

@@ -14,7 +14,7 @@ from importlib import import_module
 from speech_robust_bench.builders.configs import ClipRow, Config
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.models.interface import Spec, adapters, parse_spec
-from speech_robust_bench.models.run_file import RunFile
+from speech_robust_bench.models.run_folder import RunFile
 from speech_robust_bench.models.runner import RunJob
 from speech_robust_bench.models.transcriber import Transcriber, read_batches
 

@@ -25,8 +25,7 @@ from speech_robust_bench.core.progress import progress
 from speech_robust_bench.core.records import Prediction, RunConfig, parse_line
 from speech_robust_bench.models.environments import open_in_environment
 from speech_robust_bench.models.interface import Recogniser, RunMode, Spec, open_model
-from speech_robust_bench.models.predictions import PredictionsFile, line_of, read_lines
-from speech_robust_bench.models.run_file import RunFile, describe, record_of
+from speech_robust_bench.models.run_folder import PredictionsFile, RunFile, describe, line_of, read_lines, record_of
 from speech_robust_bench.models.transcriber import Transcriber, prefetch, read_batches
 from speech_robust_bench.scoring.runs import ANCHORS
 

@@ -245,7 +245,7 @@ def _check_predictions(
 
 
 def _entry(path: Path, lines: Sequence[Prediction], expected: Expected) -> RunConfig:
-    from speech_robust_bench.models.run_file import record_of
+    from speech_robust_bench.models.run_folder import record_of
 
     record = record_of(expected.config_data, expected.of or len(lines), lines)
     suite = expected.suite if len(lines) < (record.of or 0) else None

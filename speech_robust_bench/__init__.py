@@ -30,18 +30,27 @@ if TYPE_CHECKING:
     from speech_robust_bench.augmentation import Perturb, RandomPerturb
     from speech_robust_bench.builders.custom import write_scenarios
     from speech_robust_bench.builders.dataset import SpeechRobustBench
-    from speech_robust_bench.building import BuildResult, build, check, load
+    from speech_robust_bench.building import BuildResult, QualityResult, add_quality, build, check, load
     from speech_robust_bench.comparison import CompareOptions, Comparisons, compare, difference
     from speech_robust_bench.evaluation import RunPlan, RunSummary, evaluate, plan, run, run_folder, run_models
     from speech_robust_bench.options import BuildOptions, DataOptions, ModelOptions, RunOptions, ScenarioOptions
     from speech_robust_bench.publishing import (
         DataPush,
         PushOptions,
+        Submission,
+        SubmitOptions,
+        Verification,
+        VerifyOptions,
+        export_leaderboard,
         export_metric,
         install_metrics,
+        leaderboard,
         push_data,
         push_metrics,
         push_results,
+        submit,
+        verify,
+        verify_all,
     )
     from speech_robust_bench.reporting import (
         DiagnoseOptions,
@@ -54,26 +63,16 @@ if TYPE_CHECKING:
         write_report,
     )
     from speech_robust_bench.run_results import Results, Score, read_run, score, score_run
-    from speech_robust_bench.scenario_table import ScenarioTable, scenarios, suite, suites
-    from speech_robust_bench.scoring.score_options import ScoreOptions
-    from speech_robust_bench.sound_quality import (
+    from speech_robust_bench.scenario_table import (
         DifficultyOptions,
-        QualityResult,
-        add_quality,
+        ScenarioTable,
         difficulty,
         explain_difficulty,
+        scenarios,
+        suite,
+        suites,
     )
-    from speech_robust_bench.submissions import (
-        Submission,
-        SubmitOptions,
-        Verification,
-        VerifyOptions,
-        export_leaderboard,
-        leaderboard,
-        submit,
-        verify,
-        verify_all,
-    )
+    from speech_robust_bench.scoring.score_options import ScoreOptions
 
 # module -> the public names in it, as above
 _PUBLIC = {
@@ -83,19 +82,18 @@ _PUBLIC = {
     "augmentation": "Perturb RandomPerturb",
     "builders.dataset": "SpeechRobustBench",
     "builders.custom": "write_scenarios",
-    "building": "BuildResult build check load",
+    "building": "BuildResult QualityResult add_quality build check load",
     "comparison": "CompareOptions Comparisons compare difference",
     "evaluation": "RunPlan RunSummary evaluate plan run run_folder run_models",
     "options": "BuildOptions DataOptions ModelOptions RunOptions ScenarioOptions",
-    "publishing": "DataPush PushOptions export_metric install_metrics push_data push_metrics push_results",
+    "publishing": (
+        "DataPush PushOptions Submission SubmitOptions Verification VerifyOptions export_leaderboard export_metric "
+        "install_metrics leaderboard push_data push_metrics push_results submit verify verify_all"
+    ),
     "reporting": "DiagnoseOptions Diagnosis MeasureTable ReportOptions diagnose measure_tables table write_report",
     "run_results": "Results Score read_run score score_run",
-    "scenario_table": "ScenarioTable scenarios suite suites",
+    "scenario_table": "DifficultyOptions ScenarioTable difficulty explain_difficulty scenarios suite suites",
     "scoring.score_options": "ScoreOptions",
-    "sound_quality": "DifficultyOptions QualityResult add_quality difficulty explain_difficulty",
-    "submissions": (
-        "Submission SubmitOptions Verification VerifyOptions export_leaderboard leaderboard submit verify verify_all"
-    ),
 }
 _MODULES = {name: module for module, names in _PUBLIC.items() for name in names.split()}
 __all__ = sorted([*_MODULES, "__version__", "metrics"])

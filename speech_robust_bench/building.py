@@ -1,4 +1,5 @@
-"""`srb.build` materialises scenarios as dataset configs, `srb.check` hashes them again.
+"""`srb.build` materialises scenarios as dataset configs, `srb.check` hashes them again,
+`srb.add_quality` adds columns about how they sound.
 
 `srb.load` gives a dataset config whose rows are perturbed as they are read.
 """
@@ -32,6 +33,7 @@ from speech_robust_bench.builders.plan import (
     tts_without_engine,
     uninstalled,
 )
+from speech_robust_bench.builders.quality import COLUMNS, DNSMOS_COLUMNS
 from speech_robust_bench.builders.quality_columns import score as score_quality
 from speech_robust_bench.builders.row_generator import RowGenerator, own_columns
 from speech_robust_bench.core.engines import open_engine
@@ -147,6 +149,42 @@ def check(
         finally:
             engine.close()
     return {name: wrong.get(name) for name in names}
+
+
+@dataclass(frozen=True)
+class QualityResult:
+    """The number of rows scored, and of configs that already had the columns."""
+
+    rows: int
+    already_there: int
+    configs: int
+
+    def __str__(self) -> str:
+        return f"{self.rows} rows scored; {self.already_there} of {self.configs} configs had their columns already"
+
+
+def add_quality(
+    configs: str | Sequence[str] = (),
+    *,
+    data: Place = "srb",
+    pesq: bool = True,
+    workers: int | None = None,
+    progress: bool = True,
+) -> QualityResult:
+    """Add DNSMOS and PESQ columns to built configs.
+
+    Args:
+        configs: names or patterns; without any, all.
+        data: the folder with the built configs.
+        pesq: also PESQ, which needs the clean clips.
+        workers: processes; one per core by default.
+        progress: show progress.
+    """
+    names = matching_configs(Path(data), [configs] if isinstance(configs, str) else list(configs))
+    columns = COLUMNS if pesq else DNSMOS_COLUMNS
+    with tasks(not progress) as show:
+        rows, done = score_quality(Path(data), names, show, columns=columns, workers=workers or os.cpu_count() or 1)
+    return QualityResult(rows, done, len(names))
 
 
 def _announce(size: BuildSize, folder: Path, copy_to_cache: bool, jobs: Sequence[Job], banks: Banks) -> None:

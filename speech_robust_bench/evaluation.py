@@ -22,8 +22,8 @@ from speech_robust_bench.models.adapters.python import as_recogniser
 from speech_robust_bench.models.adaptive_run import check_until, run_until
 from speech_robust_bench.models.interface import Recogniser, Spec, check_spec, parse_spec
 from speech_robust_bench.models.model_file import ModelEntry, read_models
-from speech_robust_bench.models.predictions import error_of_all
 from speech_robust_bench.models.run_cost import RunPlan, check_cost, estimated_cost, plan_run
+from speech_robust_bench.models.run_folder import error_of_all
 from speech_robust_bench.models.runner import RunJob, run_on_ray, run_with_progress
 from speech_robust_bench.options import DataOptions, ModelOptions, Place, RunOptions
 from speech_robust_bench.run_results import Results

@@ -7,19 +7,16 @@ def test_robust(srb_gate):
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
-if TYPE_CHECKING:
-    from speech_robust_bench.extensions.gate.result import GateResult
-
 
 @pytest.fixture(scope="session")
-def srb_gate() -> Callable[..., GateResult]:
+def srb_gate() -> Callable[..., Any]:
     """`srb.gate`, which takes the same arguments, as an assertion: a model that is less robust fails the test."""
 
-    def check(model: Any, baseline: Any, *configs: Any, progress: bool = False, **options: Any) -> GateResult:
+    def check(model: Any, baseline: Any, *configs: Any, progress: bool = False, **options: Any) -> Any:
         __tracebackhide__ = True
         import speech_robust_bench
 

@@ -15,8 +15,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from speech_robust_bench.attacks.clips import AttackBatch, AttackClip, mask_of, padded
 from speech_robust_bench.attacks.views import base
-from speech_robust_bench.attacks.views.base import View, writable_spelling
-from speech_robust_bench.attacks.views.features import FRONT_ENDS, front_end
+from speech_robust_bench.attacks.views.base import FRONT_ENDS, View, front_end, writable_spelling
 from speech_robust_bench.core.audio import RATE
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.models.hf.base import SHORTEST_S, positions

@@ -6,6 +6,6 @@ COMMANDS = [
     CommandRow("export", "publish", "export results (Every Eval Ever) or metadata (Croissant)", f"{__name__}.command"),
 ]
 API = {
-    "export_croissant": f"{__name__}.api",
-    "export_results": f"{__name__}.api",
+    "export_croissant": f"{__name__}.croissant",
+    "export_results": f"{__name__}.every_eval_ever",
 }

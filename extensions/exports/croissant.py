@@ -15,8 +15,10 @@ from typing import Any
 from speech_robust_bench.builders.manifests import TITLE, manifests, parquet_paths
 from speech_robust_bench.core import BIBTEX
 from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.core.files import write_atomically
 from speech_robust_bench.core.records import Manifest
 from speech_robust_bench.core.rows import COLUMNS, QUALITY_COLUMNS
+from speech_robust_bench.options import Place
 
 CONTEXT = {
     "@language": "en",
@@ -144,3 +146,16 @@ def _field(config: str, column: str, kind: str) -> Json:
         "dataType": TYPES[kind],
         "source": {"fileSet": {"@id": f"{config}-shards"}, "extract": {"column": column}, **transform},
     }
+
+
+def export_croissant(data: Place = "srb", url: str = "") -> tuple[Path, int]:
+    """Write Croissant metadata of built data; returns its path and the number of configs.
+
+    Args:
+        data: the built folder.
+        url: where the data is published.
+    """
+    metadata = croissant(str(data), url)
+    path = Path(data) / "croissant.json"
+    write_atomically(path, as_json(metadata))
+    return path, len(metadata["recordSet"])

@@ -6,15 +6,22 @@ fields, and a highest score, which an error rate does not have: `HIGHEST` stands
 
 from __future__ import annotations
 
+import json
+import re
+import time
 import uuid
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.core.files import write_atomically
 from speech_robust_bench.core.result_records import RunResults, ScoreValue
+from speech_robust_bench.options import Place
 from speech_robust_bench.push.model_results import MEANS, part_of_benchmark
 from speech_robust_bench.scoring.aggregate import MEASURES, measure_of
+from speech_robust_bench.scoring.results import load
 
 SCHEMA_VERSION = "0.3.0"
 BENCHMARK = "speech-robust-bench"
@@ -38,6 +45,35 @@ class Source:
     organisation: str  # who ran the evaluation
     relationship: Relationship = "third_party"
     dataset: str | None = None  # the Hub dataset, if the data came from there
+
+
+def export_results(
+    run: Place,
+    *,
+    model_id: str,
+    organisation: str,
+    relationship: str = "third_party",
+    dataset: str | None = None,
+    out: Place = ".",
+) -> tuple[Path, int]:
+    """Write the scores of a run for Every Eval Ever; returns the path and the number of scores.
+
+    Args:
+        run: the run folder.
+        model_id: the model's repository on the Hub.
+        organisation: who ran the evaluation.
+        relationship: of the evaluator to the model's makers: first_party, third_party, collaborative or other.
+        dataset: the Hub dataset that the clips came from.
+        out: the record goes to `out/data/...`.
+    """
+    if not re.fullmatch(r"[\w.-]+/[\w.-]+", model_id) or ".." in model_id:
+        raise UserError(f"'{model_id}' is not a model's name; they look like ORG/MODEL")
+    source = Source(model_id, organisation, relationship, dataset)  # type: ignore[arg-type]
+    converted = record(load(Path(run)), source, int(time.time()))
+    path = Path(out) / file_name(converted)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(path, json.dumps(converted, indent=2, ensure_ascii=False) + "\n")
+    return path, len(converted["evaluation_results"])
 
 
 def record(result: RunResults, source: Source, now: int) -> Json:

@@ -29,9 +29,9 @@ from speech_robust_bench.extensions.vendors.vendor_table import (
     vendor_of,
 )
 from speech_robust_bench.models.interface import Clip, Described, Recogniser, SomeFailed, spec_traits, split_at_pauses
+from speech_robust_bench.models.llm_answer import PROMPT
 
 FIRST_ASK_S, LONGEST_ASK_S = 1.0, 10.0  # between two questions whether a job is done
-PROMPT = "Transcribe the speech word for word, and write nothing else."
 
 
 @dataclass(kw_only=True)

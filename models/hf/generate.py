@@ -27,7 +27,7 @@ from speech_robust_bench.core.options import Settings
 from speech_robust_bench.models.hf.base import Inputs, TransformersRecogniser, nbest_lists, positions
 from speech_robust_bench.models.hf.ctc import ISO_639_3
 from speech_robust_bench.models.interface import Clip, Transcript, with_turns
-from speech_robust_bench.models.llm_answer import raw_text, unwrap, with_raw
+from speech_robust_bench.models.llm_answer import PROMPT, raw_text, unwrap, with_raw
 
 # What the models' cards say to ask; `?prompt=` in a spec says something else.
 PROMPTS = {
@@ -36,7 +36,6 @@ PROMPTS = {
     "phi4_multimodal": "Transcribe the audio clip into text.",
     "qwen2_audio": "Transcribe the audio clip into text.",
 }
-DEFAULT_PROMPT = "Transcribe the speech word for word, and write nothing else."
 
 
 @dataclass(frozen=True)
@@ -117,7 +116,7 @@ def prompt_for(request: Request, model_type: str, prompt: str) -> str | None:
     """The instruction: the user's, else the model's own; None where the processor has one or takes none."""
     if prompt:
         return prompt
-    return PROMPTS.get(model_type, DEFAULT_PROMPT) if request in (chat, chat_text) else None
+    return PROMPTS.get(model_type, PROMPT) if request in (chat, chat_text) else None
 
 
 def takes_prompt(request: Request, processor: Any) -> bool:

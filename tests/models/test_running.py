@@ -16,8 +16,7 @@ from speech_robust_bench.builders.configs import StoredConfig
 from speech_robust_bench.cli.main import main
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.records import Prediction
-from speech_robust_bench.models.predictions import PredictionsFile
-from speech_robust_bench.models.run_file import record_of
+from speech_robust_bench.models.run_folder import PredictionsFile, record_of
 from speech_robust_bench.models.runner import clean_first
 
 

@@ -85,7 +85,7 @@ def test_an_interrupted_submission_can_be_repeated(hub, srb, ready, tmp_path, mo
 
     for place in (
         "speech_robust_bench.push.submission.results.results",
-        "speech_robust_bench.submissions.check",
+        "speech_robust_bench.publishing.check",
         "speech_robust_bench.push.submission.send",
     ):
         with monkeypatch.context() as patch:

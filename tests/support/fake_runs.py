@@ -9,8 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from speech_robust_bench.builders.config_sources import BuiltFolder
-from speech_robust_bench.models.predictions import line_of
-from speech_robust_bench.models.run_file import record_of
+from speech_robust_bench.models.run_folder import line_of, record_of
 from speech_robust_bench.models.transcriber import Transcription
 
 
