@@ -113,6 +113,7 @@ GONE = {
     "sampling": ("stability runs/m", "stability"),
     "sparsity": ("sparsity en-demo_clean --model x", "sparsity"),
     "streaming": ("run --model live:moonshine en-demo_clean --corpus en-demo", "no recogniser adapter 'live'"),
+    "superb_sg": ("superb train enhancement --upstream fbank --out x", "superb"),
     "text_metrics": ("table runs/m --confidence", "--confidence"),
     "try_it": ("try-it", "try-it"),
     "two_talkers": ("build en-demo_overlap_sev1", "unknown scenario 'overlap'"),
