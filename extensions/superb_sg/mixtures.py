@@ -17,13 +17,13 @@ import numpy as np
 
 from speech_robust_bench.builders.apply import RandomScenarios, draw_for_clip, perturb_clip
 from speech_robust_bench.builders.banks import Banks
-from speech_robust_bench.builders.checked_clips import CheckedClip, check_clips
 from speech_robust_bench.builders.corpora.base import find_folder
-from speech_robust_bench.builders.plan import DEMO, Sources
+from speech_robust_bench.builders.plan import DEMO, CheckedClip, Sources, check_clips
 from speech_robust_bench.builders.plan import clips as listed_clips
 from speech_robust_bench.core.audio import Samples, read
 from speech_robust_bench.core.engines import Inline
 from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.core.names import ConfigName
 from speech_robust_bench.core.seeding import clip_rng
 
 Task = Literal["enhancement", "separation"]
@@ -105,7 +105,7 @@ class MadeMixtures:
         """A mixture for each clip."""
         clips: list[CheckedClip] = []
         for language, name in sources:
-            corpus, listed = listed_clips((language, name, None), {**DEMO, **sources})
+            corpus, listed = listed_clips(ConfigName(language, "clean", corpus=name), {**DEMO, **sources})
             checked = check_clips(corpus, listed, Inline(), progress)
             checked.refuse_unusable("stop")
             clips += checked.clips
