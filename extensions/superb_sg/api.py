@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from speech_robust_bench.audio_files import open_banks
-from speech_robust_bench.core.about import install_hint
-from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.core.errors import UserError, install_hint
 from speech_robust_bench.core.progress import tasks
 from speech_robust_bench.data_source import Corpora, sources_of
 from speech_robust_bench.extensions.superb_sg.head_file import HeadRecord, MaskOptions, TaskScores

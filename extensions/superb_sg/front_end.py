@@ -9,8 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from speech_robust_bench.core.about import install_hint
-from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.core.errors import UserError, install_hint
 from speech_robust_bench.models.interface import Clip, FrontEnd, need
 
 
