@@ -20,6 +20,7 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence, pad_se
 
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.extensions.probe.options import BLSTM_LAYERS, UNITS, HeadSettings
+from speech_robust_bench.extensions.probe.upstream import Upstream
 from speech_robust_bench.scoring.scoring import normalise
 
 BLANK = 0
@@ -119,14 +120,14 @@ class Head(nn.Module):
         return self.out(x), frames
 
 
-def new_head(settings: HeadSettings, layers: int, width: int, stride: int, letters: Letters) -> Head:
+def new_head(settings: HeadSettings, upstream: Upstream, letters: Letters) -> Head:
     """An untrained head for an encoder and an alphabet."""
     return Head(
         settings.size,
-        layers,
-        width,
+        upstream.layers,
+        upstream.width,
         len(letters),
-        stride=stride,
+        stride=upstream.stride,
         units=settings.units,
         normalise=settings.normalise,
     )

@@ -178,7 +178,7 @@ def load(target: str, *, device: str = "", batch_size: int = 8, upstream: str = 
         )
     letters = Letters(probe.letters)
     try:
-        head = new_head(HeadSettings(**probe.head), opened.layers, opened.width, opened.stride, letters)
+        head = new_head(HeadSettings(**probe.head), opened, letters)
         head.load_state_dict(read_weights(Path(target)))
     except (RuntimeError, TypeError):
         raise UserError(f"{target}: its weights do not fit its {RECORD}; train the probe again") from None

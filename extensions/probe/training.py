@@ -89,9 +89,7 @@ class Training:
         self.evaluations: list[Evaluation] = []
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(self.options.seed)
-            self.head = new_head(
-                self.head_settings, self.upstream.layers, self.upstream.width, self.upstream.stride, self.letters
-            ).to(self.states.device)
+            self.head = new_head(self.head_settings, self.upstream, self.letters).to(self.states.device)
         self.optimiser = torch.optim.Adam(self.head.parameters(), lr=self.options.lr)
         self.done = 0
 

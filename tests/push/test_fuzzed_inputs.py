@@ -215,8 +215,7 @@ def write_torch_records(here: Path) -> None:
     from speech_robust_bench.extensions.probe.probe_file import write_weights
     from speech_robust_bench.extensions.probe.upstream import open_upstream
 
-    fbank = open_upstream("fbank", "cpu")
-    head = new_head(HeadSettings("linear", 8, False), fbank.layers, fbank.width, fbank.stride, Letters("abc"))
+    head = new_head(HeadSettings("linear", 8, False), open_upstream("fbank", "cpu"), Letters("abc"))
     write_weights(here / "probes" / "x", head.state_dict())
     assert main([word.format(here=here) for word in CERTIFY.split()]) == 0
 
