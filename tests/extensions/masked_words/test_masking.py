@@ -14,6 +14,7 @@ from speech_robust_bench.builders.plan import DEMO, clips, plan
 from speech_robust_bench.cli.main import main
 from speech_robust_bench.core.audio import RATE
 from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.core.names import ConfigName
 from speech_robust_bench.extensions.masked_words.masking import APART, draw_masks, is_content_word, replace_spans
 
 SENTENCE = "In the beginning the old king of the northern island gave his three daughters a golden ship and a map"
@@ -90,7 +91,7 @@ def test_rows_keep_the_masked_words_and_their_places(tmp_path):
 def test_every_clip_of_the_demo_corpus_is_aligned():
     """One of them ends with its last word, which PocketSphinx leaves out unless something follows."""
     pytest.importorskip("pocketsphinx")
-    _, utterances = clips(("en", "demo", None), DEMO, None)
+    _, utterances = clips(ConfigName("en", "clean", corpus="demo"), DEMO, None)
     for item in utterances:
         samples = item.load()
         words = align(samples, item.text)
