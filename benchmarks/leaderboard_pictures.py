@@ -1,6 +1,6 @@
 """The pictures of the leaderboard in docs/images, from the systems of the matrix, whose transcripts are in results/.
 
-    python benchmarks/leaderboard_pictures.py [--shown NAME] [--to docs/images]
+    python benchmarks/leaderboard_pictures.py [--system NAME ...] [--shown NAME] [--to docs/images]
 
 The pages are those of `srb leaderboard --export`, photographed by Chromium.
 """
@@ -8,28 +8,22 @@ The pages are those of `srb leaderboard --export`, photographed by Chromium.
 from __future__ import annotations
 
 import argparse
-import hashlib
-import io
 import sys
 import tempfile
 from pathlib import Path
 
-import numpy as np
-
 ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
-from benchmarks.matrix import NORMALISER  # noqa: E402
-from speech_robust_bench.core.records import SubmissionRecord, SubmittedModel, to_json  # noqa: E402
-from speech_robust_bench.core.result_records import digest  # noqa: E402
+from speech_robust_bench.core.records import SubmissionRecord, SubmittedModel  # noqa: E402
 from speech_robust_bench.models.model_file import ModelEntry, parse_models  # noqa: E402
+from speech_robust_bench.push import verified  # noqa: E402
 from speech_robust_bench.push.leaderboard.site import export  # noqa: E402
-from speech_robust_bench.push.verified import compact, stem  # noqa: E402
-from speech_robust_bench.scoring import aggregate, results  # noqa: E402
+from speech_robust_bench.push.verify import Verdict  # noqa: E402
+from speech_robust_bench.scoring import results  # noqa: E402
 from speech_robust_bench.scoring.runs import Run, open_run  # noqa: E402
 
 OWNER = "matrix"
-OPTIONS = results.ScoreOptions(normaliser=NORMALISER)
 
 
 def write_entry(run: Run, entry: ModelEntry, out: Path) -> None:
@@ -37,20 +31,7 @@ def write_entry(run: Run, entry: ModelEntry, out: Path) -> None:
     size = entry.parameters and entry.parameters / 1e6
     model = SubmittedModel(owner=OWNER, name=entry.name, params_m=size, licence=entry.licence)
     facts = SubmissionRecord(schema=1, model=model, benchmark_version="1", software={}, reproduce="", files={})
-    command = f"srb run --model '{entry.spec}' 'en-matrix_*'"
-    scores = aggregate.score([run.read(c).count(NORMALISER) for c in run.configs], table=OPTIONS.difficulty)
-    summary = aggregate.summarise(scores)["en"]
-    rows = {**summary.categories, "overall": summary.overall}
-    draws = io.BytesIO()
-    np.savez_compressed(
-        draws, **{f"en/{name}/nwerd": row.replicates["nwerd"].astype("f4") for name, row in rows.items()}
-    )
-    content = compact(results.results(run, OPTIONS), facts, None, command).replace(
-        draws_sha256=hashlib.sha256(draws.getvalue()).hexdigest(), flags=[], version=1, history=[]
-    )
-    path = out / f"{stem(model)}.json"
-    path.with_suffix(".npz").write_bytes(draws.getvalue())
-    path.write_bytes(to_json(content.replace(sha256=digest(content.as_json()))))
+    verified.write(Verdict(results=results.results(run), facts=facts, run=run), out)
 
 
 def photograph(site: Path, model: str, to: Path) -> None:
@@ -72,14 +53,14 @@ def main() -> None:
     from support.golden_inputs import write_matrix_runs
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--system", action="append", default=[], metavar="NAME", help="only these (default: all)")
     parser.add_argument("--shown", default="moonshine-tiny", metavar="NAME", help="the system whose page is shown")
     parser.add_argument("--to", type=Path, default=ROOT / "docs" / "images")
     args = parser.parse_args()
     entries = {entry.name: entry for entry in parse_models(ROOT / "benchmarks/matrix_models.yaml")}
     with tempfile.TemporaryDirectory() as scratch:
         out, runs = Path(scratch) / "verified", Path(scratch) / "runs"
-        out.mkdir()
-        names = [name for name in write_matrix_runs(runs) if name in entries]
+        names = [name for name in write_matrix_runs(runs, args.system) if name in entries]
         print(f"{len(names)} systems")
         for name in names:
             write_entry(open_run(runs / name), entries[name], out)
