@@ -3,11 +3,14 @@
     python benchmarks/who_pays.py corpus --speechocean speechocean762 --out chosen
     python benchmarks/who_pays.py run --out chosen --model moonshine --noise-dir ESC-50 --rir-dir rooms
     python benchmarks/who_pays.py store --out chosen --to results/speechocean.parquet
+    python benchmarks/who_pays.py table --to results/speechocean.parquet
     srb table chosen/runs/* --groups age_group
     srb fairness chosen/runs/* --groups age_group
 
 `corpus` writes a folder of speechocean762 with one clip of every speaker (`--each N`), of four words or more, by a hash
-of the ids. `run` is `srb run` on it and continues where it was interrupted. `store` keeps the transcripts.
+of the ids. `run` is `srb run` on it and continues where it was interrupted. `store` keeps the transcripts. `table`
+compares the groups: WER, the log2 ratio of their WER (the paper's LWERR), and how many points more a scenario costs the
+first group (AequeVox), with intervals over speakers.
 """
 
 from __future__ import annotations
@@ -19,6 +22,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -38,7 +42,9 @@ CONFIGS = (
     "speedup_sev2",
     "pitch_up_sev2",
 )
+GROUPINGS = {"gender": ("female", "male"), "age_group": ("child", "adult")}
 NORMALISER = "srb-numbers-1"
+REPLICATES = 2_000
 SHORTEST = 4  # words
 
 
@@ -77,7 +83,7 @@ def run(args: argparse.Namespace) -> int:
 def store(out: Path, to: Path) -> int:
     """Every transcript of the runs with its error counts and its speaker's gender and age; how many there are."""
     rows: list[dict[str, Any]] = []
-    for folder in sorted(path.parent for path in (out / "runs").glob("*/run.json")):
+    for folder in sorted({path.parent for path in (out / "runs").glob("*/*.jsonl")}):
         results = open_run(folder)
         for name in results.configs:
             for line in results.read(name).lines:
@@ -93,9 +99,53 @@ def store(out: Path, to: Path) -> int:
     return len(rows)
 
 
+def print_table(path: Path) -> None:
+    """Every system and grouping: both groups' WER, LWERR, and the difference of their WERD, config by config."""
+    cells: dict[tuple[str, str], dict[str, dict[str, Any]]] = {}
+    for row in pq.read_table(path).to_pylist():
+        for column in GROUPINGS:
+            cells.setdefault((row["system"], column), {}).setdefault(row["config"], {})[row["clip"]] = row
+    for (system, column), configs in cells.items():
+        counts = [(name, *_rates(configs["clean"], configs[name], column)) for name in CONFIGS if name in configs]
+        clips = [sum(row[column] == group for row in configs["clean"].values()) for group in GROUPINGS[column]]
+        heads = [f"WER, {group} ({n} clips)" for group, n in zip(GROUPINGS[column], clips, strict=True)]
+        print(f"\n{system}\n\n| config | {' | '.join(heads)} | LWERR | difference of WERD |\n|---|---|---|---|---|")
+        for name, rates, ratio, difference in counts:
+            values = [f"{rate[0]:.1f} ({_interval(rate, 1)})" for rate in rates]
+            values.append(f"{ratio[0]:+.2f} ({_interval(ratio, 2, '+')})")
+            values.append("" if name == "clean" else f"{difference[0]:+.1f} ({_interval(difference, 1, '+')})")
+            print(f"| {name} | {' | '.join(values)} |")
+
+
+def _rates(
+    clean: dict[str, Any], config: dict[str, Any], column: str
+) -> tuple[list[np.ndarray], np.ndarray, np.ndarray]:
+    """WER of both groups, their log2 ratio and the difference of their WERD: the value, then those of the draws."""
+    rng = np.random.default_rng(0)
+    rates, losses = [], []
+    for group in GROUPINGS[column]:
+        clips = [clip for clip in sorted(config) if config[clip][column] == group]
+        speakers, place = np.unique([config[clip]["speaker"] for clip in clips], return_inverse=True)
+        equal = np.full(len(speakers), 1 / len(speakers))
+        draws = rng.multinomial(len(speakers), equal, REPLICATES)[:, place]
+        weights = np.vstack([np.ones(len(clips)), draws])
+        words, errors, before = (
+            np.array([rows[clip][name] for clip in clips])
+            for rows, name in ((config, "words"), (config, "errors"), (clean, "errors"))
+        )
+        rates.append(100 * (weights @ errors) / (weights @ words))
+        losses.append(100 * (weights @ (errors - before)) / (weights @ words))
+    return rates, np.log2(rates[0] / rates[1]), losses[0] - losses[1]
+
+
+def _interval(values: np.ndarray, digits: int, sign: str = "") -> str:
+    low, high = np.quantile(values[1:], [0.025, 0.975])
+    return f"{low:{sign}.{digits}f} to {high:{sign}.{digits}f}"
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("corpus", "run", "store"))
+    parser.add_argument("what", choices=("corpus", "run", "store", "table"))
     parser.add_argument("--out", type=Path, default=Path("chosen"), metavar="DIR", help="where everything goes")
     parser.add_argument("--speechocean", type=Path, metavar="DIR", help="speechocean762, with WAVE, test and train")
     parser.add_argument("--each", type=int, default=1, metavar="N", help="clips of every speaker (default: 1)")
@@ -103,14 +153,16 @@ def main() -> int:
     parser.add_argument("--name", default="", help="as in srb run")
     parser.add_argument("--noise-dir", type=Path, metavar="DIR", help="ESC-50")
     parser.add_argument("--rir-dir", type=Path, metavar="DIR", help="room responses")
-    parser.add_argument("--to", type=Path, default=Path("results/speechocean.parquet"), help="file of store")
+    parser.add_argument("--to", type=Path, default=Path("results/speechocean.parquet"), help="file of store and table")
     args = parser.parse_args()
     if args.what == "run":
         return run(args)
     if args.what == "corpus":
         print(make_corpus(args.speechocean, args.out, args.each), "clips")
-    else:
+    elif args.what == "store":
         print(store(args.out, args.to), "transcripts")
+    else:
+        print_table(args.to)
     return 0
 
 
