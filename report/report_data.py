@@ -1,6 +1,6 @@
-"""Facts about models beside their scores, from a CSV file: parameters, hours of training, architecture, family.
+"""Everything that the page shows, read once: results, word-level studies, attacked clips, facts about models, audio.
 
-Everything that the page shows, read once: results, word-level studies, model metadata and audio.
+Facts about models stand in a CSV file: parameters, hours of training, architecture, family.
 """
 
 from __future__ import annotations
@@ -12,18 +12,23 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+import numpy as np
+
 from speech_robust_bench.builders.configs import ConfigSource
+from speech_robust_bench.builders.gallery import spectrogram_png
+from speech_robust_bench.core.audio import encode_flac, read, to_pcm16
 from speech_robust_bench.core.card_records import ReportCard
 from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.core.names import parse
+from speech_robust_bench.core.records import Prediction
 from speech_robust_bench.core.result_records import LanguageResults, RunResults, ScoreValue
 from speech_robust_bench.core.untrusted_files import csv_rows, read_text
-from speech_robust_bench.report.attacked_clips import AttackedClip, attacked_clips
 from speech_robust_bench.report.word_study import Study, study
 from speech_robust_bench.scoring.loops import looped_insertions
-from speech_robust_bench.scoring.ranking import Standing, candidate_of, order, rank
+from speech_robust_bench.scoring.ranking import Standing, candidate_of, order, rank, refusal_of_results
 from speech_robust_bench.scoring.report_card import AlignedRun, aligned, card
 from speech_robust_bench.scoring.results import check_comparable, load
-from speech_robust_bench.scoring.runs import open_run
+from speech_robust_bench.scoring.runs import Predictions, open_run
 from speech_robust_bench.scoring.scoring import error_rate
 
 COLUMNS = {
@@ -46,7 +51,7 @@ class About:
     family: str | None = None
 
 
-def read(path: str | Path) -> dict[str, About]:
+def read_metadata(path: str | Path) -> dict[str, About]:
     """Model -> what is known about it. `244M` and `1.5B` are understood."""
     lines = [row for _, row in csv_rows(read_text(path), (), path)]
     if not lines or _metadata_value(lines[0], "model") is None:
@@ -157,8 +162,8 @@ class Report:
         return [(self.models[i], standing) for i, standing in placed]
 
     def judged(self, language: str) -> list[ReportedModel]:
-        """The models that are ranked: of the others no plot says that they are better than any."""
-        return [model for model, standing in self.standings(language) if not standing.why]
+        """The models that the guard of verdicts lets pass: of others no plot says that they are better than any."""
+        return [model for model in self.ranked(language) if not refusal_of_results(model.results, language)]
 
 
 def _value(score: ScoreValue | None) -> float:
@@ -249,3 +254,73 @@ def audio_urls(data: ConfigSource, wanted: Mapping[str, set[str]]) -> dict[Key, 
         if config in there
         for clip, content in data.config(config).stored_audio(ids)
     }
+
+
+PEAK = 0.5  # of the added signal as it is played
+
+
+@dataclass(frozen=True)
+class AttackedClip:
+    """One clip of an adversarial config; sounds and pictures are data URLs."""
+
+    config: str
+    id: str
+    text: str
+    clean_hypothesis: str | None
+    hypothesis: str | None
+    target: str | None
+    clean: str
+    attacked: str
+    added: str
+    gain_db: float  # by which the added signal was raised to be heard
+    spectrograms: Mapping[str, str]  # what it shows -> PNG
+
+
+def attacked_clips(folder: str | Path, results: RunResults, data: ConfigSource, most: int) -> list[AttackedClip]:
+    """The most damaged clip of each adversarial config of a run whose audio is at hand, at most `most`."""
+    run, there = open_run(folder), set(data.names())
+    shown: list[AttackedClip] = []
+    for config in run.configs:
+        entry = results.configs.get(config)
+        source = entry.source if entry and entry.attack and parse(config).model else None
+        if source is None or not {config, source} <= there or len(shown) == most:
+            continue
+        predictions = run.read(config)
+        worst = _worst(predictions, results.options.normaliser)
+        sounds = [dict(data.config(name).stored_audio({worst.id})).get(worst.id) for name in (source, config)]
+        if sounds[0] is None or sounds[1] is None:
+            continue
+        clean = run.read(source).lines if source in run.configs else []
+        clean_texts = {line.id: line.pred_text for line in clean}
+        shown.append(_clip(config, worst, clean_texts.get(worst.id), sounds[0], sounds[1]))
+    return shown
+
+
+def _worst(predictions: Predictions, normaliser: str) -> Prediction:
+    errors = predictions.count(normaliser).counts.errors
+    return predictions.lines[int(np.argmax(errors))]
+
+
+def _clip(config: str, line: Prediction, clean_hypothesis: str | None, clean: bytes, attacked: bytes) -> AttackedClip:
+    before, after = read(clean), read(attacked)
+    length = min(len(before), len(after))
+    change = after[:length] - before[:length]
+    gain = PEAK / max(float(np.abs(change).max(initial=0)), 1e-9)
+    pictures = {"clean": before, "attacked": after, "added": change}
+    return AttackedClip(
+        config,
+        line.id,
+        line.text or "",
+        clean_hypothesis,
+        line.pred_text,
+        line.target,
+        _url("audio/flac", clean),
+        _url("audio/flac", attacked),
+        _url("audio/flac", encode_flac(to_pcm16(change * np.float32(gain)))),
+        20 * float(np.log10(gain)),
+        {name: _url("image/png", spectrogram_png(samples)) for name, samples in pictures.items()},
+    )
+
+
+def _url(kind: str, content: bytes) -> str:
+    return f"data:{kind};base64,{b64encode(content).decode()}"

@@ -245,6 +245,12 @@ def candidate_of(result: RunResults, language: str) -> Candidate:
     return make_candidate(result.model, entries, lambda entry: entry.wer.value if entry.wer else None, failed)
 
 
+def refusal_of_results(result: RunResults, language: str) -> str:
+    """Why there is no verdict on a recogniser in a language, empty if there may be one."""
+    own = candidate_of(result, language)
+    return refusal(own.clean_wer, own.clean_empty, own.failed)
+
+
 def make_candidate(
     name: str, entries: Mapping[str, E], wer: Callable[[E], float | None], failed: float = 0.0
 ) -> Candidate:

@@ -1,7 +1,7 @@
 """What `srb score` writes: `runs/<model>/results.json`, from the predictions alone (its keys: docs/concepts/files.md).
 
 Nothing is computed here that has a place elsewhere: counts come from `runs`, scores, means and intervals from
-`aggregate`, the entry of a config from `config_results`, groups from `speaker_slices`. This module puts them into one
+`aggregate`, the entry of a config and its groups from `config_results`. This module puts them into one
 file with the versions and hashes of all that went in.
 """
 
@@ -37,6 +37,7 @@ from speech_robust_bench.scoring.config_results import (
     CountedConfig,
     config_entry,
     invented_words,
+    language_slices,
     reject_entry,
     resampled_entry,
     scores_entry,
@@ -48,7 +49,6 @@ from speech_robust_bench.scoring.measures import measure_versions
 from speech_robust_bench.scoring.runs import Predictions, Run, open_run
 from speech_robust_bench.scoring.score_options import DEFAULTS, ScoreOptions
 from speech_robust_bench.scoring.scoring import versions
-from speech_robust_bench.scoring.speaker_slices import language_slices
 
 SCHEMA = 2  # 2: intervals over speakers, which hold for few units; 1: percentiles over clips
 NAME = "results.json"

@@ -237,7 +237,7 @@ def write_report(
     known = bool(data or corpus)
     if embed and not known:
         raise UserError("--embed-audio needs --data, the folder or dataset that the clips are in, or --corpus")
-    meta = report_data.read(report_options.meta) if report_options.meta else None
+    meta = report_data.read_metadata(report_options.meta) if report_options.meta else None
     with ExitStack() as stack:
         source = stack.enter_context(DataSource(corpus, data, None, data_options, None, progress)) if known else None
         bar = stack.enter_context(progress_bar(not progress))

@@ -7,10 +7,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from speech_robust_bench.core.names import parse
-from speech_robust_bench.report.attacked_clips import AttackedClip
 from speech_robust_bench.report.charts import Point, Scale, Series, fixed, line_chart, series_class
 from speech_robust_bench.report.html import Html, table, tag
-from speech_robust_bench.report.report_data import Report, ReportedModel
+from speech_robust_bench.report.report_data import AttackedClip, Report, ReportedModel
 from speech_robust_bench.report.sections.parts import legend, name, number, section
 from speech_robust_bench.scoring.attack_success import RATES, AttackRow, attacks_of, by_attack
 

@@ -258,7 +258,7 @@ def trade_off(report: Report, language: str) -> Html | None:
         return None
     lead = (
         "Lower is more robust; in the charts of clean speech left is better, in that of speed right. The line is the "
-        f"Pareto front: no ranked model beats those on it in both. {clips_each(models, language)}."
+        f"Pareto front: no model beats those on it in both. {clips_each(models, language)}."
     )
     return section("trade-off", "Utility and speed against robustness", lead, tag("div", figures, class_="columns"))
 

@@ -35,7 +35,8 @@ def speakers(report: Report, language: str) -> Html | None:
     parts.append(tag("details", tag("summary", "WER of every group"), table(heads, groups)))
     lead = (
         "LWERR: log2 of the word error rate of female over male speakers. +1 means twice the errors for women, -1 for "
-        "men; where the interval spans 0, the clips do not tell which group has more. Ranked models only."
+        "men; where the interval spans 0, the clips do not tell which group has more. Models without a verdict are not "
+        "here."
     )
     return section("speakers", "Speakers", lead, parts)
 

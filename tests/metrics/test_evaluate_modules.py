@@ -210,7 +210,7 @@ def test_the_plain_function_is_the_module(here, name):
     assert "Args:" in getattr(srb.metrics, name).__doc__
 
 
-def test_every_card_says_what_to_do_where_the_metric_is_not_found():
+def test_every_card_says_how_to_install_the_metric():
     for card in Path(srb.metrics.__file__).parent.glob("*/README.md"):
         text = card.read_text("utf-8")
         assert "FileNotFoundError" in text
@@ -275,7 +275,7 @@ def test_wer_ci_takes_speakers_and_seeds(here):
     assert by_speaker["interval"][1] - by_speaker["interval"][0] > by_clip["interval"][1] - by_clip["interval"][0]
 
 
-def test_fairness_crosses_columns_and_refuses_weights_for_no_column(here):
+def test_fairness_crosses_columns_and_checks_weights(here):
     call = {**PAIR, "groups": {"gender": ["f", "m"], "age": ["20", "30"]}}
     result = evaluate.load("fairness").compute(**call, intersections=[["gender", "age"]])
     assert set(result["columns"]["gender & age"]["groups"]) == {"f & 20", "m & 30"}

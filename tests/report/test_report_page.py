@@ -19,7 +19,7 @@ from support.run_folders import TEXTS, write_run
 from speech_robust_bench.cli.main import main
 from speech_robust_bench.core.audio import encode_flac
 from speech_robust_bench.report import charts, html, word_study
-from speech_robust_bench.report.report_data import read as read_metadata
+from speech_robust_bench.report.report_data import read_metadata
 from speech_robust_bench.report.sections import overview, severities
 
 GOOD = ["the quick brown fox", "jumps over the lazy dog", "and runs away", "from all of it at once"]

@@ -60,7 +60,7 @@ SIMULATED = [
 ]
 
 
-def test_category_is_the_mean_over_configs_and_overall_the_mean_over_categories():
+def test_overall_is_the_mean_of_category_means():
     table = load("paper-table3")
     summary = summarise(score([CLEAN, *SIMULATED], replicates=20))["en"]
     noise = (100 * 5 / table.of("noise_sev1") + 100 * 15 / table.of("noise_sev2")) / 2
@@ -147,7 +147,7 @@ def rate_in_each_draw(counts, speakers=None, seed=3):
     return 100 * (drawn @ counts.errors) / (drawn @ counts.lengths)
 
 
-def test_replicates_are_those_of_the_clips_clean_and_hard_together():
+def test_clean_and_hard_clips_are_resampled_together():
     clean, noisy = (row.counts for row in (CLEAN, SIMULATED[1]))
     scored = score([CLEAN, SIMULATED[1]], replicates=20, seed=3)[1]
     assert scored.replicates["wer"] == pytest.approx(rate_in_each_draw(noisy))
@@ -208,7 +208,7 @@ def test_a_difficulty_that_is_not_positive_gives_no_nwerd():
     assert scored.difficulty == 0
 
 
-def test_the_median_is_over_the_configs_of_the_nine_categories_and_in_every_replicate():
+def test_the_median_is_over_configs_of_the_nine_categories():
     scores = score([CLEAN, *SIMULATED, config("en_mp3_sev1", "codec", 20)], replicates=20)
     middle = summarise(scores)["en"].median
     averaged = [scored for scored in scores if scored.category in ("noise_env", "spatial")]
@@ -228,7 +228,7 @@ def test_a_value_of_ones_own_is_a_row_and_in_no_mean():
     assert summary.scenarios["noise"].members == ("en_noise_sev1", "en_noise_sev2")
 
 
-def test_a_mean_names_the_members_that_have_no_score_and_averages_the_rest():
+def test_a_mean_names_members_without_a_score():
     no_clean = score([config("en_noise_sev4", "noise_env", 40, "en-other_clean")], replicates=0)[0]
     scored = score([CLEAN, SIMULATED[0]], replicates=20)[1]
     row = mean("noise", [scored, no_clean], {"en_noise_sev3": "not scored"}, measures=("werd",))

@@ -48,7 +48,7 @@ CHANGES = {
 
 
 @pytest.mark.parametrize("name", ["clips taken out", "references replaced"])
-def test_taking_the_hash_out_hides_no_edit_of_clips_or_references(run, capsys, name):
+def test_an_edit_shows_without_the_hash_too(run, capsys, name):
     change, message = CHANGES[name]
     about = json.loads((run / "run.json").read_text())
     for entry in about["configs"].values():

@@ -68,7 +68,7 @@ def test_the_unit_is_that_of_the_language():
     ]  # fmt: skip
 
 
-def test_an_error_rate_is_in_points_and_an_empty_reference_has_length_one():
+def test_an_empty_reference_has_length_one():
     assert error_rate(1, 4) == 25
     assert error_rate([1, 3, 0], [4, 0, 0]).tolist() == [25, 300, 0]
 

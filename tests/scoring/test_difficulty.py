@@ -15,7 +15,7 @@ from speech_robust_bench.scoring.paper_table3 import POLLUTED, QUALITY_FILE, pap
 
 
 @pytest.mark.parametrize(("measure", "cells"), [("avg", 98), ("dnsmos", 100), ("pesq", 98)])
-def test_the_papers_table_comes_out_of_the_authors_quality_scores(measure, cells):
+def test_table_3_follows_from_the_authors_scores(measure, cells):
     paper, again = load("paper-table3"), paper_table(quality_scores())
     off = {key: abs(getattr(row, measure) - getattr(paper.rows[key], measure)) for key, row in again.rows.items()}
     assert len(off) == 100
@@ -39,7 +39,7 @@ def test_srb_1_has_mean_50_and_sd_25_over_the_scenarios(measure):
     assert statistics.pstdev(values) == pytest.approx(25)
 
 
-def test_srb_1_differs_most_where_the_paper_is_polluted_and_where_pesq_matters():
+def test_where_srb_1_differs_from_table_3():
     off = differences(load("srb-1"), load("paper-table3"))
     assert off["gaussian_sev4"] == pytest.approx(15.8, abs=0.05)
     assert off["pitch_down_sev3"] == pytest.approx(8.0, abs=0.05)

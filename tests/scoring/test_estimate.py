@@ -56,7 +56,7 @@ def test_few_pairs_cannot_give_a_small_p_value(pairs):
     assert sign_flip(np.arange(1.0, pairs + 1)) == 2.0 ** (1 - pairs)
 
 
-def test_many_pairs_are_sampled_and_close_to_the_normal_distribution():
+def test_sampled_sign_flips_are_close_to_the_normal():
     sums = np.random.default_rng(0).normal(0.2, 1, 200)
     from scipy.stats import norm
 
@@ -89,7 +89,7 @@ def coverage(units, runs=400, **how):
     return inside / runs
 
 
-def test_intervals_cover_the_truth_with_ten_clips_and_with_ten_speakers():
+def test_intervals_cover_the_truth_with_ten_units():
     """Percentile intervals over clips: 86 % with ten clips, and 66 % where speakers differ."""
     assert coverage(10) > 0.92
     assert coverage(10, resample="auto") > 0.92

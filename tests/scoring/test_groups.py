@@ -25,7 +25,7 @@ def test_figure_1_of_aksenova(wers, gap):
     assert result["log2_ratio"] == pytest.approx(math.log2(wers[2] / wers[0]))
 
 
-def test_groups_are_pooled_over_words_and_the_unlabelled_belong_to_none():
+def test_groups_are_pooled_over_words():
     result = disparity(counts([1, 0, 3], [2, 8, 3]), ["a", "a", None])
     assert result["groups"] == {"a": {"wer": 10.0, "utterances": 2, "reference_length": 10}}
     assert result["unlabelled"] == 1

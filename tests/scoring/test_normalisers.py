@@ -47,7 +47,7 @@ def test_the_second_edition_is_what_the_authors_code_does(text):
 
 @settings(max_examples=200, deadline=None)
 @given(st.text(max_size=60))
-def test_the_papers_normaliser_leaves_no_punctuation_and_does_nothing_twice(text):
+def test_the_papers_normaliser_is_idempotent(text):
     once = normalise(text)
     assert not any(unicodedata.category(c).startswith("P") for c in once)
     assert normalise(once) == once

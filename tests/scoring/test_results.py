@@ -83,7 +83,7 @@ def test_what_is_missing_is_named(run):
     assert "accent" in english["overall"]["missing"]
 
 
-def test_words_heard_in_silence_are_counted_and_kept_out_of_the_means(run):
+def test_words_in_silence_stay_out_of_the_means(run):
     made = score_run(run)
     silence = made["reject"]["en-tiny_silence"]
     assert (silence["words"], silence["clips_with_words"], silence["clips"]) == (6, 2, 4)

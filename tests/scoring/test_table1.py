@@ -95,7 +95,7 @@ def published(lines: dict[str, str]) -> RunResults:
     return results(model="cnry-1b", languages={"en": {"clean": clean, "corpora": corpora}})
 
 
-def test_table_7_has_a_line_for_each_data_set_with_the_papers_averages():
+def test_table_7_has_a_line_for_each_data_set():
     table = dataset_table([published(TABLE_7)])
     titles = [column.title for column in table.columns]
     lines = {line.language: dict(zip(titles, line.cells, strict=True)) for line in table.lines}

@@ -57,7 +57,7 @@ def test_errors_are_rapidfuzz_distances_either_way(one, other):
     assert errors == align(vocabulary.encode([other]), vocabulary.encode([one])).counts.errors[0]
 
 
-def test_a_failed_clip_has_no_words_and_a_language_without_spaces_is_counted_in_characters():
+def test_failed_clips_and_characters_are_encoded():
     assert Vocabulary().encode([None, "A b."]).lengths.tolist() == [0, 2]
     assert Vocabulary.of("zh").encode(["你好 吗"]).lengths.tolist() == [3]
 

@@ -13,7 +13,7 @@ from support.part_records import part_of
 
 from speech_robust_bench.core.categories import ADVERSARIAL, AVERAGED
 from speech_robust_bench.core.result_records import RunResults
-from speech_robust_bench.report.report_data import Report, ReportedModel, read
+from speech_robust_bench.report.report_data import Report, ReportedModel, read_metadata
 
 TESTS = Path(__file__).parents[1]
 TABLE_1 = TESTS / "scoring" / "data" / "paper_table1.csv"
@@ -73,7 +73,7 @@ def results(model: str, languages: dict[str, Json], **more: Any) -> RunResults:
 
 def paper_report() -> Report:
     """Every model of Table 1, in the languages that it was tested in."""
-    about = read(TABLE_5)
+    about = read_metadata(TABLE_5)
     languages: dict[str, dict[str, Json]] = {}
     for line in table_1():
         languages.setdefault(line["model"], {})[line["lang"]] = of_language(line)

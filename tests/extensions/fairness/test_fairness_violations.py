@@ -173,7 +173,7 @@ def test_comprehensibility_is_table_10():
     assert 10 - scores["aeq_noise", 1] == pytest.approx(2.775, abs=0.01)
 
 
-def test_the_levels_of_table_4_are_the_default_and_a_threshold_an_option():
+def test_the_levels_of_table_4_are_the_default():
     """RQ1 excludes "the two most destructive Scale" levels and no others; a threshold of 7 leaves out four more."""
     levels = [f"en_{scenario}_sev{severity}" for scenario, severity in comprehensibility()]
     assert {level for level in levels if not comprehensible(level)} == {"en_aeq_scale_sev4", "en_aeq_scale_sev5"}

@@ -27,7 +27,7 @@ def test_the_papers_example():
     assert fault_localiser(clean, [{"brother": 1, "nice": 23, "is": 32}], omega=3)[0] == ["brother"]
 
 
-def test_the_least_count_over_the_levels_counts_and_a_gain_is_no_drop():
+def test_the_least_count_over_levels_counts():
     words, drops = fault_localiser({"a": 5, "b": 2}, [{"a": 5, "b": 9}, {"a": 1, "b": 4}, {"a": 3, "b": 4}], omega=3)
     assert words == ["a"]
     assert drops == {"a": 4, "b": 0}
@@ -55,7 +55,7 @@ def test_transcripts_tell_what_a_word_turned_into():
     assert y.became == {"brother": [(None, 2)]}
 
 
-def test_an_invented_word_hides_a_lost_one_only_without_transcripts():
+def test_invented_words_hide_lost_ones_without_references():
     noisy = ["my mother is nice", "his mother is here", "nice brother", "brother brother nice"]
     everyone = {"all": np.arange(4)}
     alone, _ = localise(heard({LEVELS[1]: noisy}), everyone, transcripts=False)

@@ -74,7 +74,7 @@ def test_each_language_has_its_own_scores_side_by_side(folder, clips, tmp_path, 
     assert set(json.loads(page.with_suffix(".json").read_text("utf-8"))["both"]) == {"en", "es"}
 
 
-def test_fairness_tests_the_language_that_has_groups_and_names_the_other(folder, capsys):
+def test_only_the_language_with_groups_is_tested(folder, capsys):
     assert main(["fairness", str(folder), "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert [one["clean"] for one in found["sets"]] == ["en-demo_clean"]

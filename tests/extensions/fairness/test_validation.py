@@ -23,7 +23,7 @@ from speech_robust_bench.scoring.scoring import normalise
 from speech_robust_bench.scoring.word_errors import Vocabulary
 
 
-def test_every_sentence_holds_its_word_in_its_slot_and_words_take_turns():
+def test_every_sentence_holds_its_word():
     drawn = sentences(["brother", "nice"], 10, np.random.default_rng(0))
     assert [s.word for s in drawn] == ["brother", "nice"] * 5
     assert all(normalise(s.text).split()[s.slot] == s.word for s in drawn)

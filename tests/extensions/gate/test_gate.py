@@ -104,7 +104,7 @@ def test_another_model_that_is_as_good_passes(runs):
     assert result.whole.old_wer == pytest.approx(20, abs=2)
 
 
-def test_clips_that_run_out_leave_it_undecided_and_it_says_how_many_would_do(runs):
+def test_too_few_clips_leave_it_undecided(runs):
     result = gate(runs, "slightly", clips=60)
     assert (result.verdict, result.passed) == ("undecided", True)
     assert result.looks[-1].clips == 60
@@ -129,7 +129,7 @@ def test_the_table_says_where(runs):
     assert next(line for line in result.rows() if line[0] == "noise_env")[-1] == ""
 
 
-def test_every_config_is_played_as_often_and_every_clip_once_at_first(runs):
+def test_configs_and_clips_take_turns(runs):
     main = open_run(runs / "main")
     configs = choose_configs(main)
     chosen = plan(main.counts(configs), 450)
@@ -144,7 +144,7 @@ def test_every_config_is_played_as_often_and_every_clip_once_at_first(runs):
     assert len(plan(main.counts(configs), 40).versions) == 40
 
 
-def test_clean_speech_is_played_only_when_named_and_clips_without_speech_or_under_attack_never(runs):
+def test_which_configs_are_played(runs):
     main = open_run(runs / "main")
     hard = ["en-tiny_noise_sev3", "en-tiny_noise_sev4", "en-tiny_rir_sev2"]
     assert choose_configs(main) == hard
@@ -153,7 +153,7 @@ def test_clean_speech_is_played_only_when_named_and_clips_without_speech_or_unde
         choose_configs(main, ["en-tiny_silence"])
 
 
-def test_a_suite_takes_its_clips_of_a_whole_run_and_all_of_a_run_on_it(runs, tmp_path):
+def test_a_suite_takes_its_clips_of_the_baseline(runs, tmp_path):
     suite, whole = load_suite("lite"), open_run(runs / "main")
     counts = baseline_counts(whole, suite=suite)
     assert [config.config for config in counts] == [
@@ -379,7 +379,7 @@ def demo_baseline(tmp_path_factory) -> Path:
     return folder
 
 
-def test_a_model_hears_the_baselines_clips_and_no_more_than_it_has_to(demo_baseline, tmp_path):
+def test_a_model_hears_no_more_clips_than_needed(demo_baseline, tmp_path):
     heard: list[int] = []
     new = lossy(0.7, 1, heard)
     result = srb.gate(new, demo_baseline, out=tmp_path / "new", progress=False, **new_model(60))
@@ -390,7 +390,7 @@ def test_a_model_hears_the_baselines_clips_and_no_more_than_it_has_to(demo_basel
     assert json.loads((tmp_path / "new" / "gate.json").read_text())["verdict"] == "worse"
 
 
-def test_an_interrupted_gate_goes_on_and_a_finished_one_begins_anew(demo_baseline, tmp_path):
+def test_an_interrupted_gate_resumes(demo_baseline, tmp_path):
     heard: list[int] = []
     whole, calls = lossy(0.25, 1, heard), []
 
@@ -411,7 +411,7 @@ def test_an_interrupted_gate_goes_on_and_a_finished_one_begins_anew(demo_baselin
     assert sum(heard) == 2 * result.looks[-1].clips
 
 
-def test_a_live_model_that_fails_is_no_verdict_and_the_next_gate_tries_those_clips_again(demo_baseline, tmp_path):
+def test_failed_clips_are_no_verdict_and_tried_again(demo_baseline, tmp_path):
     heard: list[int] = []
     whole, calls = lossy(0.25, 1, heard), []
 

@@ -276,7 +276,7 @@ def test_configs_that_came_later_change_nothing(predicted):
     assert srb.predict_from_anchors(new, known, file) == before
 
 
-def test_runs_with_fewer_clips_than_the_anchors_were_drawn_from_are_refused(predicted):
+def test_runs_with_fewer_clips_are_refused(predicted):
     known, file, new = predicted
     named = {clip for clips in load_suite(str(file)).about.cells.values() for clip in clips}
     spare = next(clip for clip in (f"c{number:02d}" for number in range(CLIPS)) if clip not in named)

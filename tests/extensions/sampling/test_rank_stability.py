@@ -69,7 +69,7 @@ def test_a_subset_is_judged_without_each_model():
     assert found[(1,)] < found[(0,)]
 
 
-def test_the_fast_subset_is_what_the_script_finds_on_the_papers_table(script):
+def test_the_fast_subset_is_what_the_script_finds(script):
     stored = load("fast").about
     _, scores, _ = script.table1("en")
     best = script.best_of_each_size(scores)
