@@ -121,9 +121,10 @@ def shares(pairs: Sequence[str]) -> dict[str, float]:
 RESAMPLE = ("auto", "speakers", "clips")
 
 
-def resample_option() -> Any:
+def resample_option(advanced: bool = False) -> Any:
     """What intervals and tests are over: a field that several classes of options have."""
-    return option("auto", "intervals over speakers or clips (default: speakers where they are known)", choices=RESAMPLE)
+    about = "intervals over speakers or clips (default: speakers where they are known)"
+    return option("auto", about, choices=RESAMPLE, advanced=advanced)
 
 
 def normaliser_option(advanced: bool = False) -> Any:

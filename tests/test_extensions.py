@@ -36,7 +36,7 @@ def srb(installed: dict[str, str], *words: object, cwd: Path) -> str:
     return done.stdout
 
 
-def test_a_package_adds_a_recogniser_a_corpus_a_scenario_and_a_measure(installed, tmp_path):
+def test_a_package_adds_one_thing_of_each_kind(installed, tmp_path):
     rng = np.random.default_rng(0)
     for name in ("anna__good_morning", "bert__good_night"):
         soundfile.write(tmp_path / f"{name}.wav", 0.1 * rng.standard_normal(16_000), 16_000)

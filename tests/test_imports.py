@@ -105,7 +105,7 @@ def test_the_walk_sees_imports_inside_functions():
 PRINTING = {"about", "console", "engines", "errors", "escape", "extensions", "options", "progress"}
 
 
-def test_the_command_line_imports_only_the_api_options_and_rendering():
+def test_the_command_line_imports_only_api_and_rendering():
     """Commands parse, call the API and print; nothing in them knows the rooms behind it."""
     front = {path.stem for path in (ROOT / "speech_robust_bench").glob("*.py")}
     wrong = set()

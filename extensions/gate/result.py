@@ -33,7 +33,7 @@ class GateOptions:
     alpha: float = option(0.05, "error rates of the test: false alarms, and missed rises of --detect", advanced=True)
     clips: int = option(MOST_CLIPS, "maximum number of clips to transcribe", metavar="N")
     normaliser: str = normaliser_option(advanced=True)
-    resample: str = resample_option()
+    resample: str = resample_option(advanced=True)
     seed: int = option(0, "seed of the order of the clips; another seed takes other clips", advanced=True)
 
     def __post_init__(self) -> None:

@@ -84,7 +84,7 @@ def test_pgd_configs_load_run_and_score(tone_data, tmp_path, monkeypatch, capsys
     assert "en-tones_pgd_sev4-toy" in results
 
 
-def test_a_second_time_nothing_is_done_and_other_settings_are_refused(tone_data, capsys) -> None:  # noqa: F811
+def test_a_repeated_attack_is_reused_others_are_refused(tone_data, capsys) -> None:  # noqa: F811
     words = ["pgd", "--model", CTC, "--severity", "3", "--limit", "4", *FAST]
     assert attack(tone_data, *words) == 0
     assert attack(tone_data, *words) == 0

@@ -43,7 +43,7 @@ def all_paths(log_probs: torch.Tensor, tokens: list[int]) -> torch.Tensor:
     return -torch.logsumexp(torch.stack(total), 0)
 
 
-def test_transducer_is_the_sum_over_all_paths_whatever_the_padding() -> None:
+def test_transducer_loss_sums_all_paths_whatever_the_padding() -> None:
     torch.manual_seed(0)
     logits = torch.randn(2, 5, 4, 6, dtype=torch.double)
     frames, tokens = torch.tensor([5, 3]), [torch.tensor([2, 2, 5]), torch.tensor([1])]

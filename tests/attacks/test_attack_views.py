@@ -65,7 +65,7 @@ def test_another_preprocessing_is_refused(spec, clips) -> None:
         view.check(clips[1:2])
 
 
-def test_gradients_agree_with_finite_differences_and_padding_has_none(spec, clips) -> None:
+def test_gradients_agree_with_finite_differences(spec, clips) -> None:
     view = open_view(open_model(f"{spec}?device=cpu&dtype=float64"))
     chosen = some(view, clips[1:])
     waves, lengths = padded([clip.samples for clip in chosen])
@@ -149,7 +149,7 @@ def test_whisper_has_the_same_features_and_right_gradients(small_whisper, clips)
     assert torch.all(slope[0, lengths[0] :] == 0)
 
 
-def test_language_confusion_lowers_the_loss_of_the_language_per_clip_and_for_all(small_whisper, clips) -> None:
+def test_language_confusion_lowers_the_loss_of_the_language(small_whisper, clips) -> None:
     view = whisper_view(small_whisper, "auto")
     first = LanguageView.of_whisper(view, "sr").detect([clip.samples for clip in clips])
     target = next(code for code in ("en", "es", "sr") if code not in first[1:])
@@ -232,7 +232,7 @@ def tiny_en() -> View:
     return open_view(open_model(f"hf:{default_folder()}?device=cpu"))
 
 
-def test_whisper_tiny_en_hears_and_reads_the_same_and_falls_to_pgd(tiny_en, speech) -> None:
+def test_the_view_of_whisper_tiny_en_agrees_and_falls_to_pgd(tiny_en, speech) -> None:
     clip = AttackClip("speech", speech[: 3 * RATE], "", "en", "human")
     assert tiny_en.difference([clip]) < 1e-4
     (heard,) = tiny_en.transcribe([clip.samples], "en")

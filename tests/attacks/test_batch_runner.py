@@ -42,7 +42,7 @@ def clips(count: int) -> list[AttackClip]:
     return [AttackClip(f"c{i}", np.full(16_000, 0.1, np.float32), "a") for i in range(count)]
 
 
-def test_a_batch_that_does_not_fit_is_cut_and_the_next_one_before_it_is_tried() -> None:
+def test_a_batch_that_does_not_fit_is_cut() -> None:
     view, attack = Checked(None), Hungry(2.0)
     runner = BatchRunner(view)
     assert [one.clip.id for one in runner.run(attack, clips(8))] == [f"c{i}" for i in range(8)]
@@ -63,7 +63,7 @@ def test_the_plan_follows_from_the_first_peak() -> None:
     assert planned_s(10.0, 39 * 2**30, 40 * 2**30) == 10.0  # what was run did fit
 
 
-def test_mixed_precision_leaves_features_and_losses_in_single_precision(tmp_path) -> None:
+def test_mixed_precision_keeps_features_and_losses_single(tmp_path) -> None:
     pytest.importorskip("transformers")
     from support.small_models import whisper_folder, whisper_view
 

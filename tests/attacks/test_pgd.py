@@ -173,7 +173,7 @@ def test_the_bound_is_used_and_not_only_kept() -> None:
     assert 20 <= snr_db(clip.samples, pcm) < 20.2  # clipping at full scale takes a little
 
 
-def test_batches_are_of_like_length_and_of_one_length_where_padding_shows(clips) -> None:
+def test_batches_are_of_like_length(clips) -> None:
     assert sorted(clip.id for batch in batches(clips, 3, True) for clip in batch) == [clip.id for clip in clips]
     assert all(len({len(clip.samples) for clip in batch}) == 1 for batch in batches(clips, 3, False))
     assert max(len(batch) for batch in batches(clips, 3, True)) == 3

@@ -45,7 +45,7 @@ LSB = 1 / 32768
 
 
 @pytest.mark.parametrize("towards", [1, -1])
-def test_l2_steps_are_four_tenths_of_the_radius_and_end_on_the_sphere(towards) -> None:
+def test_l2_steps_are_0_4_of_the_radius_and_end_on_the_sphere(towards) -> None:
     """The clip has norm 0.5, so at 20 dB the radius is 0.05; the slope has the direction (0.6, 0.8)."""
     found = visited(Bound(snr_db=20), towards, [3.0, 4.0], [0.3, 0.4], steps=5)
     expected = np.outer([0, 0.02, 0.04, 0.05, 0.05, 0.05], [0.6 * towards, 0.8 * towards])
@@ -73,7 +73,7 @@ def test_projection_gives_the_nearest_point_of_the_ball() -> None:
     assert torch.equal(cube.project(-delta, radii), torch.tensor([[-1.0, -1.0], [-0.3, -0.4]]))
 
 
-def test_a_random_start_is_the_clips_own_draw_and_another_one_at_each_restart() -> None:
+def test_each_restart_draws_another_start_of_the_clip() -> None:
     """Where the loss is flat, PGD stays where the clip's own stream put it, inside the range."""
     bound, view = Bound(snr_db=0), Slope([0.0, 0.0, 0.0])
     clip = AttackClip("x", np.array([0.9, -0.9, 0.1], np.float32), "a")
@@ -139,7 +139,7 @@ def test_fgsm_is_one_full_step_from_the_clip_itself():
     assert (attack.steps, attack.step, attack.random_start, attack.seed) == (1, 1.0, False, "mine")
 
 
-def test_an_untargeted_attack_goes_away_from_the_transcript_and_keeps_the_worst_candidate():
+def test_an_untargeted_attack_keeps_the_worst_candidate():
     view = Listener([1.0, 0.0])
     attack = Pgd(Bound("linf", eps=0.01), steps=6, transcribe_every=4, random_start=False)
     (attacked,) = attack.run(view, [CLIP])
@@ -166,7 +166,7 @@ def test_the_worst_candidate_is_kept_even_if_the_clip_recovers():
     assert np.allclose(to_float(attacked.pcm) - CLIP.samples, [0.004, 0], atol=2 * LSB)
 
 
-def test_a_targeted_attack_goes_towards_the_target_and_stops_when_it_is_written():
+def test_a_targeted_attack_stops_when_the_target_is_written():
     view = Listener([1.0, 0.0])
     attack = Pgd(Bound("linf", eps=0.01), steps=20, target="c", transcribe_every=2, stop=0.0, random_start=False)
     (attacked,) = attack.run(view, [CLIP])
@@ -179,7 +179,7 @@ def test_a_targeted_attack_goes_towards_the_target_and_stops_when_it_is_written(
     assert (to_float(attacked.pcm) - CLIP.samples)[0] < 0
 
 
-def test_the_end_is_transcribed_once_where_it_falls_on_a_step_that_is_transcribed():
+def test_the_last_step_is_transcribed_once():
     view = Listener([1.0, 0.0])
     Pgd(Bound("linf", eps=0.01), steps=4, transcribe_every=2, random_start=False).run(view, [CLIP])
     assert view.asked == [1, 1, 1]  # the clean clip and two candidates

@@ -89,7 +89,7 @@ def test_the_loss_is_that_of_transformers(view, clips) -> None:
     assert float(view.values(waves, batch)[0]) == pytest.approx(float(theirs), rel=1e-4)
 
 
-def test_gradients_agree_with_finite_differences_and_padding_has_none(view, clips) -> None:
+def test_gradients_agree_with_finite_differences(view, clips) -> None:
     waves, batch = batch_of(view, clips[1:] if view.pads_safely else clips[1:2])
     view.model.double()
     try:

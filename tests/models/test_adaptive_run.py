@@ -113,7 +113,7 @@ def babbling(clips, rate, language):
     return ["x " * (100 + int(abs(clip).sum() * 1e3) % 97) for clip in clips]
 
 
-def test_the_clean_config_is_added_and_clips_that_run_out_are_told(tmp_path, monkeypatch, capsys):
+def test_clean_is_added_and_clips_that_run_out_are_told(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setitem(sys.modules, "babbling_model", SimpleNamespace(babbling=babbling))
     command = ["run", "--model", "python:babbling_model:babbling", "--name", "x", "--corpus", "en-demo", "--limit", "2"]
@@ -146,7 +146,7 @@ def test_python_warns_when_the_clips_run_out():
         )
 
 
-def test_built_data_without_clean_speech_is_refused_before_anything_is_transcribed(tmp_path, monkeypatch, capsys):
+def test_data_without_clean_speech_is_refused_first(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert main(["build", "en-demo_gaussian_sev1", "--limit", "2", "--out", "built"]) == 0
     capsys.readouterr()

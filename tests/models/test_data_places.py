@@ -174,7 +174,7 @@ def test_batches_hold_every_clip_once_and_keep_their_bounds(durations, batch_siz
             assert len(batch) * batch[0].duration <= batch_seconds
 
 
-def test_text_that_unpacks_to_gigabytes_in_many_row_groups_is_one_line(tmp_path, monkeypatch, capsys) -> None:
+def test_text_that_unpacks_to_gigabytes_is_one_line(tmp_path, monkeypatch, capsys) -> None:
     """Each group is small enough; all of them together are not."""
     monkeypatch.setattr(configs, "MOST_TEXT_BYTES", 5_000_000)
     write_config(tmp_path / "srb", "en-demo_noise_sev3", [tone(i) for i in range(20)], texts=["x" * 500_000] * 20)

@@ -68,7 +68,7 @@ def requirements(tmp_path_factory):
         yield (made,)
 
 
-def test_an_environment_is_made_once_and_found_by_its_requirements(requirements) -> None:
+def test_an_environment_is_found_by_its_requirements(requirements) -> None:
     python = make_environment(requirements)
     stamp = python.parents[1].stat().st_mtime_ns
     assert make_environment(requirements) == python
@@ -145,9 +145,7 @@ def test_its_own_packages_are_there_and_only_there(requirements, tones: Path, tm
     assert run_json(out / "there")["options"]["environment"] == list(requirements)
 
 
-def test_a_finished_run_is_not_taken_for_one_of_another_environment(
-    requirements, tones: Path, tmp_path: Path, capsys
-) -> None:
+def test_a_run_in_another_environment_is_another_run(requirements, tones: Path, tmp_path: Path, capsys) -> None:
     run = ("python:support.standin:count", tones, tmp_path / "runs", "en-demo_clean", "--name", "it")
     assert srb_run(*run) == 0
     assert srb_run(*run, "--env", requirements[0]) == 2
@@ -203,7 +201,7 @@ def test_two_processes_link_our_code_at_the_same_time(tmp_path) -> None:
     assert (place / "speech_robust_bench/core/errors.py").is_file()
 
 
-def test_another_clone_does_not_change_the_code_under_a_process_that_runs(tmp_path, monkeypatch) -> None:
+def test_another_clone_does_not_change_code_that_runs(tmp_path, monkeypatch) -> None:
     mine = linked_package(tmp_path)
     other = tmp_path / "clone" / "core"
     other.mkdir(parents=True)
@@ -286,7 +284,7 @@ def test_known_models_are_many_and_of_classes_that_hf_runs() -> None:
             assert kind_of(transformers, config, entry.name), entry.name
 
 
-def test_known_models_hold_every_model_of_the_papers_table_5_with_its_size_and_hours() -> None:
+def test_known_models_hold_those_of_the_papers_table_5() -> None:
     known = {entry.name: entry for entry in parse_models(KNOWN)}
     with open(Path(__file__).parent / "data" / "paper_table5_models.csv", encoding="utf-8", newline="") as file:
         for row in csv.DictReader(file):

@@ -214,7 +214,7 @@ def test_busy_and_broken_answers_are_tried_again(endpoint) -> None:
     assert "language" not in endpoint.forms[0]
 
 
-def test_a_clip_that_is_not_accepted_fails_alone_and_nothing_is_sent_twice(endpoint, tones, tmp_path) -> None:
+def test_a_refused_clip_fails_alone_and_is_not_sent_twice(endpoint, tones, tmp_path) -> None:
     endpoint.plan[:] = [400]
     out = tmp_path / "runs"
     assert srb_run(f"openai-api:{endpoint.url}", tones, out, "en-demo_clean", "--limit", "6") == 0

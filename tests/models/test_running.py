@@ -56,7 +56,7 @@ def test_run_json_says_what_was_run_on_what(tones: Path, out: Path) -> None:
     assert config["rtf"] >= 0
 
 
-def test_the_speed_in_run_json_is_that_of_the_clips_that_were_transcribed(tones: Path) -> None:
+def test_the_speed_in_run_json_is_that_of_transcribed_clips(tones: Path) -> None:
     config = open_data(str(tones)).config("en-demo_clean")
     timings = [(1.0, 2.0, None), (3.0, 4.0, None), (6.0, 2.0, "broken"), (0.5, 0.0, None)]
     lines = [Prediction(id=str(n), text="", time=t, duration=d, error=e) for n, (t, d, e) in enumerate(timings)]
@@ -75,7 +75,7 @@ def test_the_speed_in_run_json_is_that_of_the_clips_that_were_transcribed(tones:
     assert record_of(config.about, 23, lines[2:]).rtf is None
 
 
-def test_a_failing_clip_is_recorded_and_the_others_are_transcribed(tones: Path, out: Path, capsys) -> None:
+def test_a_failing_clip_is_recorded_and_others_transcribed(tones: Path, out: Path, capsys) -> None:
     assert srb_run("python:support.standin:fails_on_seven?batch_size=8", tones, out, "en-demo_clean") == 0
     got = lines(out / "support.standin-fails_on_seven/en-demo_clean.jsonl")
     assert got[7]["pred_text"] is None
@@ -134,7 +134,7 @@ def test_a_recogniser_that_never_works_ends_the_run(tones: Path, out: Path, caps
     assert "OSError: no such device" in capsys.readouterr().err
 
 
-def test_too_few_texts_are_a_fault_of_the_recogniser_not_of_the_pairing(tones: Path, out: Path) -> None:
+def test_too_few_texts_are_a_fault_of_the_recogniser(tones: Path, out: Path) -> None:
     srb_run("python:support.standin:forgets_one?batch_size=8", tones, out, "en-demo_clean")
     got = lines(out / "support.standin-forgets_one/en-demo_clean.jsonl")
     assert [line["pred_text"] for line in got] == [f"clip {i} in en" for i in range(23)]  # transcribed one by one

@@ -159,7 +159,7 @@ def test_ctc_in_any_batch_is_transformers_by_hand(tmp_path, utterances, kind: st
         assert recogniser.transcribe(utterances, RATE, "en") == [text.strip() for text in by_hand]
 
 
-def test_ctc_confidences_are_mean_probabilities_of_letters_with_times(tmp_path, utterances) -> None:
+def test_ctc_confidences_are_mean_letter_probabilities(tmp_path, utterances) -> None:
     folder = ctc_folder(tmp_path, "Wav2Vec2", feat_extract_norm="layer", do_stable_layer_norm=True)
     plain = open_model(f"hf:{folder}?device=cpu").transcribe(utterances, RATE, "en")
     recogniser = open_model(f"hf:{folder}?device=cpu&confidence=true&batch_size=2")

@@ -53,7 +53,7 @@ def test_the_draw_is_the_clips_own_and_another_in_another_epoch(clips):
     assert not any(np.array_equal(a, b) for a, b in zip(first, later, strict=True))
 
 
-def test_random_severities_lie_between_the_tables_values_and_rooms_in_their_bins(clips):
+def test_random_severities_lie_between_those_of_the_table(clips):
     augment = srb.RandomPerturb(["noise_white", "rir"], severity=(2, 3))
     drawn = []
     for epoch in range(40):
@@ -154,7 +154,7 @@ def test_what_is_wrong_is_said_in_one_line(make, said):
         make()
 
 
-def test_scenarios_whose_package_is_missing_are_found_when_it_is_made(monkeypatch):
+def test_scenarios_without_their_package_are_refused_at_once(monkeypatch):
     monkeypatch.setattr("speech_robust_bench.builders.scenario._installed", lambda package: package != "av")
     with pytest.raises(UserError, match="scenario 'amr' needs av"):
         srb.RandomPerturb(["gsm", "amr"])

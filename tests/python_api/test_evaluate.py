@@ -208,7 +208,7 @@ def test_a_limit_is_a_number_of_clips(limit):
         srb.load("en-demo_clean", limit=limit)
 
 
-def test_a_run_and_a_build_without_clean_speech_say_that_there_is_no_werd(tmp_path, recwarn):
+def test_without_clean_speech_a_notice_says_no_werd(tmp_path, recwarn):
     words = "no WERD without en-demo_clean"
     how = {"corpus": {"en-demo": None}, "limit": 1, "progress": False}
     srb.run(quiet_ears, "en-demo_gsm", out=tmp_path / "run", **how)
