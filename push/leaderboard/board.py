@@ -77,6 +77,12 @@ class Entry:
         """The suite that it was run on, `lite-1`; None for the whole benchmark."""
         return self.content.suite
 
+    @cached_property
+    def clean_clips(self) -> dict[str, int]:
+        """Language -> clips of its smallest clean config."""
+        clean = [config for config in self.content.configs.values() if config.scenario == "clean"]
+        return {c.language: min(o.utterances for o in clean if o.language == c.language) for c in clean}
+
     def clips(self, language: str) -> int:
         """How many predictions were scored, over all configs of a language."""
         return sum(entry.utterances for entry in self.content.configs.values() if entry.language == language)
@@ -426,8 +432,7 @@ def paired_units(entry: Entry, language: str, name: str) -> tuple[str, int]:
     told = (rows.resampled or {}).get(name) if rows else None
     if told:
         return told.unit, told.units
-    clean = [c.utterances for c in entry.content.configs.values() if c.language == language and c.scenario == "clean"]
-    return "clips of version 1", min(clean, default=1)
+    return "clips of version 1", entry.clean_clips.get(language, 1)
 
 
 def no_verdict(entry: Entry, language: str, units: int) -> str:
