@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import types
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from speech_robust_bench.cli.main import main
+from speech_robust_bench.core import extensions as core_extensions
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.records import Prediction, RunRecord, to_json
 from speech_robust_bench.core.result_records import ScoreValue
@@ -120,9 +122,9 @@ def test_the_command_runs_a_model_twice_and_reports(tmp_path, monkeypatch, capsy
     monkeypatch.syspath_prepend(tmp_path)
     (tmp_path / "listening.py").write_text(ADAPTER)
     (tmp_path / "terms.txt").write_text("bakery\n")
-    from speech_robust_bench.models import interface
-
-    monkeypatch.setattr(interface, "adapters", lambda: {"listener": "listening"})
+    known = core_extensions.extensions()
+    listener = types.SimpleNamespace(ADAPTERS={"listener": "listening"})
+    monkeypatch.setattr(core_extensions, "extensions", lambda: [*known, listener])
     command = "biasing en-demo_clean --model listener --terms terms.txt --corpus en-demo --quiet"
     assert main(command.split()) in (0, None)
     shown = capsys.readouterr().out
