@@ -14,7 +14,7 @@ from speech_robust_bench.core.progress import progress as progress_bar
 from speech_robust_bench.core.records import to_json
 from speech_robust_bench.data_source import Corpora
 from speech_robust_bench.evaluation import run_folder
-from speech_robust_bench.extensions.contamination.collect import model_features, open_side
+from speech_robust_bench.extensions.contamination.collect import ModelFeatures, model_features, open_side
 from speech_robust_bench.extensions.contamination.features import (
     ACCESS,
     DRAWS,
@@ -100,11 +100,22 @@ def contamination(
             model_features(each, sides, folder / file, options.access, settings, bar, options.device)
             for each, file in zip(models, ("contamination-model.jsonl", "contamination-reference.jsonl"), strict=False)
         ]
-    usable = set.intersection(*({key(clip) for clip in each.clips if clip.problem is None} for each in found))
-    refused = sorted({clip.problem for each in found for clip in each.clips if clip.problem})
-    if len({suspect for suspect, _ in usable}) < len(SIDES):
-        raise UserError(f"no clip of one side can be used: {'; '.join(refused[:3]) or 'there are none'}")
-    kept = [[clip for clip in each.clips if key(clip) in usable] for each in found]
+    result = judge(found, options, {True: suspects, False: fresh})
+    write_atomically(folder / FILE, to_json(result, indent=1).decode())
+    return result
+
+
+def judge(
+    found: Sequence[ModelFeatures], options: ContaminationOptions, corpora: Mapping[bool, Corpora]
+) -> Contamination:
+    """How well the features of a model, and of a reference model if there is one, tell the sides apart."""
+    first, *others = found
+    if others and others[0].access != first.access:
+        raise UserError(
+            f"{first.name} gives {first.access}, {others[0].name} {others[0].access}: compare them by the lesser with "
+            f"--access {min(first.access, others[0].access, key=ACCESS.index)}"
+        )
+    kept = _usable(found)
     clips = Clips.of(
         [f"{clip.suspect} {clip.id}" for clip in kept[0]],
         [clip.speaker for clip in kept[0]],
@@ -112,26 +123,30 @@ def contamination(
         options.folds,
         options.seed,
     )
-    judged = [separations(each, clips, options.replicates, options.level, options.seed) for each in kept]
-    first = found[0]
-    result = Contamination(
+    own, *other = [separations(each, clips, options.replicates, options.level, options.seed) for each in kept]
+    return Contamination(
         model=first.name,
         revision=first.revision,
         options=first.options,
         settings=asdict(options),
         access=first.access,
         why=first.why,
-        suspects=_group(suspects, True, kept[0], first.clips),
-        fresh=_group(fresh, False, kept[0], first.clips),
+        suspects=_group(corpora[True], True, kept[0], first.clips),
+        fresh=_group(corpora[False], False, kept[0], first.clips),
         resampled=clips.units.kind,
         units=clips.fewest_units,
-        sets=judged[0].sets,
-        reference=compare_with_reference(found[1].name, judged[0], judged[1], clips, options.level)
-        if reference
-        else None,
+        sets=own.sets,
+        reference=compare_with_reference(others[0].name, own, other[0], clips, options.level) if others else None,
     )
-    write_atomically(folder / FILE, to_json(result, indent=1).decode())
-    return result
+
+
+def _usable(found: Sequence[ModelFeatures]) -> list[list[ClipFeatures]]:
+    """The clips of which every model has features."""
+    usable = set.intersection(*({key(clip) for clip in each.clips if clip.problem is None} for each in found))
+    if len({suspect for suspect, _ in usable}) < len(SIDES):
+        refused = sorted({clip.problem for each in found for clip in each.clips if clip.problem})
+        raise UserError(f"no clip of one side can be used: {'; '.join(refused[:3]) or 'there are none'}")
+    return [[clip for clip in each.clips if key(clip) in usable] for each in found]
 
 
 def key(clip: ClipFeatures) -> tuple[bool, str]:

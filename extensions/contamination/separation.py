@@ -148,7 +148,7 @@ def permutation_p(values: np.ndarray, clips: Clips, found: float, permutations: 
     rng = np.random.default_rng(seed)
     drawn = (clips.permuted(rng) for _ in range(permutations))
     as_high = sum(auc(cross_fit(values, each), each)[0] >= found - 1e-12 for each in drawn)
-    return (1 + as_high) / (1 + permutations)
+    return float((1 + as_high) / (1 + permutations))
 
 
 def hits_at_false_alarms(scores: np.ndarray, clips: Clips, draws: np.ndarray | None = None) -> np.ndarray:

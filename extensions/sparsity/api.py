@@ -86,19 +86,27 @@ def sparsity(
     about: Settings = {"model": recogniser.name, "revision": recogniser.revision, "options": recogniser.options}
     settings = {name: value for name, value in asdict(options).items() if name not in ("severity", "device")}
     stored = _StoredAngles(folder / CLIPS, {**about, "settings": settings, "config": config})
+    levels = _measure(view, chosen, limit, options, stored, progress)
+    found = [summary(lines, _snr_db(severity), severity) for severity, lines in levels.items()]
+    result = SparsityFile(**about, settings=settings, config=config, levels=found)
+    write_atomically(folder / FILE, to_json(result, indent=1).decode())
+    return result
+
+
+def _measure(
+    view: View, config: Config, limit: int | None, options: SparsityOptions, stored: _StoredAngles, progress: bool
+) -> dict[int, list[ClipAngles]]:
+    """The angles around every clip, by severity."""
     levels: dict[int, list[ClipAngles]] = {severity: [] for severity in options.severity}
     with progress_bar(not progress) as bar:
-        task = bar.add_task(f"directions around {config}", total=len(levels) * len(chosen.rows[:limit]))
-        for row, samples in _decoded(chosen, limit):
+        task = bar.add_task(f"directions around {config.name}", total=len(levels) * len(config.rows[:limit]))
+        for row, samples in _decoded(config, limit):
             for severity, lines in levels.items():
                 if (row.id, severity) not in stored.known:
                     stored.add(clip_angles(view, row, samples, severity, options))
                 lines.append(stored.known[row.id, severity])
                 bar.advance(task)
-    found = [summary(lines, _snr_db(severity), severity) for severity, lines in levels.items()]
-    result = SparsityFile(**about, settings=settings, config=config, levels=found)
-    write_atomically(folder / FILE, to_json(result, indent=1).decode())
-    return result
+    return levels
 
 
 def clip_angles(view: View, row: ClipRow, samples: Samples, severity: int, options: SparsityOptions) -> ClipAngles:
