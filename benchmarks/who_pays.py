@@ -81,7 +81,10 @@ def run(args: argparse.Namespace) -> int:
 
 
 def store(out: Path, to: Path) -> int:
-    """Every transcript of the runs with its error counts and its speaker's gender and age; how many there are."""
+    """Every transcript of the runs with its error counts and its speaker's gender and age; how many the file has then.
+
+    Systems that only the file has stay as they are.
+    """
     rows: list[dict[str, Any]] = []
     for folder in sorted({path.parent for path in (out / "runs").glob("*/*.jsonl")}):
         results = open_run(folder)
@@ -95,8 +98,13 @@ def store(out: Path, to: Path) -> int:
     counts = align([row["reference"] for row in rows], texts, normaliser=NORMALISER, language="en")
     columns = {key: [row[key] for row in rows] for key in rows[0]} | {"words": counts.lengths, "errors": counts.errors}
     about = {"normaliser": NORMALISER, "command": "benchmarks/who_pays.py store"}
-    pq.write_table(pa.table(columns).replace_schema_metadata(about), to, compression="zstd", compression_level=19)
-    return len(rows)
+    made = pa.table(columns).replace_schema_metadata(about)
+    if to.exists():
+        stored = pq.read_table(to)
+        others = [system.as_py() not in columns["system"] for system in stored["system"]]
+        made = pa.concat_tables([stored.filter(others).replace_schema_metadata(about).cast(made.schema), made])
+    pq.write_table(made, to, compression="zstd", compression_level=19)
+    return len(made)
 
 
 def print_table(path: Path) -> None:

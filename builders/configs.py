@@ -35,7 +35,7 @@ from speech_robust_bench.core.rows import (
     content_digest,
     transcripts_digest,
 )
-from speech_robust_bench.core.untrusted_files import MOST_GROUP_BYTES, damage_named, read_row_group, read_schema
+from speech_robust_bench.core.untrusted_files import damage_named, read_row_group, read_schema
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +147,7 @@ class Group:
     rows: int
     audio_bytes: int
 
-    def read(self, columns: Sequence[str], most_bytes: int = MOST_GROUP_BYTES) -> pa.Table:
+    def read(self, columns: Sequence[str], most_bytes: int | None = None) -> pa.Table:
         with damage_named(self.path):
             return self._read(columns, most_bytes)
 
@@ -156,7 +156,7 @@ class Group:
         with damage_named(self.path):
             return self._read(columns).to_pydict()
 
-    def _read(self, columns: Sequence[str], most_bytes: int = MOST_GROUP_BYTES) -> pa.Table:
+    def _read(self, columns: Sequence[str], most_bytes: int | None = None) -> pa.Table:
         if self.path.suffix == ".parquet":
             with pq.ParquetFile(self.path, memory_map=True) as file:
                 return read_row_group(file, self.path, self.index, columns, most_bytes)

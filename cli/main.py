@@ -108,10 +108,11 @@ def parser_of(command: str | None) -> argparse.ArgumentParser:
     """The parser of the whole command; of its subcommands, only the one that is asked for knows its arguments."""
     parser = GroupedParser(
         prog="srb",
-        description="Speech Robust Bench: build scenarios, run a recogniser over them, score its transcripts.",
-        epilog="`srb COMMAND --help` shows the options of a command.",
+        description="Build scenarios, run a recogniser over them, score its transcripts.",
         groups=groups(),
+        add_help=False,
     )
+    parser.add_argument("-h", "--help", action="help", help="show this and exit; `srb COMMAND --help`: its options")
     parser.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
     for row in commands().values():
         sub = parser.commands.add_parser(row.name, help=row.help, description=_sentence(row.help))

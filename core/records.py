@@ -272,7 +272,7 @@ class ConfigFacts(Record, frozen=True, kw_only=True):
 
 
 class Origin(Record, frozen=True, kw_only=True):
-    """What run.json says of a config, as far as it is known: the same facts, and what the config was made from."""
+    """What run.json says of a config: the same facts, or null for each that is unknown, and what it was made from."""
 
     language: str | None = NULL  # code such as en
     corpus: str | None = NULL

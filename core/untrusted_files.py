@@ -168,13 +168,14 @@ def row_groups(path: Path, columns: Sequence[str] | None = None) -> Iterator[pa.
 
 
 def read_row_group(
-    file: pq.ParquetFile, path: Path, index: int, columns: Sequence[str], most_bytes: int = MOST_GROUP_BYTES
+    file: pq.ParquetFile, path: Path, index: int, columns: Sequence[str], most_bytes: int | None = None
 ) -> pa.Table:
-    """Some columns of a row group, as long as they take no more than `most_bytes` in memory.
+    """Some columns of a row group, as long as they take no more than `most_bytes` (MOST_GROUP_BYTES) in memory.
 
     A dictionary makes gigabytes of one word, so rows are read in batches and counted. No value is larger than its
     column's chunk, which bounds a batch.
     """
+    most_bytes = most_bytes or MOST_GROUP_BYTES
     group = file.metadata.row_group(index)
     chunks = [group.column(number) for number in range(group.num_columns)]
     sizes = [c.total_uncompressed_size for c in chunks if c.path_in_schema.split(".")[0] in columns]

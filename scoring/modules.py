@@ -24,8 +24,8 @@ from speech_robust_bench.scoring.tables import shipped
 FOLDER = Path(str(files("speech_robust_bench.metrics")))
 METRICS = tuple(sorted(path.parent.name for path in FOLDER.glob("*/*.py") if path.stem == path.parent.name))
 
-_IMPORT = re.compile(r"^from speech_robust_bench\.\w+\.(\w+) import (.*?)(?:  # From: .*)?$", re.MULTILINE)
-_MODULE = re.compile(r"^from (speech_robust_bench\.\w+\.\w+) import ", re.MULTILINE)
+_IMPORT = re.compile(r"^from speech_robust_bench(?:\.\w+)?\.(\w+) import (.*?)(?:  # From: .*)?$", re.MULTILINE)
+_MODULE = re.compile(r"^from (speech_robust_bench(?:\.\w+){1,2}) import ", re.MULTILINE)
 
 
 def space_files(metric: str) -> dict[str, bytes]:

@@ -331,7 +331,7 @@ def _align(
     operations: bool,
     errors_only: bool = False,
 ) -> Counts:
-    """The alignment of one reference with one hypothesis; of so many at a time that memory stays small."""
+    """The alignment of one reference with one hypothesis, CLIPS_AT_A_TIME at a time, so that memory stays small."""
     if len(references) > CLIPS_AT_A_TIME:
         how = (normaliser, unit, language, operations)
         cuts = [slice(start, start + CLIPS_AT_A_TIME) for start in range(0, len(references), CLIPS_AT_A_TIME)]

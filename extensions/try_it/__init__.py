@@ -6,7 +6,7 @@ COMMANDS = [
     CommandRow(
         "try-it",
         "publish",
-        "serve the leaderboard with a page where visitors try the scenarios",
+        "serve the leaderboard and a page to try scenarios",
         f"{__name__}.command",
     ),
 ]

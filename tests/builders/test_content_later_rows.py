@@ -19,7 +19,7 @@ from speech_robust_bench.builders.plan import DEMO, Job, Listing, clips, config_
 from speech_robust_bench.builders.row_generator import RowGenerator
 from speech_robust_bench.builders.scenario import missing_packages
 from speech_robust_bench.builders.scenarios import SCENARIOS, chain, perturbations
-from speech_robust_bench.core.names import parse
+from speech_robust_bench.core.names import ConfigName, parse
 from speech_robust_bench.core.rows import content_digest
 
 DATA = Path(__file__).parent / "data"
@@ -31,7 +31,7 @@ PROCESSOR_PROBE = "en-demo_lc3_sev1"
 
 @cache
 def loaded():
-    corpus, utterances = clips(("en", "demo", None), DEMO, CLIPS)
+    corpus, utterances = clips(ConfigName("en", "clean", corpus="demo"), DEMO, CLIPS)
     return corpus, [(utterance, utterance.load()) for utterance in utterances]
 
 

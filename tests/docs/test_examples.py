@@ -160,7 +160,7 @@ def options_of(parser: argparse.ArgumentParser) -> set[str]:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_commands_in_the_text_of_a_page_are_there_and_have_the_options(page):
     text = FENCED.sub("", page.read_text("utf-8"))
-    for command, words in re.findall(r"`srb ([a-z]+)([^`\n]*)`", text):
+    for command, words in re.findall(r"`srb ([a-z][a-z-]*)([^`\n]*)`", text):
         assert command in commands()
         assert set(FLAG.findall(words)) <= options_of(parser_of(command)), words
 

@@ -35,7 +35,7 @@ MODEL = "python:test_fuzzed_inputs:says_yes"
 
 GATE = (
     f"gate --baseline {{here}}/runs/a --model {MODEL} --data {{here}}/srb --out {{here}}/gates --name new --quiet "
-    "--clips 4 --worst 9 --detect 99"
+    "--clips 4 --worst 9 --detect 99 --resample clips"
 )
 CERTIFY = (
     f"certify --model smooth:{MODEL}?sigma=0.02&n=2 en_clean --data {{here}}/srb --draws 2 --limit 3 "

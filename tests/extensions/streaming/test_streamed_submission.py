@@ -145,7 +145,7 @@ BAD = {
         lambda f: edit(f, "results.json", lambda made: made["configs"][NOISE]["measures"].pop("streaming")),
         "streaming says nothing",
     ),
-    "events before their audio": (stream_edit(earlier), "comes"),
+    "events before their audio": (stream_edit(earlier), "come"),  # before the audio, or when no chunk was done,
     "events at another time than their chunk": (
         stream_edit(lambda s, line: s["events"].__setitem__(-1, [s["events"][-1][0] + 9, *s["events"][-1][1:]])),
         "does not come when its chunk was done",
