@@ -29,6 +29,7 @@ from speech_robust_bench.extensions.contamination.result import (
     Contamination,
     Group,
     compare_with_reference,
+    refused,
     separations,
 )
 from speech_robust_bench.extensions.contamination.separation import Clips
@@ -137,6 +138,7 @@ def judge(
         units=clips.fewest_units,
         sets=own.sets,
         reference=compare_with_reference(others[0].name, own, other[0], clips, options.level) if others else None,
+        no_verdict=(refused(kept[0]) or None) if first.access == "transcripts" else None,
     )
 
 

@@ -25,6 +25,7 @@ from speech_robust_bench.extensions.contamination.separation import (
     share_interval,
 )
 from speech_robust_bench.scoring.measures import Measure, TableForm
+from speech_robust_bench.scoring.verdict_guard import refusal
 
 FILE = "contamination.json"
 PERMUTATIONS = 199
@@ -89,6 +90,7 @@ class Contamination(Record, frozen=True, kw_only=True):
     units: Whole  # speakers or clips of the smaller side
     sets: list[Separation]
     reference: Reference | None = NULL
+    no_verdict: str | None = NULL  # why the transcripts of this recogniser tell nothing
 
     @property
     def headline(self) -> Separation:
@@ -152,8 +154,24 @@ def _rounded(value: float, bounds: tuple[float, float] | None) -> Share:
     return Share(value=round(float(value), 4), interval=bounds and (round(bounds[0], 4), round(bounds[1], 4)))
 
 
+def refused(clips: Sequence[ClipFeatures]) -> str:
+    """Why transcripts tell nothing: the recogniser is degenerate on both sides; empty where it is not."""
+    reasons = []
+    for suspect in (False, True):
+        side = [clip for clip in clips if clip.suspect is suspect]
+        wer = 100 * float(np.mean([clip.features["wer"] for clip in side]))
+        reasons.append(refusal(wer, float(np.mean([not clip.transcript for clip in side]))))
+    return reasons[0] if all(reasons) else ""
+
+
 def conclusion(result: Contamination) -> str:
-    """What may be concluded, and what may not."""
+    """What may be concluded, and what may not, with the clips that it rests on."""
+    if result.no_verdict:
+        return f"No verdict: {result.no_verdict}, and only transcripts were used."
+    return f"{_meaning(result)} ({result.suspects.clips} suspects, {result.fresh.clips} fresh clips)"
+
+
+def _meaning(result: Contamination) -> str:
     found, low_loss = result.headline.auc, result.set(LOW_LOSS)
     parts = []
     if found.interval is None:

@@ -1,4 +1,6 @@
-"""SUPERB-SG's generative tasks: what a frozen encoder is worth for speech enhancement and separation."""
+"""SUPERB-SG's generative tasks: what a frozen encoder is worth for enhancement, separation, translation and voice
+conversion.
+"""
 
 from speech_robust_bench.cli.command import CommandRow
 
@@ -6,10 +8,10 @@ COMMANDS = [
     CommandRow(
         "superb",
         "compare and diagnose",
-        "train and test enhancement and separation heads",
+        "train and test heads for the other tasks of SUPERB-SG",
         f"{__name__}.command",
         resumes=True,
     ),
 ]
-API = dict.fromkeys(("MaskOptions", "score_mask_head", "train_mask_head"), f"{__name__}.api")
+API = dict.fromkeys(("SuperbData", "SuperbOptions", "score_superb_head", "train_superb_head"), f"{__name__}.api")
 FRONT_ENDS = {"superb": f"{__name__}.front_end:superb"}

@@ -18,6 +18,7 @@ from torch.nn import functional
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence, pad_sequence
 
 from speech_robust_bench.extensions.probe.upstream import Upstream
+from speech_robust_bench.extensions.superb_sg.head_training import Mix
 
 FFT = 512
 LAYERS, UNITS, DROPOUT = 3, 896, 0.5
@@ -28,15 +29,14 @@ class MaskHead(nn.Module):
 
     def __init__(self, layers: int, width: int, signals: int, units: int = UNITS, dropout: float = DROPOUT) -> None:
         super().__init__()
-        self.layer_logits = nn.Parameter(torch.zeros(layers))
+        self.mix = Mix(layers)
         self.rnn = nn.LSTM(width, units, LAYERS, batch_first=True, dropout=dropout, bidirectional=True)
         self.dropout = nn.Dropout(dropout)
         self.out = nn.ModuleList(nn.Linear(2 * units, FFT // 2 + 1) for _ in range(signals))
 
     def forward(self, states: Sequence[Tensor], frames: Sequence[int]) -> list[Tensor]:
         """Per clip the masks (signal, frame, bin); states are stretched or cut to the frames of the STFT."""
-        weights = self.layer_logits.softmax(0)
-        mixed = [fitted(torch.einsum("l,lfw->fw", weights, each), n) for each, n in zip(states, frames, strict=True)]
+        mixed = [fitted(self.mix(each), n) for each, n in zip(states, frames, strict=True)]
         packed = pack_padded_sequence(
             pad_sequence(mixed, batch_first=True), torch.tensor(list(frames)), batch_first=True, enforce_sorted=False
         )
@@ -69,7 +69,7 @@ def mask_loss(masks: Sequence[Tensor], mixed: Sequence[Tensor], signals: Sequenc
 
 def separate(head: MaskHead, upstream: Upstream, clip: np.ndarray) -> np.ndarray:
     """The signals that the head finds in a clip: (signal, sample)."""
-    wave = torch.from_numpy(np.ascontiguousarray(clip, np.float32)).to(head.layer_logits.device)
+    wave = torch.from_numpy(np.ascontiguousarray(clip, np.float32)).to(head.mix.logits.device)
     with torch.no_grad():
         mixed = spectrum(wave, upstream.stride)
         (masks,) = head(upstream.states([clip]), [len(mixed)])

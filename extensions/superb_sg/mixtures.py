@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 
@@ -25,14 +24,12 @@ from speech_robust_bench.core.engines import Inline
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.names import ConfigName
 from speech_robust_bench.core.seeding import clip_rng
+from speech_robust_bench.extensions.superb_sg.head_file import Part, Task
 
-Task = Literal["enhancement", "separation"]
-TASKS: tuple[Task, ...] = ("enhancement", "separation")
-Part = Literal["train", "dev", "test"]
 DEV_SPEAKERS = ("p226", "p287")  # of Voicebank, as in s3prl
 LOUDEST_DB = 5.0  # one of two speakers above the other, at most
 DEV_SHARE = 10  # of a corpus, one mixture of so many is kept from training
-LIBRIMIX = {"train": "train-100", "dev": "dev", "test": "test"}
+LIBRIMIX = {"train": ("train-100",), "dev": ("dev_1000", "dev"), "test": ("test",)}  # dev_1000: s3prl's part of dev
 Progress = Callable[[str, int], Callable[[int], None]]
 
 
@@ -80,12 +77,16 @@ def voicebank(root: str, part: Part) -> list[Mixture]:
 
 def librimix(root: str, part: Part, task: Task) -> list[Mixture]:
     """The mixtures of Libri2Mix at 16 kHz: two speakers, or for enhancement one speaker in noise."""
-    place = Path("wav16k", "min", LIBRIMIX[part])
-    folders = find_folder(Path(root), lambda folder: (folder / place).is_dir())
-    if not folders:
-        raise UserError(f"{root}: holds no {place}; https://github.com/JorisCos/LibriMix generates it")
+    places = [Path("wav16k", "min", name) for name in LIBRIMIX[part]]
+    found = [
+        folder / place
+        for place in places
+        for folder in find_folder(Path(root), lambda folder, place=place: (folder / place).is_dir())  # type: ignore[misc]
+    ]
+    if not found:
+        raise UserError(f"{root}: holds no {places[-1]}; https://github.com/JorisCos/LibriMix generates it")
     mixed, *signals = ("mix_clean", "s1", "s2") if task == "separation" else ("mix_single", "s1")
-    base = folders[0] / place
+    base = found[0]
     files = sorted((base / mixed).glob("*.wav"))
     return [
         from_files([base / kind / f.name for kind in (mixed, *signals)], f.stem, f.stem.split("-")[0]) for f in files

@@ -62,15 +62,18 @@ class Vosk(Described):
         )
 
     def _recogniser(self, rate: int) -> Any:
-        grammar = [json.dumps([*map(str.lower, self.terms), UNKNOWN])] if self.terms else []
-        recogniser = self.vosk.KaldiRecognizer(self.model, rate, *grammar)
+        recogniser = self._told_the_terms(rate)
         recogniser.SetWords(True)
         if self.nbest:
             recogniser.SetMaxAlternatives(self.nbest)
         return recogniser
 
     def stream(self, rate: int, language: str | None) -> VoskSession:
-        return VoskSession(self.vosk.KaldiRecognizer(self.model, rate))
+        return VoskSession(self._told_the_terms(rate))
+
+    def _told_the_terms(self, rate: int) -> Any:
+        grammar = [json.dumps([*map(str.lower, self.terms), UNKNOWN])] if self.terms else []
+        return self.vosk.KaldiRecognizer(self.model, rate, *grammar)
 
     def close(self) -> None:
         self.pool.shutdown(wait=False, cancel_futures=True)
@@ -81,9 +84,14 @@ def _joined(parts: Sequence[Settings]) -> str:
     words = (word for part in parts for word in part.get("result", ()) if word["word"] != UNKNOWN)
     text = " ".join(part["text"] for part in parts if part["text"])
     return with_confidences(
-        " ".join(text.replace(UNKNOWN, " ").split()),
+        _known(text),
         ((word["word"], word.get("conf"), word["start"], word["end"]) for word in words),
     )
+
+
+def _known(text: str) -> str:
+    """A text without the words that a grammar does not have."""
+    return " ".join(text.replace(UNKNOWN, " ").split())
 
 
 def best_joint(parts: Sequence[Sequence[Settings]], count: int) -> list[list[Settings]]:
@@ -111,7 +119,7 @@ class VoskSession:
     def accept(self, chunk: Clip) -> list[Event]:
         if self._recogniser.AcceptWaveform(to_pcm16(chunk.clip(-1, 1)).tobytes()):
             return self._final(self._recogniser.Result(), endpoint=True)
-        text = json.loads(self._recogniser.PartialResult())["partial"]
+        text = _known(json.loads(self._recogniser.PartialResult())["partial"])
         if text == self._shown:
             return []
         self._shown = text
@@ -123,10 +131,12 @@ class VoskSession:
     def _final(self, answer: str, *, endpoint: bool) -> list[Event]:
         result = json.loads(answer)
         shown, self._shown = self._shown, ""
-        if not result["text"] and not shown:
+        text = _known(result["text"])
+        if not text and not shown:
             return []
-        words = tuple(Word(word["word"], word["start"], word["end"]) for word in result.get("result", ()))
-        return [Event(result["text"], final=True, words=words, endpoint=endpoint)]
+        known = (word for word in result.get("result", ()) if word["word"] != UNKNOWN)
+        words = tuple(Word(word["word"], word["start"], word["end"]) for word in known)
+        return [Event(text, final=True, words=words, endpoint=endpoint)]
 
 
 def load(target: str, *, threads: int = 0, nbest: int = 0, terms: str = "") -> Recogniser:

@@ -127,6 +127,12 @@ def test_vosk_takes_terms_as_a_grammar(vosk, terms_file):
     assert recogniser.options["terms"] == fingerprint(["Kaliko", "Hester Prynne"])
 
 
+def test_vosk_takes_terms_live_too(vosk, terms_file):
+    session = open_model(f"{vosk}&terms={terms_file}").stream(RATE, "en")
+    assert json.loads(KaldiRecognizer.made[-1][0]) == ["kaliko", "hester prynne", "[unk]"]
+    assert [event.text for event in session.finish()] == ["two"]
+
+
 def test_whisper_gives_the_list_of_its_beams(whisper, clip):
     listed = open_model(f"hf:{whisper}?beams=3&nbest=3&device=cpu&threads=1")
     (best,) = listed.transcribe([clip], RATE, "en")
@@ -151,8 +157,17 @@ def test_whisper_tells_when_it_heard_a_word(whisper, clip, tmp_path):
     assert words[-1][3] <= len(clip) / RATE + 0.1
 
 
-def test_whisper_is_prompted_with_terms(whisper, clip, terms_file, tmp_path):
-    (text,) = open_model(f"hf:{whisper}?terms={terms_file}&device=cpu&threads=1").transcribe([clip], RATE, "en")
+def test_whisper_is_prompted_with_terms(whisper, clip, terms_file, tmp_path, monkeypatch):
+    recogniser = open_model(f"hf:{whisper}?terms={terms_file}&device=cpu&threads=1")
+    generate, told = recogniser.model.generate, []
+
+    def watched(*inputs, **settings):
+        told.append(recogniser.processor.tokenizer.decode(settings["prompt_ids"]))
+        return generate(*inputs, **settings)
+
+    monkeypatch.setattr(recogniser.model, "generate", watched)
+    (text,) = recogniser.transcribe([clip], RATE, "en")
+    assert told == ["<|startofprev|> Kaliko, Hester Prynne"]
     assert "Kaliko" not in text  # the prompt is not in the transcript
     long = tmp_path / "long.txt"
     long.write_text("\n".join(f"antidisestablishment{i}" for i in range(200)))

@@ -113,12 +113,20 @@ def test_it_finds_nothing_in_a_model_of_neither_half(halves, tmp_path):
     assert result.headline.auc.interval[0] < 0.5 < result.headline.auc.interval[1]
     assert result.headline.p > 0.025
     assert conclusion(result).startswith("No sign that the model was trained")
+    assert conclusion(result).endswith("(24 suspects, 24 fresh clips)")
 
 
 def test_a_black_box_gives_its_transcripts_alone(halves, tmp_path):
     result = infer(halves, OnFirstHalf(), tmp_path, options={"access": "transcripts"})
     assert [each.name for each in result.sets] == ["transcripts"]
-    assert "Only transcripts were used" in conclusion(result)
+    assert "Only transcripts were used" in conclusion(result) or "No verdict" in conclusion(result)
+
+
+def test_there_is_no_verdict_on_a_mute_recogniser(halves, tmp_path):
+    mute = lambda clips, rate, language: [""] * len(clips)  # noqa: E731
+    result = infer(halves, mute, tmp_path)
+    assert (result.access, result.headline.auc.value) == ("transcripts", 0.5)
+    assert conclusion(result).startswith("No verdict: WER on clean speech is 100.0")
 
 
 def test_a_reference_must_give_as_much_as_the_model(halves, tmp_path):

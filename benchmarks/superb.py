@@ -1,0 +1,81 @@
+"""SUPERB-SG's heads for enhancement, separation and voice conversion on LibriSpeech clips, trained for minutes.
+
+Each task is trained above a trained encoder and above the same one with random weights, on the same clips and for as
+many steps; the figure is that of the dev part, or of other speakers' clips for conversion. `python benchmarks/superb.py
+FOLDER --corpus LibriSpeech/dev-clean --upstream FOLDER_OF_WHISPER?window_s=4`. A few minutes on one core.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+from pathlib import Path
+
+import soundfile
+
+import speech_robust_bench as srb
+
+SECONDS = (2.0, 4.0)
+SPEAKERS, CLIPS = 10, 8  # for the mixtures
+TARGET = "1272"
+QUICK = {
+    "separation": srb.SuperbOptions(steps=500, batch_size=6, units=96, lr=2e-3, dropout=0.0, eval_every=125),
+    "enhancement": srb.SuperbOptions(steps=60, batch_size=6, units=64, lr=3e-3, dropout=0.0, eval_every=30),
+    "conversion": srb.SuperbOptions(
+        steps=90, batch_size=6, units=128, lr=2e-3, dropout=0.0, warmup=10, decay="none", eval_every=45
+    ),
+}
+
+
+def small_corpus(root: Path, out: Path) -> Path:
+    """Short clips of some speakers, and those of the target, copied in LibriSpeech's layout."""
+    speakers = sorted(folder.name for folder in root.iterdir() if folder.is_dir())
+    for speaker in {TARGET, *speakers[:SPEAKERS]}:
+        texts = dict(
+            line.split(" ", 1)
+            for path in sorted((root / speaker).rglob("*.trans.txt"))
+            for line in path.read_text().splitlines()
+        )
+        clips = [
+            path
+            for path in sorted((root / speaker).rglob("*.flac"))
+            if SECONDS[0] <= soundfile.info(path).duration <= SECONDS[1]
+        ]
+        for path in clips if speaker == TARGET else clips[:CLIPS]:
+            folder = out / speaker / path.parent.name
+            folder.mkdir(parents=True, exist_ok=True)
+            shutil.copy(path, folder)
+            with (folder / f"{speaker}-{path.parent.name}.trans.txt").open("a") as file:
+                file.write(f"{path.stem} {texts[path.stem]}\n")
+    return out
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("out", type=Path)
+    parser.add_argument("--corpus", type=Path, required=True)
+    parser.add_argument("--upstream", required=True)
+    parser.add_argument("--asr", default="moonshine")
+    parser.add_argument("--tasks", nargs="+", default=list(QUICK))
+    args = parser.parse_args()
+    clips = args.out / "clips"
+    if not clips.is_dir():
+        small_corpus(args.corpus, clips)
+    data = srb.SuperbData(corpus={"en": clips}, target=TARGET, scenarios=["gaussian"])
+    for task in args.tasks:
+        for kind in ("hf", "random"):
+            folder = args.out / f"{task}-{kind}"
+            record = srb.train_superb_head(
+                task, f"{kind}:{args.upstream}", folder, data, superb_options=QUICK[task], progress=False
+            )
+            print(task, kind, f"dev, best at step {record.best.step}:", record.best.scores.as_json(), flush=True)
+            if task == "conversion":
+                tests = srb.score_superb_head(
+                    folder, data, asr=args.asr, limit=18, under=["gaussian_sev2"], progress=False
+                )
+                for name, scores in tests.items():
+                    print(task, kind, f"{name}:", scores.as_json(), flush=True)
+
+
+if __name__ == "__main__":
+    main()
