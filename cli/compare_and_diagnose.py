@@ -63,7 +63,7 @@ def _show(rows: srb.Comparisons) -> None:
     console, options = Console(), rows.options
     for language in dict.fromkeys(row.language for row in rows):
         console.print(_comparison_table(rows, language))
-    if options.by != "category" and not rows.no_verdict:
+    if options.by != "category":
         _say_where(console, rows)
     missing = sorted({name for row in rows for name in row.missing})
     if missing:
@@ -104,7 +104,9 @@ def _say_where(console: Console, rows: srb.Comparisons) -> None:
     """Say where A does better than B, where worse, and where it cannot be told."""
     sides = {"a": "helps", "b": "hurts", None: "cannot be told"}
     for side, verb in sides.items():
-        where = [f"{row.name} ({row.difference:+.1f})" for row in rows if rows.better(row) == side]
+        where = [
+            f"{row.name} ({row.difference:+.1f})" for row in rows if rows.better(row) == side and not row.no_verdict
+        ]
         if where:
             what = f"{for_terminal(rows.a)} in place of {for_terminal(rows.b)}" if side else "which is better"
             console.print(f"{what} {verb}: {', '.join(where)}", highlight=False, markup=False)

@@ -119,7 +119,7 @@ def _sets(runs: Sequence[Run]) -> dict[str, list[str]]:
         lonely = sorted(first ^ configs)
         if lonely:
             raise UserError(
-                f"{runs[0].model} and {run.model} were not run on the same configs: {_some(lonely)} only in one"
+                f"{runs[0].model} and {run.model} were not run on the same configs: {some(lonely)} only in one"
             )
     levels_by_clean: dict[str, list[str]] = {}
     for config in sorted(first, key=lambda c: (parse(c).scenario, parse(c).severity)):
@@ -182,7 +182,7 @@ def _same_clips(config: str, one: str, ids: pa.ChunkedArray, other: str, others:
         lonely = sorted(set(ids.to_pylist()) ^ set(others.to_pylist()))
         raise UserError(
             f"{config}: {one} and {other} were not run on the same clips, {len(lonely)} are in one only "
-            f"({_some(lonely)}); run both on the same clips"
+            f"({some(lonely)}); run both on the same clips"
         )
 
 
@@ -210,10 +210,16 @@ def without_transcripts(transcribed: TranscribedSet) -> list[ErrorMatrix]:
             errors[one, other].append(align(coded[one], coded[other]).counts.errors)
             lengths[one, other].append(np.maximum(coded[one].lengths, coded[other].lengths))
     return [
-        ErrorMatrix(" ".join(pair), "pair", transcribed.clips, np.array(errors[pair]), np.array(lengths[pair]))
+        ErrorMatrix(pair_name(*pair), "pair", transcribed.clips, np.array(errors[pair]), np.array(lengths[pair]))
         for pair in pairs
     ]
 
 
-def _some(names: Sequence[str], count: int = 3) -> str:
+def pair_name(one: str, other: str) -> str:
+    """What two recognisers are called together."""
+    return f"{one} {other}"
+
+
+def some(names: Sequence[str], count: int = 3) -> str:
+    """The first few names."""
     return ", ".join(names[:count]) + (", ..." if len(names) > count else "")

@@ -92,8 +92,7 @@ def compare(
     ]
     if not pairs:
         raise _nothing_to_compare(first, second, both)
-    judged = {side: refusal_of_counts(run[name] for name in both) for side, run in (("A", first), ("B", second))}
-    reasons = "; ".join(f"{side}: {why}" for side, why in judged.items() if why)
+    judged = [{name: run[name] for name in both} for run in (first, second)]
     differences = [row_a.estimates[measure] - row_b.estimates[measure] for _, measure, row_a, row_b in pairs]
     p_values = [difference.p for difference in differences]
     return [
@@ -112,12 +111,22 @@ def compare(
             unit=difference.resampled.unit,
             units=difference.resampled.units,
             clips=difference.resampled.clips,
-            no_verdict=reasons,
+            no_verdict=_no_verdict(judged, language, row_a),
         )
         for (language, measure, row_a, row_b), difference, p, corrected in zip(
             pairs, differences, p_values, holm(p_values), strict=True
         )
     ]
+
+
+def _no_verdict(judged: Sequence[Mapping[str, ConfigCounts]], language: str, row: Mean) -> str:
+    """Why a row has no verdict: what one of the two did in the row's language, or the clips of the row that failed."""
+    reasons = []
+    for side, run in zip("AB", judged, strict=True):
+        spoken = [counts for name, counts in run.items() if parse(name).language == language]
+        if why := refusal_of_counts(spoken) or refusal_of_counts(run[name] for name in row.members if name in run):
+            reasons.append(f"{side}: {why}")
+    return "; ".join(reasons)
 
 
 def resampled(rows: Sequence[Comparison]) -> str:

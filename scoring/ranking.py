@@ -31,7 +31,7 @@ from speech_robust_bench.core.categories import AVERAGED, CLEAN
 from speech_robust_bench.core.names import parse
 from speech_robust_bench.core.result_records import RunResults
 from speech_robust_bench.core.seeding import FIRST_VERSION, edition_name
-from speech_robust_bench.scoring.verdict_guard import refusal
+from speech_robust_bench.scoring.verdict_guard import refusal, worst
 
 RULE = "srb-rank-2"
 SENTENCE = (
@@ -72,13 +72,21 @@ class ConfigRow:
 
 @dataclass(frozen=True)
 class Candidate:
-    """A recogniser in one language: its configs, its clean WER, and the share of clean clips without a word."""
+    """A recogniser in one language: its configs, its mean clean WER, and the share of clean clips without a word (of
+    several corpora, the largest)."""
 
     name: str
     configs: Sequence[ConfigRow]
     clean_wer: float | None
     clean_empty: float = 0.0
     failed: float = 0.0  # share of all clips
+    worst_clean: tuple[float | None, str] | None = None  # of several clean configs: WER and name
+
+    @property
+    def refusal(self) -> str:
+        """Why there is no verdict on it; empty if there may be one."""
+        wer, config = self.worst_clean or (self.clean_wer, "")
+        return refusal(wer, self.clean_empty, self.failed, config)
 
     @cached_property
     def counted(self) -> dict[str, ConfigRow]:
@@ -172,7 +180,7 @@ def _refusal(candidate: Candidate) -> str:
     """Why a system cannot be ranked beside any others; empty if it can."""
     if candidate.clean_wer is None:
         return "clean speech was not scored"
-    return refusal(candidate.clean_wer, candidate.clean_empty, candidate.failed)
+    return candidate.refusal
 
 
 def _lack(candidate: Candidate, required: set[str]) -> str:
@@ -247,8 +255,7 @@ def candidate_of(result: RunResults, language: str) -> Candidate:
 
 def refusal_of_results(result: RunResults, language: str) -> str:
     """Why there is no verdict on a recogniser in a language, empty if there may be one."""
-    own = candidate_of(result, language)
-    return refusal(own.clean_wer, own.clean_empty, own.failed)
+    return candidate_of(result, language).refusal
 
 
 def make_candidate(
@@ -260,15 +267,14 @@ def make_candidate(
     """
     rates = {config: rate for config, e in entries.items() if (rate := wer(e)) is not None}
     clean = [config for config, entry in entries.items() if entry.scenario == CLEAN]
-    clips = sum(entries[config].utterances for config in clean)
     rows = [
         ConfigRow(config, e.category, rates[config], e.clean_wer, e.difficulty, e.version)
         for config, e in entries.items()
         if config in rates and parse(config).value is None
     ]
-    empty = sum(entries[config].empty for config in clean)
-    clean_wer = _mean(rates[config] for config in clean if config in rates)
-    return Candidate(name, rows, clean_wer, empty / clips if clips else 0.0, failed)
+    empty = max((entries[c].empty / entries[c].utterances for c in clean if entries[c].utterances), default=0.0)
+    clean_wers = {config: rates[config] for config in clean if config in rates}
+    return Candidate(name, rows, _mean(clean_wers.values()), empty, failed, worst(clean_wers))
 
 
 def order(results: Sequence[RunResults], language: str) -> list[tuple[int, Standing]]:

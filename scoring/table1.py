@@ -299,13 +299,17 @@ def _cell(column: Column, rows: LanguageResults, standing: Standing, whole: bool
 def _notes(results: Sequence[RunResults]) -> list[str]:
     """By what the models are ranked, who lacks what, and who is not ranked and why."""
     notes = [ranking.SENTENCE] if len(results) > 1 else []
-    for language, standings in _standings(results).items():
+    by_language = _standings(results)
+    for language, standings in by_language.items():
         notes += _uneven([result for result, _ in standings], language)
         if any(_averaged(result, language) != standing.configs for result, standing in standings):
             ranked_over = max(standing.configs for _, standing in standings)
             notes.append(f"{language}: averages are over the {ranked_over} configs of one scenario version")
         notes += stand_in_notes([c for result, _ in standings for c in result.configs.values()], language)
-        notes += [f"{result.model} is not ranked: {standing.why}" for result, standing in standings if standing.why]
+        where = f" in {language}" if len(by_language) > 1 else ""
+        notes += [
+            f"{result.model} is not ranked{where}: {standing.why}" for result, standing in standings if standing.why
+        ]
     return notes
 
 

@@ -84,8 +84,14 @@ class Comparisons(Sequence[Comparison]):
 
     @property
     def no_verdict(self) -> str:
-        """Why nobody is called more robust; empty where there is a verdict."""
-        return "; ".join(sorted({row.no_verdict for row in self.rows} - {""}))
+        """Why nobody is called more robust, with the rows if there are others; empty where all have a verdict."""
+        reasons: dict[str, list[str]] = {}
+        for row in self.rows:
+            if row.no_verdict:
+                reasons.setdefault(row.no_verdict, []).append(f"{row.language} {row.name}")
+        return "; ".join(
+            why if len(rows) == len(self.rows) else f"{why} ({', '.join(rows)})" for why, rows in reasons.items()
+        )
 
     def better(self, row: Comparison) -> str | None:
         """ "a" or "b" where one is more robust, None where that is not certain."""
@@ -126,8 +132,7 @@ class Comparisons(Sequence[Comparison]):
                 f"  {row.language} {row.name:<14}{row.measure.upper():<6} A {row.a:7.1f}  B {row.b:7.1f}  "
                 f"A - B {row.difference:+7.1f}{span}  p {row.p_corrected:.3f}  {row.units} {row.unit}  better: {better}"
             )
-        reasons = dict.fromkeys(row.no_verdict for row in self.rows if row.no_verdict)
-        return "\n".join([*lines, *(f"no verdict: {reason}" for reason in reasons)])
+        return "\n".join([*lines, f"no verdict: {self.no_verdict}"] if self.no_verdict else lines)
 
 
 def compare(

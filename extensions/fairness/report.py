@@ -15,6 +15,7 @@ import fnmatch
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -26,10 +27,18 @@ from speech_robust_bench.core.options import normaliser_option, option, resample
 from speech_robust_bench.extensions.fairness import violations
 from speech_robust_bench.extensions.fairness.fault_localisation import OMEGA, Faults, localise, table9
 from speech_robust_bench.extensions.fairness.violations import Degradation, GroupComparison
-from speech_robust_bench.scoring.clip_sets import JOIN, TranscribedSet, clip_sets, with_transcripts, without_transcripts
+from speech_robust_bench.scoring.clip_sets import (
+    JOIN,
+    TranscribedSet,
+    clip_sets,
+    pair_name,
+    some,
+    with_transcripts,
+    without_transcripts,
+)
 from speech_robust_bench.scoring.disparity import group_disparity
 from speech_robust_bench.scoring.runs import Run
-from speech_robust_bench.scoring.verdict_guard import refusal_of_run
+from speech_robust_bench.scoring.verdict_guard import refusals_of_configs, tallies_of_run
 
 NAME = "pitch"
 LINE_HZ = 165.0
@@ -201,7 +210,9 @@ def assess(runs: Sequence[Run], options: FairnessOptions, advance: Callable[[], 
                 disparities += group_disparity(measured, labels, referenced, options.population)
         faults += localise(tested, groups, transcripts=False)
         faults += localise(tested, referenced, transcripts=True) if scored else []
-    refused = {run.model: why for run in runs if (why := refusal_of_run(run, options.normaliser))}
+    refused = {run.model: refusals_of_configs(tallies_of_run(run, options.normaliser)) for run in runs}
+    barred = _barred(refused)
+    judged = [c for c in comparisons if (c.recogniser, c.config) not in barred]
     if not sets:
         raise UserError(skipped[0]["why"])
     if not comparisons:
@@ -212,25 +223,32 @@ def assess(runs: Sequence[Run], options: FairnessOptions, advance: Callable[[], 
         "models": [run.model for run in runs],
         "options": asdict(options) | {"tau": list(options.tau)},
         "proxy": NAME in options.groups.split(JOIN),
-        "no_verdict": refused,
+        "no_verdict": {model: _reasons(configs) for model, configs in refused.items() if configs},
         "sets": sets,
         "skipped": skipped,
         "degradations": [_degradation(d) for d in degradations],
-        "comparisons": [_comparison(c, options.tau if _judged(c, refused) else ()) for c in comparisons],
-        "table4": {
-            form: _table4([c for c in comparisons if c.form == form and _judged(c, refused)], options.tau)
-            for form in forms
-        },
+        "comparisons": [_comparison(c, options.tau if c in judged else ()) for c in comparisons],
+        "table4": {form: _table4([c for c in judged if c.form == form], options.tau) for form in forms},
         "table9": {form: table9(f for f in faults if f.form == form) for form in ("alone", "transcripts")},
         "faults": [_faults(f, options.omega) for f in faults],
         "disparity": disparities,
     }
 
 
-def _judged(comparison: GroupComparison, refused: Mapping[str, str]) -> bool:
-    """Whether nothing is wrong with the recogniser, or with both of a pair."""
-    names = [comparison.recogniser] if comparison.form == "transcripts" else comparison.recogniser.split(" ")
-    return not any(name in refused for name in names)
+def _barred(refused: Mapping[str, Mapping[str, str]]) -> set[tuple[str, str]]:
+    """The recognisers, and the pairs of them, with the configs on which there is no verdict."""
+    barred = {(model, config) for model, configs in refused.items() for config in configs}
+    for one, other in combinations(refused, 2):
+        barred |= {(pair_name(one, other), config) for config in {*refused[one], *refused[other]}}
+    return barred
+
+
+def _reasons(configs: Mapping[str, str]) -> str:
+    """Each reason with its configs: `12% of the clips failed, more than 5% (en_noise_sev1)`."""
+    by_reason: dict[str, list[str]] = {}
+    for config, why in configs.items():
+        by_reason.setdefault(why, []).append(config)
+    return "; ".join(f"{why} ({some(names)})" for why, names in by_reason.items())
 
 
 def _check(options: FairnessOptions) -> None:

@@ -26,7 +26,6 @@ from speech_robust_bench.scoring.attack_success import AttackRow, attack_rows
 from speech_robust_bench.scoring.bootstrap import holm
 from speech_robust_bench.scoring.measures import measures
 from speech_robust_bench.scoring.ranking import Candidate, Standing, make_candidate, rank
-from speech_robust_bench.scoring.verdict_guard import refusal
 
 Score = list[float]
 HUNDREDTH = 0.011  # what rounding in a verified file may do to an average
@@ -437,8 +436,7 @@ def paired_units(entry: Entry, language: str, name: str) -> tuple[str, int]:
 
 def no_verdict(entry: Entry, language: str, units: int) -> str:
     """Why a model is called neither more nor less robust than another; empty if it may be."""
-    candidate = entry.candidate(language)
-    if why := refusal(candidate.clean_wer, candidate.clean_empty, candidate.failed):
+    if why := entry.candidate(language).refusal:
         return f"{entry.name}: {why}"
     return f"{units} speakers or clips, fewer than {FEWEST_COMPARED}" if units < FEWEST_COMPARED else ""
 

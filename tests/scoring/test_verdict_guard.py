@@ -14,10 +14,10 @@ SAID = [f"word{i} is spoken by nobody but me today" for i in range(40)]
 CONFIGS = {"en_clean": ("clean", None), "en_noise_sev1": ("noise_env", "en_clean")}
 
 
-def write_run(folder, answer):
+def write_run(folder, answer, about=CONFIGS):
     """A run of forty speakers; `answer` gives the transcript of a clip under a config, None if it failed."""
     folder.mkdir()
-    for config in CONFIGS:
+    for config in about:
         lines = [
             {
                 "id": f"clip{i:02}",
@@ -30,8 +30,8 @@ def write_run(folder, answer):
             for i, text in enumerate(SAID)
         ]
         (folder / f"{config}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    about = {config: {"category": category, "source": source} for config, (category, source) in CONFIGS.items()}
-    (folder / "run.json").write_text(json.dumps({"model": folder.name, "configs": about}))
+    entries = {config: {"category": category, "source": source} for config, (category, source) in about.items()}
+    (folder / "run.json").write_text(json.dumps({"model": folder.name, "configs": entries}))
     return folder
 
 
@@ -164,3 +164,60 @@ def test_each_row_says_its_n(tmp_path, capsys):
     rows = srb.read_run(runs[0]).compare(srb.read_run(runs[1]))
     assert {(row.unit, row.units, row.clips) for row in rows} == {("speakers", 40, 40)}
     assert "40 speakers" in repr(rows)
+
+
+def with_second(lead):
+    """The configs of English, and of a second corpus or language."""
+    return CONFIGS | {f"{lead}_clean": ("clean", None), f"{lead}_noise_sev1": ("noise_env", f"{lead}_clean")}
+
+
+def babbling_in(lead):
+    def answer(config, i, text):
+        return "x " * 8 if config.startswith(f"{lead}_") else honest(config, i, text)
+
+    return answer
+
+
+def test_a_good_language_hides_no_bad_one(tmp_path):
+    """The mean clean WER of the two languages is 50."""
+    about = with_second("es")
+    bad, good = (write_run(tmp_path / n, a, about) for n, a in (("bad", babbling_in("es")), ("good", honest)))
+    rows = list(srb.compare(bad, good, progress=False))
+    assert {row.language for row in rows if row.no_verdict} == {"es"}
+    assert all(row.better() is None for row in rows if row.language == "es")
+    assert "(es noise_env, es overall)" in srb.compare(bad, good, progress=False).no_verdict
+    found = srb.fairness([bad, good])
+    assert "es_noise_sev1" in found["no_verdict"]["bad"]
+    assert "en_noise_sev1" not in found["no_verdict"]["bad"]
+    with pytest.raises(UserError, match="es: WER on clean speech is 100"):
+        srb.gate(srb.read_run(good), bad)
+
+
+def test_a_good_corpus_hides_no_bad_one(tmp_path, capsys):
+    about = with_second("en-other")
+    bad, good = (write_run(tmp_path / n, a, about) for n, a in (("bad", babbling_in("en-other")), ("good", honest)))
+    reason = "WER on clean speech (en-other_clean) is 100.0, above 50"
+    assert srb.compare(bad, good, progress=False).no_verdict == f"A: {reason}"
+    assert rank([candidate_of(srb.read_run(bad).record, "en")])[0].why == reason
+    assert main(["table", str(bad), str(good)]) == 0
+    assert f"bad is not ranked: {reason}" in " ".join(capsys.readouterr().out.split())
+
+
+def test_failed_clips_of_one_config_leave_it_open(tmp_path):
+    """They are 4 of 160 clips, but 4 of the 40 that are compared."""
+    about = with_second("es")
+    failing = write_run(tmp_path / "failing", lambda c, i, t: None if "es_n" in c and i < 4 else honest(c, i, t), about)
+    good = write_run(tmp_path / "good", honest, about)
+    rows = srb.read_run(failing).compare(srb.read_run(good), by="config")
+    assert {row.name: row.no_verdict for row in rows if row.no_verdict} == {
+        "noise_sev1": "A: 10% of the clips failed, more than 5%"
+    }
+    assert "(es_noise_sev1)" in srb.fairness([failing])["no_verdict"]["failing"]
+
+
+def test_fairness_knows_a_model_with_a_space_in_its_name(tmp_path):
+    spoilt = write_run(tmp_path / "two words", lambda config, i, text: "" if i % 2 else text)
+    found = srb.fairness([spoilt, write_run(tmp_path / "honest", honest)])
+    pairs = [row for row in found["comparisons"] if row["form"] == "pair"]
+    assert pairs
+    assert not any(row["violates"] for row in pairs)
