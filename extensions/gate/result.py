@@ -112,14 +112,16 @@ class GateResult:
 
     def worse_in(self, kind: str = "category") -> list[Part]:
         """The parts of one kind whose rise is significant by itself."""
-        known = [part for part in self.of_kind(kind) if math.isfinite(part.high)]  # else the interval says nothing
-        return [part for part in known if part.p <= self.options.alpha and part.low > self.options.worst]
+        options = self.options
+        return [part for part in self.of_kind(kind) if part.p <= options.alpha and part.low > options.worst]
 
     def summary(self) -> str:
         """The verdict and its reason in one sentence."""
         look, allowed, sought = self.looks[-1], self.options.worst, self.options.sought
-        seen = f"noisy WER {self.whole.old_wer:.1f} -> {self.whole.new_wer:.1f}, a rise of {percent(look.rise)} "
-        seen += f"({percent(look.low)} to {percent(look.high)}), after {look.clips} of {self.planned} clips "
+        rise = f"a rise of {percent(look.rise)} ({span(look.low, look.high)})"
+        seen = f"noisy WER {self.whole.old_wer:.1f} -> {self.whole.new_wer:.1f}, "
+        seen += f"{rise if math.isfinite(look.rise) else 'from no errors at all'}, "
+        seen += f"after {look.clips} of {self.planned} clips "
         seen += f"of {look.units} speakers" if self.unit == SPEAKERS else "(test over clips)"
         if self.verdict == WORSE:
             return f"significantly less robust: {seen}" + (f"; up to {percent(allowed)} is allowed" if allowed else "")
@@ -150,9 +152,9 @@ class GateResult:
 
     def _cells(self, part: Part) -> tuple[str, ...]:
         wer = f"{part.old_wer:.1f}", f"{part.new_wer:.1f}"
-        span = f"{percent(part.low)} to {percent(part.high)}"
         sizes = [str(part.units), str(part.clips)] if self.unit == SPEAKERS else [str(part.clips)]
-        return part.name, *sizes, *wer, percent(part.rise), span, WORSE if self._is_worse(part) else ""
+        rise = percent(part.rise), span(part.low, part.high)
+        return part.name, *sizes, *wer, *rise, WORSE if self._is_worse(part) else ""
 
     def _is_worse(self, part: Part) -> bool:
         """All clips are judged by the sequential test, a part of them by its own, corrected p-value."""
@@ -211,7 +213,12 @@ class GateResult:
 
 def percent(share: float) -> str:
     """A relative change as it is shown."""
-    return f"{100 * share:+.1f} %" if math.isfinite(share) else "unknown"
+    return f"{100 * share:+.1f} %" if math.isfinite(share) else "unknown" if math.isnan(share) else "unbounded"
+
+
+def span(low: float, high: float) -> str:
+    """The interval of a relative change."""
+    return f"{percent(low)} to {percent(high)}" if math.isfinite(low) else percent(low)
 
 
 def _finite(value: Any) -> Any:

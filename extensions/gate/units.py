@@ -124,10 +124,19 @@ def ratio(old: np.ndarray, new: np.ndarray, bound: float) -> Ratio:
     (old_var, both), (_, new_var) = np.cov(old, new) * quantile**2 / units
     # (new - r old)^2 <= variance of (new - r old), a quadratic in r
     a, b, c = means[0] ** 2 - old_var, means[0] * means[1] - both, means[1] ** 2 - new_var
-    if a <= 0:  # too few errors to say that the first makes any
-        return Ratio(value, 0.0, math.inf)
     root = math.sqrt(max(b**2 - a * c, 0.0))
+    if a <= 0:  # too few errors to say that the first makes any: there is no upper end
+        return Ratio(value, _lower_end(a, b, c, root), math.inf)
     return Ratio(value, max((b - root) / a, 0.0), (b + root) / a)
+
+
+def _lower_end(a: float, b: float, c: float, root: float) -> float:
+    """The smallest ratio that is not ruled out where none above it is."""
+    if c <= 0:  # zero is not ruled out
+        return 0.0
+    if a == 0:
+        return c / (2 * b) if b > 0 else math.inf
+    return (b - root) / a
 
 
 def units_needed(old: np.ndarray, new: np.ndarray, rise: float, alpha: float, beta: float) -> int | None:
