@@ -22,13 +22,16 @@ from speech_robust_bench.extensions.contamination.separation import (
     drawn_interval,
     hits_at_false_alarms,
     permutation_p,
+    permuted_aucs,
+    refit_error,
     share_interval,
+    widened,
 )
 from speech_robust_bench.scoring.measures import Measure, TableForm
 from speech_robust_bench.scoring.verdict_guard import refusal
 
 FILE = "contamination.json"
-PERMUTATIONS = 199
+PERMUTATIONS, FEWER_PERMUTATIONS = 199, 49  # for the p-value; for the width of an interval
 LARGEST_P = 0.025  # one-sided, as of a 95 % interval
 LOW_LOSS, TRANSCRIPTS, ALL = "low loss", "transcripts", "all"
 # what a set of features is computed from; `low loss` is the loss itself, with no regression
@@ -111,17 +114,18 @@ def matrix(clips: Sequence[ClipFeatures], families: Sequence[str]) -> np.ndarray
 
 @dataclass(frozen=True, eq=False)
 class Judged:
-    """The sets of features of one model, and the AUC of the last in every replicate."""
+    """The sets of features of one model, and of the last the AUC in every replicate and its error by the fit."""
 
     sets: list[Separation]
     drawn: np.ndarray
+    refit_error: float
 
 
 def separations(found: Sequence[ClipFeatures], clips: Clips, replicates: int, level: float, seed: int) -> Judged:
     """How well each set of features that the clips have tells the two sides apart."""
     draws = clips.draws(replicates, seed)
     have = {family(name) for clip in found for name in clip.features}
-    sets, drawn = [], np.zeros(0)
+    sets, drawn, error, p = [], np.zeros(0), 0.0, None
     for which in SETS if "loss" in have else (TRANSCRIPTS,):
         if SETS[which][-1] not in have and which not in (TRANSCRIPTS, ALL):
             continue
@@ -129,25 +133,31 @@ def separations(found: Sequence[ClipFeatures], clips: Clips, replicates: int, le
         fitted = which != LOW_LOSS
         scores = cross_fit(values, clips) if fitted else -values[:, 0]
         drawn = auc(scores, clips, draws, fitted)
-        share = _share(auc(scores, clips, within_folds=fitted)[0], drawn, clips.fewest_units, level)
+        value = float(auc(scores, clips, within_folds=fitted)[0])
+        error, last = 0.0, which in (ALL, *([] if "loss" in have else [TRANSCRIPTS]))
+        if fitted:
+            permuted = permuted_aucs(values, clips, PERMUTATIONS if last else FEWER_PERMUTATIONS, seed)
+            error, p = refit_error(permuted, value), round(permutation_p(permuted, value), 4)
+        share = _share(value, drawn, clips.fewest_units, level, error)
         hits = None
         if (~clips.suspect).sum() >= FEWEST_FRESH:
             caught = hits_at_false_alarms(scores, clips, draws)
             hits = _share(hits_at_false_alarms(scores, clips)[0], caught, clips.fewest_units, level)
-        sets.append(Separation(name=which, features=values.shape[1], auc=share, hits=hits))
-    p = permutation_p(values, clips, sets[-1].auc.value, PERMUTATIONS, seed)
-    return Judged([*sets[:-1], sets[-1].replace(p=round(p, 4))], drawn)
+        sets.append(Separation(name=which, features=values.shape[1], auc=share, hits=hits, p=p if last else None))
+    return Judged(sets, drawn, error)
 
 
 def compare_with_reference(model: str, own: Judged, other: Judged, clips: Clips, level: float) -> Reference:
     """A reference model's AUC, and the difference, replicate by replicate."""
     value = own.sets[-1].auc.value - other.sets[-1].auc.value
-    bounds = drawn_interval(own.drawn - other.drawn, clips.fewest_units, level)
+    error = float(np.hypot(own.refit_error, other.refit_error))
+    bounds = widened(drawn_interval(own.drawn - other.drawn, clips.fewest_units, level), value, error, level)
     return Reference(model=model, auc=other.sets[-1].auc, difference=_rounded(value, bounds))
 
 
-def _share(value: float, drawn: np.ndarray, units: int, level: float) -> Share:
-    return _rounded(value, share_interval(value, drawn, units, level))
+def _share(value: float, drawn: np.ndarray, units: int, level: float, error: float = 0.0) -> Share:
+    bounds = widened(share_interval(value, drawn, units, level), value, error, level)
+    return _rounded(value, bounds and (max(0.0, bounds[0]), min(1.0, bounds[1])))
 
 
 def _rounded(value: float, bounds: tuple[float, float] | None) -> Share:

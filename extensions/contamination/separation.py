@@ -4,14 +4,17 @@ The regression is fitted on the other folds, so no clip is judged by a rule that
 stay in one fold. The AUC counts pairs of the same fold: across folds two rules would be compared. Carlini et al.,
 "Membership Inference Attacks From First Principles" (2022), ask for the rate of hits at few false alarms beside it.
 
-Intervals resample the clips with their scores and take the fitted rules as given. The verdict is therefore a
-permutation test, which fits the rules again.
+An interval that resamples the clips with their scores takes the fitted rules as given, and is too short: of models
+that have seen neither side it had 0.5 in 85 % of 80 simulations of 2 x 40 clips, and in 77 % of 30 of 2 x 150. So it is
+at least as wide as the AUC varies when labels are permuted and the rules fitted again (95 % and 97 %). The verdict is
+the permutation test.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import NormalDist
 
 import numpy as np
 
@@ -143,12 +146,29 @@ def auc(scores: np.ndarray, clips: Clips, draws: np.ndarray | None = None, withi
     return np.einsum("rs,sf,rf->r", ours, won, theirs, optimize=True) / np.maximum(total, 1e-12)
 
 
-def permutation_p(values: np.ndarray, clips: Clips, found: float, permutations: int, seed: int) -> float:
-    """How often the regression, fitted again to permuted labels, has an AUC as high as the one found (one-sided)."""
+def permuted_aucs(values: np.ndarray, clips: Clips, permutations: int, seed: int) -> np.ndarray:
+    """The AUC of the regression when it is fitted again to permuted labels."""
     rng = np.random.default_rng(seed)
     drawn = (clips.permuted(rng) for _ in range(permutations))
-    as_high = sum(auc(cross_fit(values, each), each)[0] >= found - 1e-12 for each in drawn)
-    return float((1 + as_high) / (1 + permutations))
+    return np.array([auc(cross_fit(values, each), each)[0] for each in drawn])
+
+
+def permutation_p(permuted: np.ndarray, found: float) -> float:
+    """How often permuted labels have an AUC as high as the one found (one-sided)."""
+    return float((1 + (permuted >= found - 1e-12).sum()) / (1 + len(permuted)))
+
+
+def refit_error(permuted: np.ndarray, value: float) -> float:
+    """The standard error of an AUC whose rules would be fitted again; like a share's it vanishes near 0 and 1."""
+    return 2 * float(np.std(permuted) * np.sqrt(max(0.0, value * (1 - value))))
+
+
+def widened(bounds: tuple[float, float] | None, value: float, error: float, level: float) -> tuple[float, float] | None:
+    """An interval that is at least as wide as a standard error asks for."""
+    if bounds is None:
+        return None
+    half = NormalDist().inv_cdf((1 + level) / 2) * error
+    return min(bounds[0], value - half), max(bounds[1], value + half)
 
 
 def hits_at_false_alarms(scores: np.ndarray, clips: Clips, draws: np.ndarray | None = None) -> np.ndarray:

@@ -29,7 +29,10 @@ from speech_robust_bench.extensions.contamination.separation import (
     fit_logistic,
     hits_at_false_alarms,
     permutation_p,
+    permuted_aucs,
+    refit_error,
     share_interval,
+    widened,
 )
 
 OPTIONS = {"snrs": (10.0, 30.0), "draws": 2, "radii": (0.001, 0.01), "replicates": 300}
@@ -198,8 +201,25 @@ def test_the_permutation_test_keeps_its_level_without_a_difference():
         values = voices + 0.5 * rng.standard_normal((40, 2))
         clips = clips_of(suspect, [f"s{n // 4}" for n in range(40)])
         found = auc(cross_fit(values, clips), clips)[0]
-        low += permutation_p(values, clips, found, 19, seed) <= 0.2
+        low += permutation_p(permuted_aucs(values, clips, 19, seed), found) <= 0.2
     assert low <= 12  # 6 are expected; 13 or more have a probability of 0.3 %
+
+
+def test_intervals_have_a_half_where_nothing_differs():
+    """16 data sets of 60 clips a side: fewer of the intervals that take the rules as given have 0.5."""
+    narrow = wide = 0
+    for seed in range(16):
+        suspect = np.arange(120) < 60
+        values = np.random.default_rng([7, seed]).standard_normal((120, 6))
+        clips = clips_of(suspect)
+        scores = cross_fit(values, clips)
+        found = auc(scores, clips)[0]
+        bounds = share_interval(found, auc(scores, clips, clips.draws(200, 0)), 60, 0.95)
+        low, high = widened(bounds, found, refit_error(permuted_aucs(values, clips, 19, seed), found), 0.95)
+        narrow += bounds[0] <= 0.5 <= bounds[1]
+        wide += low <= 0.5 <= high
+    assert wide >= 14
+    assert wide > narrow
 
 
 def test_clips_of_one_speaker_stay_in_one_fold():
