@@ -76,9 +76,9 @@ class SuperbOptions(Options):
     """How a head is trained; what is left out is s3prl's."""
 
     steps: int | None = option(None, "training steps (default: s3prl's)", metavar="N", check=at_least(1))
-    batch_size: int | None = option(None, "clips a batch", metavar="N", check=at_least(1))
+    batch_size: int | None = option(None, "clips a batch (default: s3prl's)", metavar="N", check=at_least(1))
     lr: float | None = option(None, "learning rate", check=above(0), advanced=True)
-    units: int | None = option(None, "width of the head", metavar="N", check=at_least(1))
+    units: int | None = option(None, "width of the head (default: s3prl's)", metavar="N", check=at_least(1))
     dropout: float | None = option(None, "dropout of the head", advanced=True)
     warmup: int | None = option(None, "steps of warm-up", metavar="N", check=at_least(0), advanced=True)
     decay: str | None = option(
@@ -86,7 +86,7 @@ class SuperbOptions(Options):
     )
     accumulate: int | None = option(None, "batches a step", metavar="N", check=at_least(1), advanced=True)
     eval_every: int | None = option(None, "steps between tests", metavar="N", check=at_least(1), advanced=True)
-    seed: int = option(0, "seed of weights and order")
+    seed: int = option(0, "seed of weights and order", advanced=True)
 
     def schedule(self, task: Task) -> Schedule:
         """The schedule of a task: the published one, with what was asked for."""
