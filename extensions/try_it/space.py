@@ -29,9 +29,10 @@ AT_ONCE = 2  # clips that are made at the same time
 MOST_WAITING = 20
 KEPT_S = 600
 LEAD = f"""# Try a scenario
-Upload a clip of speech, or record one, and hear and see it under any scenario of the benchmark. At most
-{MOST_BYTES // 1_000_000} MB, of which the first {MOST_CLIP_S:g} seconds are used; files are deleted after
+Upload or record a clip of speech, then hear it and see it under any scenario of the benchmark. A file can have
+{MOST_BYTES // 1_000_000} MB; only its first {MOST_CLIP_S:g} seconds are used. Files are deleted after
 {KEPT_S // 60} minutes.
+[Back to the leaderboard](/)
 """
 SPECTROGRAM = "0 to 8 kHz from bottom to top, 80 dB from black to bright"
 README = """---
@@ -117,10 +118,15 @@ def make_app(files: Path) -> FastAPI:
     """The leaderboard's files at `/`, the page at `/try-it`."""
     gr = _gradio()
     from fastapi import FastAPI
+    from fastapi.responses import RedirectResponse
     from fastapi.staticfiles import StaticFiles
 
+    app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
+    # Browsers ask for both because of gradio's page, which is not at the root.
+    app.add_api_route("/manifest.json", lambda: {"name": site.TITLE})
+    app.add_api_route("/favicon.ico", lambda: RedirectResponse("/icon.svg"))
     app = gr.mount_gradio_app(
-        FastAPI(docs_url=None, redoc_url=None, openapi_url=None),
+        app,
         page(),
         f"/{PATH}",
         max_file_size=MOST_BYTES,

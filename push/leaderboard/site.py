@@ -40,19 +40,19 @@ pinned: false
 The leaderboard of Speech Robust Bench. Built from verified results alone.
 """
 LEAD = (
-    "How well does a speech recogniser work when the world is not clean? <b>NWER</b>, which ranks, is the word error "
-    "rate over how hard the scenario is. <b>NWERD</b>, the paper's metric, is the part of it that clean speech does "
-    "not have; it does not rank, because errors on clean speech lower it. Lower is better. Every verified score was "
-    "computed again from the submitted predictions."
+    "How well does a speech recogniser work in adverse conditions? Models are ranked by <b>NWER</b>: the word error "
+    "rate divided by the difficulty of the scenario. <b>NWERD</b>, the paper's metric, subtracts the errors on clean "
+    "speech first; it does not decide the rank, because making more errors on clean speech would improve it. Lower is "
+    "better. Every verified score was recomputed from the submitted predictions."
 )
 ABOUT = f"""
 <h2>Submit a model</h2>
 <ol>
-<li><code>srb run --model MODEL 'en_*' --data ORG/srb</code> keeps the model's transcripts, then
-<code>srb score runs/MODEL</code>.</li>
-<li><code>srb submit runs/MODEL --to ORG/RESULTS --data ORG/srb</code> checks the run and opens a pull request:
-predictions, results, hashes.</li>
-<li><code>srb verify</code> computes every score again. What does not reproduce is refused, with the lines that
+<li><code>srb run --model MODEL 'en_*' --data ORG/srb</code> stores the model's transcripts;
+<code>srb score runs/MODEL</code> scores them.</li>
+<li><code>srb submit runs/MODEL --to ORG/RESULTS --data ORG/srb</code> checks the run and opens a pull request
+with predictions, results and hashes.</li>
+<li><code>srb verify</code> recomputes every score. A submission whose scores differ is refused, with the lines that
 differ.</li>
 </ol>
 <h2>What the numbers mean</h2>
@@ -62,19 +62,20 @@ divides the WER itself. The average is over the paper's nine categories, the med
 95 % intervals over speakers, or over clips where speakers are not known. Attacks are shown as WERD and are in no
 average.</p>
 <h2>Who is ranked</h2>
-<p>{SENTENCE} A tie goes to the lower WER on clean speech ({RULE}). So no error anywhere improves a place. NWERD is the
-paper's metric; errors on clean speech lower it, so it is shown and ranks nobody. Not ranked, and listed last with the
-reason, is a model whose WER on clean speech is above {CLEAN_CEILING:g}, that leaves more than {EMPTY_CEILING:.0%} of
-the clean clips empty, that lacks a config that the others have, or whose predictions were flagged.</p>
+<p>{SENTENCE} A tie goes to the lower WER on clean speech ({RULE}). More errors, on clean speech too, can therefore
+never improve a rank. NWERD, the paper's metric, is shown beside it. A model is not ranked, but listed last with the
+reason, if its WER on clean speech is above {CLEAN_CEILING:g} %, if it leaves more than {EMPTY_CEILING:.0%} of the
+clean clips empty, if it lacks a config that the others have, or if its predictions were flagged.</p>
 <h2>What was checked</h2>
-<p><b>reproduces</b>: every score follows from the predictions that were sent. <b>rerun</b>: the maintainers loaded the
-model at its revision, transcribed clips that were drawn afterwards, and got the same words.</p>
+<p><b>reproduces</b>: every score follows from the submitted predictions. <b>rerun</b>: the maintainers loaded the
+model at its revision, transcribed a sample of clips that was drawn after the submission, and its
+transcripts agreed.</p>
 """
 PRIVATE = """
-<p class="lead">Models that the maintainers ran on data that nobody else has: the public scenarios, drawn with a secret,
-from clips that were changed a little with it. Results of an edition are ranked among themselves and never beside public
-ones, whose noises, rooms and levels differ. A model that does much worse here than on the public board may know
-the public data.</p>
+<p class="lead">Models that the maintainers ran on data that nobody else has: the public scenarios, with random draws
+and slightly changed clips that depend on a secret. Results of an edition are ranked only among themselves, because
+noises, rooms and levels differ from the public data. A model that does much worse here than on the public board may
+have seen the public data.</p>
 """
 
 
@@ -96,7 +97,9 @@ def files(board: Board, further: Mapping[str, str] = {}) -> dict[str, bytes]:
     )
     contents |= _numbered("attacks.html", "Under attack", _by_models(public, pages.attacks))
     tabs = {**_tabs(board, contents), **further}
-    site: dict[str, str | bytes] = {name: (FOLDER / name).read_bytes() for name in ("style.css", "script.js")}
+    site: dict[str, str | bytes] = {
+        name: (FOLDER / name).read_bytes() for name in ("style.css", "script.js", "icon.svg")
+    }
     site |= {path: _page(title, content, tabs, path) for path, (title, content) in contents.items()}
     for entry in board.entries:
         site[pages.model_page(entry)] = _page(entry.name, _model(entry), tabs, "", depth=1)
@@ -160,6 +163,7 @@ def _page(title: str, content: Html, tabs: Mapping[str, str], active: str, depth
         tag("meta", charset="utf-8"),
         tag("meta", name_="viewport", content="width=device-width, initial-scale=1"),
         tag("title", f"{title} - {TITLE} leaderboard"),
+        Html(f'<link rel="icon" href="{up}icon.svg">'),
         Html(f'<link rel="stylesheet" href="{up}style.css">'),
         Html(f'<script src="{up}script.js" defer></script>'),
     ]

@@ -104,6 +104,9 @@ def test_a_visitor_hears_and_sees_a_clip(tmp_path):
         address = process.stdout.readline().split()[0]
         with urllib.request.urlopen(address) as answer:
             assert b'href="try-it/"' in answer.read()
+        for asked in ("manifest.json", "favicon.ico"):  # a browser asks for them, and an error would be in its console
+            with urllib.request.urlopen(address + asked) as answer:
+                assert answer.status == 200
         clip = base64.b64encode(_wav(tmp_path / "a.wav", 1.0).read_bytes()).decode()
         with Browser() as page:
             page.size(1280, 900)
