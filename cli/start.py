@@ -42,7 +42,8 @@ def demo(args: DemoArguments) -> int:
             return code
     report = (Path(args.out) / "report.html").resolve()
     print(
-        f"Open {report.as_uri()} in a browser. Mostly synthetic voices, few clips: this shows the way, not a ranking."
+        f"Open {report.as_uri()} in a browser. "
+        "This is a demonstration, not a ranking: few clips, most of them synthetic voices."
     )
     return 0
 

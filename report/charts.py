@@ -391,7 +391,15 @@ def box_plot(groups: Mapping[str, Sequence[Series]], axis: str, label: str) -> H
     return tag("svg", marks, viewBox=f"0 0 {WIDTH} {HEIGHT}", role="img", aria_label=label, class_="chart")
 
 
-def width_bars(rates: Mapping[str, float], shares: Mapping[str, float], axis: str, label: str, series: int = 0) -> Html:
+def width_bars(
+    rates: Mapping[str, float],
+    shares: Mapping[str, float],
+    axis: str,
+    label: str,
+    series: int = 0,
+    *,
+    of: str = "the population",
+) -> Html:
     """Groups of a population: the height of a bar is its error rate, the width its share (Aksenova et al., Fig. 1).
 
     The area of all bars together is the rate of the population, which the line across is at.
@@ -405,11 +413,11 @@ def width_bars(rates: Mapping[str, float], shares: Mapping[str, float], axis: st
     for group, (start, end) in zip(rates, itertools.pairwise(edges), strict=True):
         left, top = x(start), y(rates[group])
         size = {"width": max(round(x(end) - left - 2, 2), 1), "height": round(y(0) - top, 2)}
-        said = f"{group}: {fixed(rates[group])}, {100 * (end - start):.0f} % of the population"
+        said = f"{group}: {fixed(rates[group])}, {100 * (end - start):.0f} % of {of}"
         marks.append(tag("rect", tag("title", said), x=left + 1, y=top, **size, class_=f"width {series_class(series)}"))
     mean = weighted_mean(rates, shares)
     line = {"x1": x.start, "x2": x.end, "y1": y(mean), "y2": y(mean)}
-    marks.append(tag("line", tag("title", f"of the population: {fixed(mean)}"), **line, class_="fit"))
+    marks.append(tag("line", tag("title", f"over all of {of}: {fixed(mean)}"), **line, class_="fit"))
     return tag("svg", marks, viewBox=f"0 0 {WIDTH} {HEIGHT}", role="img", aria_label=label, class_="chart")
 
 

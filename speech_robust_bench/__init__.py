@@ -1,4 +1,4 @@
-"""Speech Robust Bench: how much accuracy does a speech recogniser lose when the world is not clean?
+"""Speech Robust Bench: how much accuracy does a speech recogniser lose in adverse conditions?
 
     import speech_robust_bench as srb
 

@@ -12,10 +12,18 @@ from speech_robust_bench.report.sections.parts import name, number, score, secti
 from speech_robust_bench.scoring.measures import Measure
 
 LEAD = (
-    "The same clips with and without a list of terms. Recall is that of the terms, on the clips in which one is said; "
-    "a false alarm is a clip of the others in which one is written. Changes are in points, with 95 % intervals."
+    "The same clips with and without a list of terms. Recall is the share of said terms that were written; a false "
+    "alarm is a clip in which a term was written but none was said. Changes are in points, with 95 % intervals."
 )
-HEADS = ("recall", "gained", "false alarms %", "caused", "WER of the others", "change", "clips with a term, others")
+HEADS = (
+    "recall, %",
+    "change",
+    "false alarms, %",
+    "change",
+    "WER of the other clips, %",
+    "change",
+    "clips with a term, other clips",
+)
 
 
 def biasing_section(report: Report, language: str) -> Html | None:

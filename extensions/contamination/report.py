@@ -8,8 +8,8 @@ from speech_robust_bench.report.report_data import Report
 from speech_robust_bench.report.sections.parts import name, section
 
 LEAD = (
-    "How well a model's behaviour tells suspected training data from fresh speech: 0.5 is not at all. Hits are the "
-    "share of suspects that are caught when at most 1 % of the fresh clips are accused."
+    "How well a model's behaviour distinguishes suspected training data from fresh speech; an AUC of 0.5 means not at "
+    "all. Hits are the share of suspects that are caught when at most 1 % of the fresh clips are accused."
 )
 
 

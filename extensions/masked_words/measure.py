@@ -268,10 +268,10 @@ MASKED = Measure(
     ),
     section=PageTable(
         "Masked words",
-        "Words were replaced by silence or noise, so a model that writes them guesses or remembers them. "
-        "A higher share on famous sentences than on new ones is a sign of memory; `srb table --masked` compares it "
-        "with the guesses of a language model.",
-        ("words", "written %", "WERD"),
+        "Words were replaced by silence or noise, so a model that writes them guesses or remembers them. A higher "
+        "share on famous sentences than on new ones is a sign of memorisation. `srb table --masked` compares it with "
+        "the guesses of a language model.",
+        ("masked words", "written, %", "WERD, points"),
         lambda entry, masked: ((masked.words, 0), masked.rate, entry.werd),
     ),
 )

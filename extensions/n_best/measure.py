@@ -85,9 +85,9 @@ N_BEST = Measure(
     ),
     section=PageTable(
         "N-best lists",
-        "The oracle WER takes of each list of transcripts the one with the fewest errors: what a perfect reranker "
-        "would reach. Longer lists have a lower oracle WER, so compare lists of one length.",
-        ("WER", "oracle WER", "transcripts per clip", "longest list", "clips"),
+        "The oracle WER takes the transcript with the fewest errors from each list, as a perfect reranker would. "
+        "Longer lists have a lower oracle WER, so compare lists of equal length.",
+        ("WER, %", "oracle WER, %", "transcripts per clip", "longest list", "clips"),
         lambda entry, lists: (
             entry.wer,
             lists.oracle_wer,

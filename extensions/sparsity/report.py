@@ -9,7 +9,8 @@ from speech_robust_bench.report.sections.parts import name, section
 
 LEAD = (
     "The mean angle between a random direction and the nearest adversarial perturbation of the same norm, over the "
-    "clips that are vulnerable: fewer degrees, more adversarial directions. It separates models that PGD breaks alike."
+    "vulnerable clips. The smaller the angle, the more directions are adversarial. It distinguishes models that PGD "
+    "breaks equally."
 )
 
 

@@ -24,7 +24,7 @@ from speech_robust_bench.report.sections.overview import pareto_front
 from speech_robust_bench.report.sections.parts import legend, name, number, section
 
 LEAD = (
-    "Down and to the left is better. The dashed line is the Pareto front of a condition: no model is both more "
+    "Further down and to the left is better. The dashed line is the Pareto front of a condition: no model is both more "
     "accurate and faster. The faint line is the front of clean speech, so the distance between the two is the cost of "
     "the condition. Latency is the median time from the end of a word until it and those before it no longer change."
 )

@@ -84,10 +84,10 @@ OVERLAP = Measure(
     ),
     section=PageTable(
         "Two talkers at once",
-        "Two people talk at once, and the words of both count: each talker is compared with one of the texts of the "
-        "recogniser, in the order with fewer errors. A single text misses one talker, and the WER of the better talker "
-        "is that of the other. A separator as a front end gives two texts.",
-        ("WER of both", "WER of the better talker", "two texts %"),
-        lambda entry, both: (entry.wer, both.best_wer, (100 * both.two_texts / both.clips, 0)),
+        "Two people talk at once, and the words of both count. Each talker is compared with one text of the "
+        "recogniser, in the order with fewer errors. A recogniser that writes a single text misses one talker. A "
+        "separator as a front end gives two texts.",
+        ("WER of both, %", "WER of the better talker, %", "two texts, % of clips", "clips"),
+        lambda entry, both: (entry.wer, both.best_wer, (100 * both.two_texts / both.clips, 0), (both.clips, 0)),
     ),
 )

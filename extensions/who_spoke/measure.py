@@ -155,8 +155,9 @@ WHO_SPOKE = Measure(
     section=PageTable(
         "Who spoke",
         "cpWER compares what each speaker said with what the recogniser gave to one speaker, paired for the fewest "
-        "errors. The diarization error rate is the share of speech that was missed, invented or given to another.",
-        ("cpWER", "DER", "missed %", "false alarm %", "wrong speaker %", "clips"),
+        "errors. DER, the diarization error rate, is the share of speech that was missed, invented or given to the "
+        "wrong speaker.",
+        ("cpWER, %", "DER, %", "missed, %", "false alarm, %", "wrong speaker, %", "clips"),
         lambda entry, who: (
             who.cpwer,
             who.der,

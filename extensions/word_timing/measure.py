@@ -164,9 +164,9 @@ WORD_TIMING = Measure(
     ),
     section=PageTable(
         "Word times",
-        "How far the start and the end of recognised words are from a forced alignment of the clean clip, and the "
-        "share of all words of the references that are within 50 and 100 ms at both ends.",
-        ("start, ms", "end, ms", "within 50 ms %", "within 100 ms %", "words timed %", "words"),
+        "The mean distance of the start and the end of recognised words from a forced alignment of the clean clip, and "
+        "the share of all reference words that are within 50 and 100 ms at both ends.",
+        ("start, ms", "end, ms", "within 50 ms, %", "within 100 ms, %", "words with times, %", "words"),
         lambda entry, timing: (
             timing.start_ms,
             timing.end_ms,

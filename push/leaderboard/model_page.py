@@ -20,7 +20,7 @@ def model(entry: Entry, language: str) -> Html:
     clean = entry.clean(language)
     n = units_text(entry, language, "overall")
     facts = [
-        ("NWER, which ranks, %", score_text(entry.overall(language, "nwer"), n)),
+        ("NWER (ranking score), %", score_text(entry.overall(language, "nwer"), n)),
         ("Average NWERD, %", score_text(entry.overall(language), n)),
         ("Median NWERD, %", score_text(entry.median(language), n)),
         ("Clips", f"{entry.clips(language):,}"),
@@ -54,12 +54,12 @@ def model(entry: Entry, language: str) -> Html:
 
 
 HEAT_LEAD = (
-    "WERD: points of word error rate lost against clean speech. A cell's title has its 95 % interval; the last column "
-    "says of how many clips each cell is."
+    "WERD: points of word error rate lost compared with clean speech. Hover over a cell to see its 95 % interval; the "
+    "last column is the number of clips in each cell."
 )
 CURVES_LEAD = (
-    "WERD in points over severity, with 95 % intervals. Lower is better: a flat line may also be a model that fails "
-    "everywhere, so read it beside the WER on clean speech."
+    "WERD in points by severity, with 95 % intervals. Lower is better. A flat line can also be a model that fails "
+    "everywhere, so look at its WER on clean speech too."
 )
 
 
@@ -103,9 +103,17 @@ def _heat_map(scores: dict[str, dict[str, dict[int, Measures]]], clips: Mapping[
             cells.append(tag("td", clips.get(scenario, "–"), class_="clips"))
             body.append(tag("tr", tag("td", category, title=label(category)), tag("th", scenario, scope="row"), cells))
     titles = ("category", "scenario", *(f"severity {n}" for n in levels or (0,)), "clips")
-    heads = [tag("th", "all" if text == "severity 0" else text, scope="col") for text in titles]
+    heads = [tag("th", _severity_head(text), scope="col") for text in titles]
     table = tag("table", tag("thead", tag("tr", heads)), tag("tbody", body), class_="heat")
     return join([_legend(scale), tag("div", table, class_="scroll")])
+
+
+def _severity_head(text: str) -> Html | str:
+    """The head of a column; narrow screens leave out the word severity."""
+    if not text.startswith("severity "):
+        return text
+    level = text.removeprefix("severity ")
+    return "all" if level == "0" else join([tag("span", "severity ", class_="word"), level])
 
 
 def _legend(scale: Scale) -> Html:

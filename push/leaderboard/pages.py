@@ -88,7 +88,7 @@ def sort_table(heads: Sequence[Html], rows: Sequence[Html], class_: str = "", **
     return tag("div", body, class_="scroll")
 
 
-def column_head(text: str, title: str | None = None, number: bool = True, unit: str = "", **how: str) -> Html:
+def column_head(text: str | Html, title: str | None = None, number: bool = True, unit: str = "", **how: str) -> Html:
     """The head of a column, which sorts by it; a column of numbers has its unit there."""
     small = tag("small", f" {unit}") if unit else None
     return tag("th", text, small, scope="col", tabindex=0, title=title or "sort", class_="n" if number else None, **how)
@@ -107,12 +107,14 @@ def _is(score: Score | None, value: float | None) -> bool:
     return score is not None and score[0] == value
 
 
-NWER_TITLE = "what ranks: WER over difficulty, mean of the paper's nine categories; below it the 95 % interval"
-CHECKED_TITLE = "reproduces: scores follow from the predictions; rerun: transcribed again"
+NWER_TITLE = (
+    "the ranking score: WER / difficulty, averaged over the paper's nine categories; below it the 95 % interval"
+)
+CHECKED_TITLE = "reproduces: the scores follow from the predictions; rerun: a sample was transcribed again"
 RANKING_NOTE = (
-    "NWER and NWERD are per cent of words over the scenario's difficulty; WERD is in points. Below an NWER stands its "
-    "95 % interval with the number of speakers or clips that it is over; the other intervals appear over their cells. "
-    "A click on a head sorts."
+    "NWER and NWERD are in per cent, divided by the scenario's difficulty; WERD is in points. Below each NWER are its "
+    "95 % interval and the number of speakers or clips behind it. Hover over any other score to see its interval. "
+    "Click a column heading to sort."
 )
 
 
@@ -136,14 +138,14 @@ def ranking(rows: Sequence[Row], language: str) -> list[Html]:
             class_="n",
             aria_sort="ascending",
         ),
-        column_head("Average NWERD", "what is lost against the model's own clean speech; ranks nobody", unit="%"),
-        column_head("Median NWERD", "the median over configs, which one bad config does not move", unit="%"),
+        column_head("Average NWERD", "the loss compared with clean speech; does not decide the rank", unit="%"),
+        column_head("Median NWERD", "the median over configs; a single bad config does not move it", unit="%"),
         column_head("Clean WER", "word error rate on clean speech", unit="%"),
         column_head("Clips", "all predictions that were scored"),
         column_head("Size", "millions of parameters"),
         column_head("Checked", CHECKED_TITLE, number=False),
         *(
-            column_head(f"{c} {_measure(c)}", f"{label(c)}; at a cell, its 95 % interval", unit=_unit(c))
+            column_head(f"{c} {_measure(c)}", f"{label(c)}; hover over a cell for its 95 % interval", unit=_unit(c))
             for c in categories
         ),
     ]
@@ -236,12 +238,17 @@ def size_text(params_m: float | None) -> str:
 
 def published(language: str) -> Html:
     """The paper's rows, which nobody here has verified."""
-    rows = [row for row in paper_rows() if row.language == language]
+    rows = sorted((row for row in paper_rows() if row.language == language), key=lambda row: row.average)
     if not rows:
         return tag("p", "The paper has no rows in this language.", class_="empty")
     names = [*AVERAGED, *ADVERSARIAL]
-    heads = [column_head("Model", number=False), column_head("Size"), column_head("Clean"), column_head("Average")]
-    heads += [column_head(name, label(name)) for name in names]
+    heads = [
+        column_head("Model", number=False),
+        column_head("Size"),
+        column_head("Clean WER", unit="%"),
+        column_head("Average NWERD", unit="%", aria_sort="ascending"),
+        *(column_head(_breakable(f"{c} {_measure(c)}"), label(c), unit=_unit(c)) for c in names),
+    ]
 
     def cell(value: float | None) -> Html:
         return table_cell(None if value is None else [value])
@@ -258,10 +265,17 @@ def published(language: str) -> Html:
         for row in rows
     ]
     lead = (
-        "As published: Table 1 of Speech Robust Bench (Shah et al.), measured by its authors on their own data. Not "
-        "verified here, and not comparable digit by digit with the verified rows."
+        "Table 1 of Speech Robust Bench (Shah et al.), measured by its authors on their own data. The paper gives no "
+        "intervals and no numbers of clips. These rows have not been verified and are not directly comparable with the "
+        "verified ones."
     )
     return join([tag("p", lead, class_="lead"), sort_table(heads, body, "published")])
+
+
+def _breakable(name: str) -> Html:
+    """A name that may be broken after an underscore, so that its column can be narrow."""
+    first, *rest = name.split("_")
+    return join([first, *([Html("_<wbr>"), part] for part in rest)])
 
 
 def attacks(models: Sequence[Row], language: str) -> Html | None:
@@ -313,8 +327,9 @@ def attacks(models: Sequence[Row], language: str) -> Html | None:
 
 
 SPEED_LEAD = (
-    "Seconds of speech that a second of computing recognises (RTFx, on the submitter's own machine, so a rough guide) "
-    "against NWER in % with its 95 % interval. Fast and robust models are at the lower right."
+    "RTFx is the number of seconds of speech recognised per second of computing. It was measured on the submitter's "
+    "own machine, so it is a rough guide. NWER is in per cent, with its 95 % interval. Fast and robust models are at "
+    "the lower right."
 )
 
 
@@ -330,10 +345,10 @@ def speed(models: Sequence[Row], language: str) -> Html | None:
         )
         for index, (row, rtfx, score) in enumerate(timed)
     ]
-    chart = scatter(series, Axes("speed, times real time (RTFx)", "NWER, %", log_x=True), "speed against NWER")
+    chart = scatter(series, Axes("RTFx, seconds of speech per second", "NWER, %", log_x=True), "speed against NWER")
     heads = [
         column_head("Model", number=False),
-        column_head("RTFx", unit="x"),
+        column_head("RTFx"),
         column_head("NWER", unit="%"),
         column_head("Clips"),
     ]

@@ -15,9 +15,9 @@ from speech_robust_bench.scoring.attack_success import RATES, AttackRow, attacks
 
 LEAD = (
     "UASR is the share of words (or characters) that an attack destroyed, at most 100 %; TASR the share of its target "
-    "that the model wrote. Noise is the WER under white noise at the same SNR: what the perturbation's loudness alone "
-    "would do. SNR is the mean reached; heard, the share of the perturbation's frames and bins above the masking "
-    "threshold of the clip. Only attacks of equal name and bound can be compared."
+    "that the model wrote. Noise is the WER under white noise at the same SNR: the effect of the perturbation's energy "
+    "alone. SNR is the mean that was reached; heard is the share of the perturbation's time-frequency bins above the "
+    "masking threshold of the clip. Compare only attacks with the same name and bound."
 )
 TRANSFER_LEAD = (
     "UASR in %: a column is the model whose adversarial configs were made, a row the model that transcribed them; "
@@ -41,7 +41,7 @@ def attacks(report: Report, language: str) -> Html | None:
     if not attacked:
         return None
     rates = [rate for rate in RATES if any(rate in row.rates for _, rows in attacked for row in rows)]
-    heads = ["model", "attack", "bound dB", "clips", "WER", "noise WER", *(TITLES[rate] for rate in rates)]
+    heads = ["model", "attack", "bound, dB", "clips", "WER, %", "noise WER, %", *(TITLES[rate] for rate in rates)]
     body = [_cells(model, row, rates) for model, rows in attacked for row in rows]
     figures = success_curves([(model.index, rows) for model, rows in attacked])
     return section(

@@ -65,24 +65,24 @@ def ranking(report: Report, language: str) -> Html | None:
         "intervals over",
         "NWERD, %",
         "clean WER, %",
-        "inserted words, % of words",
-        "words/min without speech",
+        "inserted words, %",
+        "words/min in silence and noise",
         "RTFx",
         "failed clips",
     ]
     return section(
         "ranking",
         "Ranking",
-        f"{SENTENCE} NWERD, the paper's metric, takes the errors on clean speech off first, so more of them would "
-        f"improve it; it ranks nobody. Lines and small figures are {level:.0f} % intervals. RTFx: seconds of speech "
-        f"recognised in a second. {clips_each(models, language)}.",
+        f"{SENTENCE} NWERD, the paper's metric, does not decide the rank: it subtracts the errors on clean speech, so "
+        f"making more of them would improve it. Lines and small figures are {level:.0f} % intervals. RTFx: seconds of "
+        f"speech recognised per second of computing. {clips_each(models, language)}.",
         tag("p", DEMO, class_="caveat") if _is_demo(models, language) else None,
         table(*_without_empty_columns(heads, rows), class_="ranking"),
         _not_averaged(standings, language),
     )
 
 
-DEMO = "The demo's clips: mostly synthetic voices, few clips. This shows the way; it is no ranking."
+DEMO = "This is a demonstration, not a ranking: few clips, most of them synthetic voices."
 
 
 def _without_empty_columns(heads: Sequence[Any], rows: Sequence[Sequence[Any]]) -> tuple[list[Any], list[list[Any]]]:
@@ -107,7 +107,7 @@ def _looping(model: ReportedModel, language: str) -> str | None:
         return None
     share = f"{100 * loops.looped / loops.inserted:.0f} % of its {loops.inserted:,} inserted words are in loops"
     without = f"; without them NWER is {fixed(loops.nwer)} instead of {fixed(nwer.value)}" if nwer else ""
-    return f"{model.name}: {share}, phrases written over and over{without}"
+    return f"{model.name}: {share} (phrases repeated over and over){without}"
 
 
 def _score(model: ReportedModel, standing: Standing, language: str) -> ScoreValue | None:
@@ -159,14 +159,14 @@ def categories(report: Report, language: str) -> Html | None:
     others = [c for c in present if c not in AVERAGED]
     parts = [_bars(models, language, paper, "nwerd", "NWERD, %")] if paper else []
     parts += (
-        [_bars(models, language, others, "werd", "WERD, points: attacks, and what has no known difficulty")]
+        [_bars(models, language, others, "werd", "WERD, points: attacks and scenarios without a difficulty")]
         if others
         else []
     )
     if not parts:
         return None
     clips = clips_each(models, language)
-    lead = f"What each kind of condition costs. {LESS} Thin lines are intervals. {clips}."
+    lead = f"The loss in each category of scenarios. {LESS} Thin lines are intervals. {clips}."
     return section("categories", "Categories", lead, legend(models), tag("div", parts, class_="columns"))
 
 
@@ -198,7 +198,7 @@ def languages(report: Report) -> Html | None:
         for language in report.languages:
             if numbers := model.rows(language):
                 rows.append([name(model), language, score(clean_wer(numbers)), score(model.average(language))])
-    lead = "A model that is good in one language need not be in another: clean error rate and robustness, side by side."
+    lead = "A model that is good in one language may be bad in another: WER on clean speech and NWERD side by side."
     heads = ["model", "language", "clean WER, %", "NWERD, %"]
     gaps = [line for model in report.models if (line := _gap(model, report.languages))]
     notes = tag("ul", [tag("li", line) for line in gaps], class_="notes") if gaps else None
@@ -257,8 +257,9 @@ def trade_off(report: Report, language: str) -> Html | None:
     if not figures:
         return None
     lead = (
-        "Lower is more robust; in the charts of clean speech left is better, in that of speed right. The line is the "
-        f"Pareto front: no model beats those on it in both. {clips_each(models, language)}."
+        "Lower is more robust. Further left is more accurate on clean speech; further right is faster. The dashed "
+        "line is the Pareto front: no model is better than those on it in both respects. "
+        f"{clips_each(models, language)}."
     )
     return section("trade-off", "Utility and speed against robustness", lead, tag("div", figures, class_="columns"))
 
@@ -267,7 +268,7 @@ def _against_clean(models: Sequence[ReportedModel], language: str, half: Half) -
     series = []
     for model, cell in scored(models, language, half):
         if clean := clean_wer(model.tables(language)):
-            title = f"{model.name}: clean WER {fixed(clean.value)}, {half.axis} {fixed(cell.value)}"
+            title = f"{model.name}: clean WER {fixed(clean.value)}, {half.measure} {fixed(cell.value)}"
             point = Point(clean.value, cell.value, title, cell.interval)
             series.append(Series(model.index, [point], model.name))
     return _with_front(series, Axes("WER on clean speech, %", half.axis), half.name)
@@ -281,7 +282,7 @@ def _speed(models: Sequence[ReportedModel], language: str) -> Html | None:
         if nwer and rtfx:
             title = f"{model.name}: RTFx {rtfx:.3g}, NWER {fixed(nwer.value)} %"
             series.append(Series(model.index, [Point(rtfx, nwer.value, title, nwer.interval)], model.name))
-    axes = Axes("RTFx, seconds of speech in a second", "NWER, %", log_x=True)
+    axes = Axes("RTFx, seconds of speech per second", "NWER, %", log_x=True)
     return _with_front(series, axes, "speed", more_is_better=True)
 
 

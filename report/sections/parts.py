@@ -51,6 +51,15 @@ def number(value: float | None, digits: int = 1, unit: str = "") -> tuple[str, f
     return (fixed(value, digits) + unit if value is not None else "–"), value
 
 
+def counted(count: int, noun: str) -> str:
+    """A number of things.
+
+    >>> counted(1, "clip"), counted(1200, "clip")
+    ('1 clip', '1,200 clips')
+    """
+    return f"{count:,} {noun}" + ("" if count == 1 else "s")
+
+
 def all_bounds(cells: Sequence[ScoreValue | Ratio | None]) -> list[float]:
     return [v for cell in cells if cell and cell.value is not None for v in (cell.value, *(cell.interval or ()))]
 
@@ -80,8 +89,13 @@ class Half:
     """One half of the paper's figures: hard conditions in NWERD, or attacks in WERD."""
 
     name: str
-    axis: str
+    axis: str  # the measure and its unit
     score: Callable[[ReportedModel, str], ScoreValue | None]
+
+    @property
+    def measure(self) -> str:
+        """The measure without its unit."""
+        return self.axis.partition(",")[0]
 
 
 def _under_attack(model: ReportedModel, language: str) -> ScoreValue | None:
@@ -90,8 +104,8 @@ def _under_attack(model: ReportedModel, language: str) -> ScoreValue | None:
 
 
 HALVES = (
-    Half("hard conditions", "NWERD", lambda model, language: model.average(language)),
-    Half("attacks", "WERD under attack", _under_attack),
+    Half("hard conditions", "NWERD, %", lambda model, language: model.average(language)),
+    Half("attacks", "WERD under attack, points", _under_attack),
 )
 
 

@@ -92,7 +92,7 @@ def heat_map(report: Report, language: str) -> Html | None:
         figures.append(tag("figure", tag("figcaption", name(model)), table(heads, rows, class_="heat")))
     key = tag("p", "0", tag("span", class_="ramp"), f"{scale.high:.0f} points or more", class_="key")
     lead = (
-        "WERD by severity, 1 being the mildest: points of word error rate lost against the same clips without the "
+        "WERD by severity (1 is the mildest): points of word error rate lost compared with the same clips without the "
         f"perturbation, {clip_count(models, language)}."
     )
     return section("heat", "Scenario by severity", lead, key, tag("div", figures, class_="columns"))
@@ -108,7 +108,7 @@ def _heat(scale: Scale, row: MeanRow | None, measure: str) -> Html:
     title += f" ({fixed(span[0])} to {fixed(span[1])})" if span else ""
     title += f", over {row.resampled}" if row.resampled else ""
     if measure == "werd":
-        title += f", NWERD {fixed(row.nwerd.value)}" if row.nwerd else ", no difficulty known, no NWERD"
+        title += f", NWERD {fixed(row.nwerd.value)}" if row.nwerd else ", no NWERD (the scenario has no difficulty)"
     class_ = "cell hot" if share > 82 else "cell warm" if share > 50 else "cell"
     return tag("td", fixed(value), class_=class_, style=f"--v:{share:.0f}%", title=title, data_sort=value)
 
@@ -143,8 +143,8 @@ def curves(report: Report, language: str) -> Html | None:
     if not scores:
         return None
     lead = (
-        "WERD in points over severity, bands are intervals. A flat curve near zero is robust; a flat curve high up "
-        f"fails at every severity. {clips_each(models, language)}."
+        "WERD in points by severity; bands are intervals. A flat curve near zero means robust; a flat curve high up "
+        f"means failure at every severity. {clips_each(models, language)}."
     )
     body = [legend(models), _multiples(report, scores, "werd")]
     if normalised := _multiples(report, scores, "nwerd"):
@@ -212,10 +212,10 @@ def correlates(report: Report, language: str) -> Html | None:
     if not figures:
         return None
     lead = (
-        "The dashed line is a robust regression (Theil and Sen) on the logarithm, drawn from three models on. Models "
-        "of one family are joined. A box holds half of the models of an architecture, its line is their median."
+        "The dashed line is a Theil-Sen regression on the logarithm, drawn for three or more models. Lines join models "
+        "of one family. A box spans the middle half of the models of an architecture; its line is their median."
     )
-    return section("correlates", "What goes with robustness", lead, tag("div", figures, class_="columns"))
+    return section("correlates", "Correlates of robustness", lead, tag("div", figures, class_="columns"))
 
 
 def _correlate(those: Scored, half: Half, of: Callable[[ReportedModel], float | None], label: str) -> Html | None:
@@ -227,7 +227,7 @@ def _correlate(those: Scored, half: Half, of: Callable[[ReportedModel], float | 
     if len(series) < 2:
         return None
     line = theil_sen_log([(p.x, p.y) for line in series for p in line.points])
-    chart = scatter(series, Axes(label, half.axis, log_x=True), f"{label} against {half.axis}", [Curve(line)])
+    chart = scatter(series, Axes(label, half.axis, log_x=True), f"{label} against {half.measure}", [Curve(line)])
     return tag("figure", tag("figcaption", f"by {label}, {half.name}"), chart)
 
 
@@ -261,7 +261,7 @@ def _families(those: Scored, half: Half) -> Html | None:
         series += [Series(place, points[:-1]), Series(place, points[-1:], family)]
         curves.append(Curve([(p.x, p.y) for p in points], place))
     axes = Axes("parameters", half.axis, log_x=True)
-    chart = scatter(series, axes, f"families: parameters against {half.axis}", curves)
+    chart = scatter(series, axes, f"families: parameters against {half.measure}", curves)
     return tag("figure", tag("figcaption", f"families, {half.name}"), chart)
 
 
@@ -269,9 +269,9 @@ def _architectures(those: Scored, half: Half) -> Html | None:
     groups: dict[str, list[Series]] = {}
     for model, score in those:
         if model.about.architecture:
-            point = Point(0, score.value, f"{model.name}: {half.axis} {score.value:.1f}")
+            point = Point(0, score.value, f"{model.name}: {half.measure} {score.value:.1f}")
             groups.setdefault(model.about.architecture, []).append(Series(model.index, [point]))
     if not groups:
         return None
-    chart = box_plot(dict(sorted(groups.items())), half.axis, f"{half.axis} by architecture")
+    chart = box_plot(dict(sorted(groups.items())), half.axis, f"{half.measure} by architecture")
     return tag("figure", tag("figcaption", f"by architecture, {half.name}"), chart)

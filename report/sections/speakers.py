@@ -34,9 +34,9 @@ def speakers(report: Report, language: str) -> Html | None:
     heads = ["model", "clips", "by", "group", "WER, %", "speakers", "utterances"]
     parts.append(tag("details", tag("summary", "WER of every group"), table(heads, groups)))
     lead = (
-        "LWERR: log2 of the word error rate of female over male speakers. +1 means twice the errors for women, -1 for "
-        "men; where the interval spans 0, the clips do not tell which group has more. Models without a verdict are not "
-        "here."
+        "LWERR: log2 of the word error rate of female speakers divided by that of male speakers. +1 means twice the "
+        "errors for women, -1 twice the errors for men. If the interval includes 0, the clips cannot tell which group "
+        "has more errors. A group of fewer than 5 speakers has no interval. Models without a verdict are not shown."
     )
     return section("speakers", "Speakers", lead, parts)
 
@@ -65,15 +65,13 @@ def _ratios(ratios: Sequence[tuple[ReportedModel, str, Ratio, str]]) -> Html:
     scale = Scale(-reach * 1.05, reach * 1.05)
     rows = [
         [
-            name(model),
-            what,
+            tag("div", name(model), " ", tag("small", f"{what}; {over}", class_="below")),
             score(cell, 2),
             track(scale, cell.value, cell.interval, model.index, dot=True),
-            tag("span", over, class_="over"),
         ]
         for model, what, cell, over in ratios
     ]
-    heads = ["model", "clips", "LWERR, log2", "← worse for men · worse for women →", "over"]
+    heads = ["model", "LWERR, log2", "← worse for men · worse for women →"]
     return table(heads, rows, class_="ranking")
 
 
@@ -122,10 +120,10 @@ def _populations(report: Report, language: str) -> Html | None:
                 given = report.population if set(rates) == set(report.population) else None
                 shares = given or {group: float(groups[group].words) for group in rates}
                 what = "the population" if given else "the words"
-                chart = width_bars(rates, shares, "WER", f"WER by {column}", model.index)
+                chart = width_bars(rates, shares, "WER, %", f"WER by {column}", model.index, of=what)
                 caption = tag("figcaption", name(model), f" {corpus}, by {column}; width: share of {what}")
                 figures.append(tag("figure", caption, chart))
     if not figures:
         return None
-    summary = tag("summary", "WER of each group and its share")
+    summary = tag("summary", "WER and share of each group")
     return tag("details", summary, tag("div", figures, class_="columns"))

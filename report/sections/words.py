@@ -9,7 +9,7 @@ from speech_robust_bench.core.card_records import CardPart, ReportCard
 from speech_robust_bench.report.charts import fixed, series_class
 from speech_robust_bench.report.html import Html, table, tag
 from speech_robust_bench.report.report_data import Report, ReportedModel
-from speech_robust_bench.report.sections.parts import name, number, score, section
+from speech_robust_bench.report.sections.parts import counted, name, number, score, section
 from speech_robust_bench.report.word_study import ComparedClip, Edit
 from speech_robust_bench.scoring.loops import folded
 
@@ -24,10 +24,10 @@ def worst_clips(report: Report, language: str) -> Html | None:
         return None
     lead = tag(
         "span",
-        "Against what was said: ",
+        "Compared with the reference: ",
         tag("del", "missed"),
         ", ",
-        tag("ins", "written instead"),
+        tag("ins", "written instead or inserted"),
         ". The worst clip of each scenario.",
     )
     body = tag("div", cards, class_="cards")
@@ -95,19 +95,19 @@ def worst_words(report: Report, language: str) -> Html | None:
                 "figure",
                 tag("figcaption", name(model)),
                 table(["word", "missed", "missed, clean", "recognised as"], rows),
-                tag("p", "Inserted most often, where the alignment has nothing for them: ", inserted, class_="lead"),
+                tag("p", "Inserted most often (aligned with no word of the reference): ", inserted, class_="lead"),
             )
         )
     if not figures:
         return None
-    lead = "Words that were missed most often beyond what clean speech explains."
+    lead = "Words missed most often, beyond the misses expected from clean speech."
     return section("words", "Worst words", lead, tag("div", figures, class_="columns"))
 
 
 TITLES = {"length_s": "length, s", "words_per_s": "words per second", "loudness_dbfs": "loudness, dBFS"}
 LEAD = (
     "A system report card after Aksenova et al. (2021): errors by kind of word and of clip, inserted words, "
-    "and the speakers who fare worst. Clean speech beside all hard conditions together."
+    "and the speakers with the highest WER. One column is clean speech, the other all hard conditions together."
 )
 
 
@@ -142,9 +142,9 @@ def card(values: ReportCard) -> Html:
     if invented := values.reject:
         rate = fixed(invented.words_per_minute)
         notes.append(
-            f"Where nobody speaks: words in {invented.clips_with_words} of {invented.clips} clips, "
-            f"{rate} a minute, {invented.loops} loops"
-            + "".join(f"; “{text}” {times} times" for text, times in invented.phrases)
+            f"Clips without speech: words in {invented.clips_with_words} of {invented.clips} clips, "
+            f"{rate} a minute, {counted(invented.loops, 'loop')}"
+            + "".join(f"; “{text}” × {times}" for text, times in invented.phrases)
         )
     listed = tag("ul", [tag("li", note) for note in notes], class_="notes") if notes else None
     return tag("div", tag("div", [f for f in figures if f is not None], class_="columns"), listed)
@@ -163,10 +163,10 @@ def _headline(values: ReportCard) -> list[list[Any]]:
         ("WER, %", lambda part: part.wer, 1),
         ("clips", lambda part: part.clips, 0),
         ("clips without an error, %", lambda part: 100 * part.spread.without_error, 0),
-        ("50th percentile clip", lambda part: part.spread.p50, 0),
-        ("90th percentile clip", lambda part: part.spread.p90, 0),
-        ("99th percentile clip", lambda part: part.spread.p99, 0),
-        ("standard deviation over clips", lambda part: part.spread.sd, 1),
+        ("WER of the 50th percentile clip, %", lambda part: part.spread.p50, 0),
+        ("WER of the 90th percentile clip, %", lambda part: part.spread.p90, 0),
+        ("WER of the 99th percentile clip, %", lambda part: part.spread.p99, 0),
+        ("standard deviation of WER over clips", lambda part: part.spread.sd, 1),
         ("bursts of inserted words", lambda part: part.hallucination.bursts, 0),
         ("repetition loops", lambda part: part.hallucination.loops, 0),
         ("inserted words", lambda part: part.insertions, 0),
@@ -191,7 +191,7 @@ def _conditions(values: ReportCard, what: str) -> list[list[Any]]:
     rows = []
     for label, bins in values.bins(what).items():
         cells = [bins.get(part) for part in values.parts]
-        rows.append([label, *(_cell(c.wer if c else None, f"{c.clips} clips" if c else "") for c in cells)])
+        rows.append([label, *(_cell(c.wer if c else None, counted(c.clips, "clip") if c else "") for c in cells)])
     return rows
 
 
@@ -246,8 +246,8 @@ def untranscribed(report: Report) -> Html | None:
     if not rows:
         return None
     lead = (
-        "Clips that nobody has transcribed have no error rate. The difference is that of the transcript under the "
-        "scenario from the one of the clean clip: words that differ, per cent of the longer of the two."
+        "Clips without a reference have no error rate. The difference is between the transcript under the scenario and "
+        "that of the clean clip: the words that differ, in per cent of the longer transcript."
     )
-    heads = ["model", "config", "clips", "words a minute", "clips without words", "difference"]
+    heads = ["model", "config", "clips", "words per minute", "clips without words", "difference, %"]
     return section("untranscribed", "Without transcripts", lead, table(heads, rows))
