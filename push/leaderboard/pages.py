@@ -145,7 +145,9 @@ def ranking(rows: Sequence[Row], language: str) -> list[Html]:
         column_head("Size", "millions of parameters"),
         column_head("Checked", CHECKED_TITLE, number=False),
         *(
-            column_head(f"{c} {_measure(c)}", f"{label(c)}; hover over a cell for its 95 % interval", unit=_unit(c))
+            column_head(
+                _breakable(f"{c} {_measure(c)}"), f"{label(c)}; hover over a cell for its 95 % interval", unit=_unit(c)
+            )
             for c in categories
         ),
     ]

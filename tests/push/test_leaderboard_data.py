@@ -227,7 +227,7 @@ def test_the_ranking_has_intervals_and_says_what_each_column_is(tmp_path):
     text = "".join(pages.ranking(rows, "en"))
     low, high = (f"{value:.1f}" for value in rows[0].score[1:])
     assert f"{low} to {high}" in text
-    for head in ("Average NWERD", "Median NWERD", "NWER", "Clean WER", "noise_white NWERD"):
+    for head in ("Average NWERD", "Median NWERD", "NWER", "Clean WER", "noise_<wbr>white NWERD"):
         assert f">{head}<small>" in text
     assert "reproduces" in text
 
