@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 
 import numpy as np
@@ -82,6 +82,7 @@ class Estimate:
     parts: Mapping[str, Part]
     replicates: int = 1000
     seed: int = 0
+    lowest: float = -math.inf  # what the score cannot be below: an error rate is at least 0
 
     @cached_property
     def resampled(self) -> Resampled:
@@ -118,7 +119,7 @@ class Estimate:
                 np.clip(self._studentised, -TWICE * student, TWICE * student), [(1 - level) / 2, (1 + level) / 2]
             )
             low, high = min(low, float(bounds[0])), max(high, float(bounds[1]))
-        return self.value - high * self.error, self.value - low * self.error
+        return max(self.lowest, self.value - high * self.error), self.value - low * self.error
 
     @cached_property
     def _studentised(self) -> np.ndarray:
@@ -141,6 +142,7 @@ class Estimate:
             {key: part.scaled(factor) for key, part in self.parts.items()},
             self.replicates,
             self.seed,
+            factor * self.lowest if factor > 0 else -math.inf,
             unscaled=self if factor > 0 else None,
         )
 
@@ -173,14 +175,18 @@ def ratio(
     scale: float = 100.0,
     replicates: int = 1000,
     seed: int = 0,
+    signed: bool = False,
 ) -> Estimate:
-    """The error rate of all clips together; a clip with neither errors nor words is not in it."""
+    """The error rate of all clips together; a clip with neither errors nor words is not in it.
+
+    `signed` says that it can be negative, as a delay or a level in dB can; the interval of any other stops at 0.
+    """
     e, n = units.sums(errors), units.sums(lengths)
     total = max(float(n.sum()), 1.0)
     value = scale * float(e.sum()) / total
     clips = (np.asarray(errors) != 0) | (np.asarray(lengths) != 0)
     part = Part(units, scale * e / total, (scale * e - value * n) / total, n / total, clips)
-    return Estimate(value, {units.set_key: part}, replicates, seed)
+    return Estimate(value, {units.set_key: part}, replicates, seed, -math.inf if signed else 0.0)
 
 
 def draw_together(estimates: Sequence[Estimate]) -> list[np.ndarray]:
@@ -263,7 +269,10 @@ def _sum(parts: Sequence[tuple[float, Part]]) -> Part:
 
 def mean(estimates: Sequence[Estimate]) -> Estimate:
     """The unweighted mean."""
-    return estimates[0] if len(estimates) == 1 else combine([(1 / len(estimates), one) for one in estimates])
+    if len(estimates) == 1:
+        return estimates[0]
+    together = combine([(1 / len(estimates), one) for one in estimates])
+    return replace(together, lowest=min(one.lowest for one in estimates))
 
 
 def sign_flip(sums: np.ndarray, replicates: int = 999, seed: int | Sequence[int] = 0) -> float:

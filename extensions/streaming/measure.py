@@ -123,7 +123,11 @@ def measure_lines(
     ids = [line.id for line, _ in streamed]
     units = Units.of(ids, [line.speaker for line, _ in streamed], resample)
     values: dict[str, ScoreValue | Delay | None] = {
-        name: _rate(ratio(units, *map(np.asarray, parts), scale=1.0, replicates=replicates, seed=seed), parts, level)
+        name: _rate(
+            ratio(units, *map(np.asarray, parts), scale=1.0, replicates=replicates, seed=seed, signed=True),
+            parts,
+            level,
+        )
         for name, parts in ratios.items()
     }
     draws = units.weights(replicates, seed) if replicates else np.zeros((0, len(units)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -240,7 +241,8 @@ def size_text(params_m: float | None) -> str:
 
 def published(language: str) -> Html:
     """The paper's rows, which nobody here has verified."""
-    rows = sorted((row for row in paper_rows() if row.language == language), key=lambda row: row.average)
+    rows = [row for row in paper_rows() if row.language == language]
+    rows.sort(key=lambda row: math.inf if row.average is None else row.average)
     if not rows:
         return tag("p", "The paper has no rows in this language.", class_="empty")
     names = [*AVERAGED, *ADVERSARIAL]

@@ -7,7 +7,7 @@ import pytest
 
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.scoring.bootstrap import Units
-from speech_robust_bench.scoring.estimate import ratio, sign_flip
+from speech_robust_bench.scoring.estimate import mean, ratio, sign_flip
 
 IDS = [f"c{i}" for i in range(10)]
 ERRORS = np.array([1, 2, 0, 4, 1, 3, 2, 5, 0, 2])
@@ -35,6 +35,15 @@ def test_the_standard_error_is_the_jackknifes():
     low, high = rate.interval()
     assert low <= total - 2.2621 * rate.error  # Student's t with nine degrees of freedom, from any table
     assert high >= total + 2.2621 * rate.error
+
+
+def test_the_interval_of_an_error_rate_stops_at_zero():
+    """A rate, its multiple and a mean of rates cannot be negative; a difference can, and so can a delay."""
+    few = np.array([0, 0, 0, 0, 0, 0, 0, 0, 1, 3])
+    rate, other = ratio(Units.of(IDS), few, WORDS), ratio(Units.of(IDS), few[::-1], WORDS)
+    assert rate.interval()[0] == (rate * 2).interval()[0] == mean([rate, other]).interval()[0] == 0
+    assert (rate - other).interval()[0] < 0
+    assert ratio(Units.of(IDS), few, WORDS, signed=True).interval()[0] < 0
 
 
 def test_the_replicates_are_the_rates_of_the_drawn_clips():
