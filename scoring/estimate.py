@@ -133,6 +133,10 @@ class Estimate:
         """The score in every replicate."""
         return draw_together([self])[0]
 
+    def signed(self) -> Estimate:
+        """The same score of something that can be negative, such as a delay or a level in dB."""
+        return replace(self, lowest=-math.inf)
+
     def __sub__(self, other: Estimate) -> Estimate:
         return combine([(1.0, self), (-1.0, other)])
 
@@ -175,18 +179,14 @@ def ratio(
     scale: float = 100.0,
     replicates: int = 1000,
     seed: int = 0,
-    signed: bool = False,
 ) -> Estimate:
-    """The error rate of all clips together; a clip with neither errors nor words is not in it.
-
-    `signed` says that it can be negative, as a delay or a level in dB can; the interval of any other stops at 0.
-    """
+    """The error rate of all clips together; a clip with neither errors nor words is not in it."""
     e, n = units.sums(errors), units.sums(lengths)
     total = max(float(n.sum()), 1.0)
     value = scale * float(e.sum()) / total
     clips = (np.asarray(errors) != 0) | (np.asarray(lengths) != 0)
     part = Part(units, scale * e / total, (scale * e - value * n) / total, n / total, clips)
-    return Estimate(value, {units.set_key: part}, replicates, seed, -math.inf if signed else 0.0)
+    return Estimate(value, {units.set_key: part}, replicates, seed, 0.0)
 
 
 def draw_together(estimates: Sequence[Estimate]) -> list[np.ndarray]:

@@ -124,7 +124,7 @@ def measure_lines(
     units = Units.of(ids, [line.speaker for line, _ in streamed], resample)
     values: dict[str, ScoreValue | Delay | None] = {
         name: _rate(
-            ratio(units, *map(np.asarray, parts), scale=1.0, replicates=replicates, seed=seed, signed=True),
+            ratio(units, *map(np.asarray, parts), scale=1.0, replicates=replicates, seed=seed).signed(),
             parts,
             level,
         )

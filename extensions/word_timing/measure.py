@@ -86,7 +86,7 @@ def of_lines(lines: Sequence[Prediction], options: ScoreOptions) -> WordTiming |
 
     def score(sums: np.ndarray, sizes: np.ndarray, scale: float) -> ScoreValue:
         how = {"replicates": options.replicates, "seed": options.seed}
-        return estimated(ratio(units, sums, sizes, scale=scale, signed=True, **how), options)
+        return estimated(ratio(units, sums, sizes, scale=scale, **how).signed(), options)
 
     def within(limit_s: float) -> ScoreValue:
         inside = [int((np.abs(each) <= limit_s + ROUNDING_S).all(axis=1).sum()) for each in late]

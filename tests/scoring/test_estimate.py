@@ -43,7 +43,7 @@ def test_the_interval_of_an_error_rate_stops_at_zero():
     rate, other = ratio(Units.of(IDS), few, WORDS), ratio(Units.of(IDS), few[::-1], WORDS)
     assert rate.interval()[0] == (rate * 2).interval()[0] == mean([rate, other]).interval()[0] == 0
     assert (rate - other).interval()[0] < 0
-    assert ratio(Units.of(IDS), few, WORDS, signed=True).interval()[0] < 0
+    assert rate.signed().interval()[0] < 0
 
 
 def test_the_replicates_are_the_rates_of_the_drawn_clips():
