@@ -76,7 +76,7 @@ GROUPS: dict[str, tuple[str, dict[str, str]]] = {
         {
             "run": "run a recogniser over configs and store its transcripts",
             "score": "score a run: WER, WERD and NWERD with intervals",
-            "table": "print the paper's Table 1 for any number of runs",
+            "table": "print the scores of runs, like the paper's Table 1",
             "report": "write an HTML page about any number of runs",
             "metrics": "install the metrics for evaluate.load, or export one",
         },

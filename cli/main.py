@@ -135,8 +135,8 @@ def _add_command(parser: HelpParser, row: CommandRow) -> None:
     if isinstance(loaded, Command):
         _add_arguments(parser, loaded)
         return
-    below = parser.add_subparsers(dest=row.name, metavar=row.name.upper(), required=True)
-    parser.epilog = f"`srb {row.name} {row.name.upper()} --help` shows the options of each."
+    below = parser.add_subparsers(dest=row.name, metavar="COMMAND", required=True)
+    parser.epilog = f"`srb {row.name} COMMAND --help` shows the options of each."
     for each in loaded:
         _add_arguments(below.add_parser(each.name, help=each.help, description=_sentence(each.help)), each)
 

@@ -59,7 +59,7 @@ class ModelOptions(Options):
         None, "clips per batch (default: the adapter's)", metavar="N", check=at_least(1), advanced=True
     )
     device: str | None = option(None, "device of the model, if the adapter has a choice: cpu, cuda, cuda:1")
-    pay: bool = option(False, "run a paid endpoint even if it costs more than 1 $", advanced=True)
+    pay: bool = option(False, "run a paid endpoint even if it costs more than $1", advanced=True)
     perturb_workers: int | None = option(
         None,
         "processes that perturb clips (default: one less than the number of cores, at most 4)",
@@ -103,7 +103,7 @@ class RunOptions(ModelOptions):
     )
     rtfx: float | None = option(
         None,
-        "speed of the model for the estimate, seconds of audio a second (default: that of an earlier run, or measured)",
+        "speed of the model for the estimate, audio seconds per second (default: that of an earlier run, or measured)",
         metavar="F",
         check=above(0),
         advanced=True,

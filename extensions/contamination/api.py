@@ -44,7 +44,7 @@ class ContaminationOptions(Options):
 
     access: Access | None = option(
         None,
-        "use only its transcripts (black box), also losses (grey), or gradients (white; default: whatever it has)",
+        "use only its transcripts (black box), also losses (grey), or gradients (white; default: the most that it has)",
         choices=ACCESS,
     )
     snrs: tuple[float, ...] = option(SNRS_DB, "SNRs of the white noise in dB (default: 8 from 0 to 50)", advanced=True)

@@ -20,7 +20,7 @@ EPILOG = """examples:
   srb gate --baseline runs/main --model cmd:./transcribe.sh --worst 0.02 --junit gate.xml --markdown gate.md
   srb gate --baseline runs/main --run runs/new 'en_noise_*'
 The clips are those of the baseline, from where it was run on them, unless --data or --corpus is given.
-Exit code 1: significantly less robust; 0: not; 2: a mistake, or clips that failed.
+Exit code 0: not significantly less robust; 1: significantly less robust; 2: invalid arguments, or clips that failed.
 docs/concepts/gate.md explains the test."""
 
 NARROWEST = 80  # columns of the table; a terminal that has fewer breaks the lines itself

@@ -102,6 +102,8 @@ def _train(probe: Ablation, corpus: Sources, dev: Sources, options: ProbeOptions
 EPILOG = """examples:
   srb probe train --upstream hf:facebook/hubert-base-ls960 --corpus en=LibriSpeech/train-clean-100 \\
       --dev en=LibriSpeech/dev-clean --out probes/hubert
+  srb probe ablate --upstream hf:A fbank --head medium linear --hours 5 \\
+      --corpus en=LibriSpeech/train-clean-100 --out probes
   srb run --model probe:probes/hubert 'en_*' --corpus en=LibriSpeech
 If a command is interrupted, repeat it to continue from its last checkpoint."""
 UPSTREAM = "hf:ID or hf:FOLDER, random:ID (its architecture with random weights), or fbank"
@@ -210,6 +212,6 @@ COMMANDS = (
         RankArguments,
         rank_command,
         name="rank",
-        help="say whether encoders keep their ranks with other heads and less data",
+        help="test whether encoders keep their ranks with other heads and less data",
     ),
 )

@@ -237,7 +237,7 @@ def mean_score(
     units = Units.of([clips[place].id for place in known], [clips[place].speaker for place in known])
     below = np.ones(len(known)) if lengths is None else np.array([lengths[place] for place in known], float)
     estimate = ratio(units, np.array([values[place] for place in known], float), below, scale=scale)
-    return rounded(estimate if lengths else estimate.signed()), str(estimate.resampled)
+    return rounded(estimate if lengths is not None else estimate.signed()), str(estimate.resampled)
 
 
 def rounded(estimate: Estimate) -> ScoreValue:
