@@ -12,6 +12,7 @@ import importlib
 import inspect
 import io
 import re
+import textwrap
 from collections.abc import Iterable, Iterator
 from contextlib import redirect_stdout
 from pathlib import Path
@@ -97,12 +98,19 @@ def _below(parser: argparse.ArgumentParser) -> dict[str, Any]:
     return dict(found[0].choices) if found else {}
 
 
+def _wrapped(usage: str) -> str:
+    """The usage in lines that fit the page, broken between options."""
+    whole = re.sub(r"\[[^\[\]]*\]", lambda match: match[0].replace(" ", "\xa0"), usage)
+    lines = textwrap.fill(whole, 84, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False)
+    return lines.replace("\xa0", " ")
+
+
 def _command(name: str, parser: Any, level: int) -> str:
     parts = [f"{'#' * level} `{name}`\n", f"{parser.description or ''}\n"]
     below = _below(parser)
     if not below:
         parser.show_all = True
-        usage = " ".join(parser.format_usage().removeprefix("usage: ").split())
+        usage = _wrapped(" ".join(parser.format_usage().removeprefix("usage: ").split()))
         parts.append(f"```text\n{usage}\n```\n")
     for group in parser._action_groups:
         rows = [_option(action) for action in group._group_actions if _listed(action)]

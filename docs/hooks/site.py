@@ -33,6 +33,7 @@ REPOSITORY_PAGES = {
     "results/README.md": "project/results.md",
 }
 _LINK = re.compile(r"(\]\()(?!https?:|mailto:|#)([^)#\s]+)(#[^)\s]*)?\)")
+_SRCDOC = re.compile(r'srcdoc="[^"]*"')
 _FENCED = re.compile(r"(^```.*?^```$)", re.MULTILINE | re.DOTALL)
 
 
@@ -114,8 +115,11 @@ def notebook_page(notebook: dict[str, Any]) -> str:
 def _output(output: dict[str, Any]) -> str:
     data = output.get("data", {})
     if "text/html" in data:
-        rendered = "".join(data["text/html"])
-        # Markdown would take blank lines for the end of the HTML
+        # Markdown would take blank lines for the end of the HTML. A page in an attribute keeps its lines: its script is
+        # run only as it was hashed.
+        rendered = _SRCDOC.sub(lambda match: match[0].replace("\n", "&#10;"), "".join(data["text/html"]))
         return f'<div class="notebook-output">{re.sub(chr(10) + "+", " ", rendered)}</div>'
+    if "text/markdown" in data:
+        return "".join(data["text/markdown"])
     text = "".join(output.get("text") or data.get("text/plain", ""))
-    return f'<pre class="notebook-output">{html.escape(text)}</pre>'
+    return f'<pre class="notebook-output" style="overflow-x: auto">{html.escape(text)}</pre>'

@@ -34,6 +34,8 @@ def test_every_command_has_a_page_with_its_options(reference):
     assert "## `srb push data`" in reference["reference/commands/push.md"]
     pgd = reference["reference/commands/attack.md"].split("## `srb attack pgd`")[1].split("\n## ")[0]
     assert "`--no-random-start`" in pgd  # an advanced option
+    usage = reference["reference/commands/run.md"].split("```text\n")[1].split("```")[0]
+    assert max(map(len, usage.splitlines())) <= 84
 
 
 def test_every_public_name_is_in_the_reference(reference):
@@ -103,6 +105,8 @@ def test_the_site_builds_strictly(tmp_path):
     assert "Run a recogniser over configs and score it." in functions  # from the docstring
     tour = (tmp_path / "site" / "tutorials" / "tour.html").read_text("utf-8")
     assert "<audio" in tour  # a stored output
+    assert '"use strict";&#10;' in tour  # the script of the report, line by line as its hash was made
+    assert "| ---" not in tour  # a table in Markdown is a table
     assert (tmp_path / "site" / "search" / "search_index.json").is_file()
     pages = [page.read_text("utf-8") for page in (tmp_path / "site").rglob("*.html")]
     loads = re.compile(r"<(?:script|img|iframe)[^>]* src=\"?(https?:[^\" >]*)|<link[^>]*stylesheet[^>]*(https?:\S*)")
