@@ -101,7 +101,7 @@ def _below(parser: argparse.ArgumentParser) -> dict[str, Any]:
 def _wrapped(usage: str) -> str:
     """The usage in lines that fit the page, broken between options."""
     whole = re.sub(r"\[[^\[\]]*\]", lambda match: match[0].replace(" ", "\xa0"), usage)
-    lines = textwrap.fill(whole, 84, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False)
+    lines = textwrap.fill(whole, 80, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False)
     return lines.replace("\xa0", " ")
 
 
