@@ -101,15 +101,15 @@ def _comparison_table(rows: srb.Comparisons, language: str) -> Table:
 
 
 def _say_where(console: Console, rows: srb.Comparisons) -> None:
-    """Say where A does better than B, where worse, and where it cannot be told."""
-    sides = {"a": "helps", "b": "hurts", None: "cannot be told"}
+    """Say where A does better than B, where worse, and where there is no verdict."""
+    sides = {"a": "helps", "b": "hurts", None: "no verdict"}
     for side, verb in sides.items():
         where = [
             f"{row.name} ({row.difference:+.1f})" for row in rows if rows.better(row) == side and not row.no_verdict
         ]
         if where:
-            what = f"{for_terminal(rows.a)} in place of {for_terminal(rows.b)}" if side else "which is better"
-            console.print(f"{what} {verb}: {', '.join(where)}", highlight=False, markup=False)
+            what = f"{for_terminal(rows.a)} in place of {for_terminal(rows.b)} {verb}" if side else verb
+            console.print(f"{what}: {', '.join(where)}", highlight=False, markup=False)
 
 
 COMPARE = Command(CompareArguments, compare)

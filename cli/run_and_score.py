@@ -172,7 +172,7 @@ def table(args: TableArguments) -> None:
     elif args.markdown or args.latex:
         text = to_markdown if args.markdown else to_latex
         print("\n".join(text(table, args.intervals) for table in tables), end="")
-        over = [note for table in tables for note in table.interval_notes()] if args.intervals else []
+        over = dict.fromkeys(note for table in tables for note in table.interval_notes()) if args.intervals else ()
         for note in (*tables[0].notes, *over):
             print(for_terminal(note), file=sys.stderr)
     else:

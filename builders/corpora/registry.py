@@ -174,7 +174,8 @@ def open_corpus(
         return Corpus(info, language, source, read_rows, sort=not spec.streaming, keep=keep, listen=listen)
     root = Path(source).expanduser().absolute()  # a worker may run in another folder
     if not root.exists():
-        raise UserError(f"{root}: no such folder (--corpus {_flag(language, name)}={source})")
+        get = f"; {entry.info.get}" if entry else ""
+        raise UserError(f"{root}: no such folder (--corpus {_flag(language, name)}={source}){get}")
     read = partial(entry.read, far=far) if entry and far else entry.read if entry else folder.read
     read_some = partial(_read_some, read, root, language, entry, follow_links=follow_links)
     sort = entry.sort if entry else True

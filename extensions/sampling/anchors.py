@@ -136,7 +136,7 @@ def cell_errors(
     perturbed ones, where it is not all that the first run has. `advance` is called for every run read.
     """
     if len(runs) < LEAST_RUNS:
-        raise UserError(f"anchors need {LEAST_RUNS} runs of recognisers or more that were run on everything")
+        raise UserError(f"anchors need at least {LEAST_RUNS} runs, of all clips of the same configs")
     folders, models = [run.folder.resolve() for run in runs], [run.model for run in runs]
     for place in range(len(runs)):
         if folders[place] in folders[:place] or models[place] in models[:place]:
