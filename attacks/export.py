@@ -23,9 +23,16 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
-from speech_robust_bench.attacks.clips import AttackClip, batches, clips_of, snr_db, to_float, window_clips
-from speech_robust_bench.attacks.gradient_loop import Attack, Attacked
-from speech_robust_bench.attacks.masking_threshold import above_threshold
+from speech_robust_bench.attacks.clips import (
+    AttackClip,
+    above_threshold,
+    batches,
+    clips_of,
+    snr_db,
+    to_float,
+    window_clips,
+)
+from speech_robust_bench.attacks.pgd import Attack, Attacked
 from speech_robust_bench.builders.build import complete_folder, finish
 from speech_robust_bench.builders.configs import ClipRow, StoredConfig
 from speech_robust_bench.builders.manifests import MANIFEST, read_manifest

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
@@ -18,8 +18,8 @@ import torch
 
 from speech_robust_bench.attacks.clips import AttackClip, clips_of, norm2
 from speech_robust_bench.attacks.export import ConfigOwner, ExportedConfig, ExportOptions, export
-from speech_robust_bench.attacks.gradient_loop import Attack, Attacked
-from speech_robust_bench.attacks.registry import AttackPlan, AttackSettings, attack_row, check_severities, make_attack
+from speech_robust_bench.attacks.pgd import Attack, Attacked
+from speech_robust_bench.attacks.registry import AttackOptions, AttackPlan, attack_row, check_severities, make_attack
 from speech_robust_bench.attacks.universal import Perturbation, fit_key, refuse_overlap
 from speech_robust_bench.attacks.views.base import View
 from speech_robust_bench.builders.config_sources import open_data, select
@@ -27,7 +27,6 @@ from speech_robust_bench.builders.configs import StoredConfig
 from speech_robust_bench.core.engines import RayActors
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.extensions import load_object
-from speech_robust_bench.core.options import Settings
 from speech_robust_bench.models.interface import open_model, parse_spec
 
 HEADROOM = 0.9  # of the memory that a plan uses: allocators leave gaps
@@ -97,22 +96,8 @@ def _halves(clips: list[AttackClip]) -> list[list[AttackClip]]:
 class BatchAttacker(BatchRunner):
     """Opens a model of its own; a call is one batch."""
 
-    def __init__(self, settings: TargetOptions) -> None:
-        super().__init__(open_target(settings))
-
-
-class Workers:
-    """As many attackers as asked for, or as there are GPUs."""
-
-    def __init__(self, settings: TargetOptions, count: int | None) -> None:
-        self._actors = RayActors(BatchAttacker, (settings,), count)
-
-    def map(self, attack: Attack, batches: Iterable[list[AttackClip]]) -> Iterator[list[Attacked]]:
-        """The batches attacked, in the order in which they are done; only as many are read as are worked on."""
-        yield from self._actors.map_unordered("run", ((attack, batch) for batch in batches))
-
-    def close(self) -> None:
-        self._actors.close()
+    def __init__(self, attack: str, specs: Sequence[str], options: AttackOptions) -> None:
+        super().__init__(open_target(attack, specs, options))
 
 
 def check_sound(clip: AttackClip) -> None:
@@ -121,9 +106,9 @@ def check_sound(clip: AttackClip) -> None:
         raise UserError("the clip is silent, so no SNR bounds a perturbation of it")
 
 
-def checker(view: View, targets: list[str] | None = None) -> Callable[[AttackClip], None]:
+def checker(view: View, targets: Sequence[str] = ()) -> Callable[[AttackClip], None]:
     """A check of one clip against what a model can take and write."""
-    for target in targets or []:
+    for target in targets:
         try:
             view.spell(target)
         except UserError as reason:
@@ -146,31 +131,17 @@ class AttackRequest:
 
     attack: str
     config: str
-    models: list[str] = field(default_factory=list)
-    proxies: list[str] = field(default_factory=list)
-    data: str = "srb"
-    out: Path = Path("srb")
-    severities: list[int] | None = None
-    name: str | None = None
-    options: AttackSettings = field(default_factory=AttackSettings)
-    export: ExportOptions = field(default_factory=ExportOptions)
-    device: str | None = None
-    precision: str | None = None
-    compiled: bool = False
-    eot: int | None = None
-    threads: int | None = None
-    judge: str | None = None
-    engine: str = "local"
-    workers: int | None = None
-    dev: str | None = None
-    dev_data: str | None = None
-    dev_limit: int = 500
-    perturbation: Path | None = None
+    models: list[str]
+    data: str
+    out: Path
+    limit: int | None
+    options: AttackOptions
 
-    def target(self, specs: list[str]) -> TargetOptions:
-        """The models that an attack opens."""
-        shared = {key: getattr(self, key) for key in ("device", "precision", "compiled", "eot", "threads", "judge")}
-        return TargetOptions(self.attack, tuple(specs), **shared)
+    @property
+    def export(self) -> ExportOptions:
+        """How the configs are written."""
+        options = self.options
+        return ExportOptions(self.limit, options.batch_size, options.on_error == "skip", options.overwrite)
 
     def clean(self) -> StoredConfig:
         """The clean config that is attacked."""
@@ -178,16 +149,16 @@ class AttackRequest:
 
     def check(self) -> None:
         """Refuse what cannot work, before anything is opened."""
-        check_severities(self.attack, self.severities)
-        if (self.export.limit is not None and self.export.limit < 1) or self.export.batch_size < 1:
-            raise UserError("--limit and --batch-size are 1 or more")
+        check_severities(self.attack, self.options.severity)
+        if self.limit is not None and self.limit < 1:
+            raise UserError("--limit is 1 or more")
         if self.options.eps is not None and self.attack == "pgd" and self.options.norm != "linf":
             raise UserError("--eps is the radius of --norm linf; an l2 ball is given by the severity's SNR")
         row = attack_row(self.attack)
-        if self.judge and "judge" not in row.options:
+        if self.options.judge and "judge" not in row.options:
             raise UserError("--judge is the model whose transcripts choose among the candidates of transfer_cw")
         if row.join:
-            if not self.proxies or not self.models:
+            if not self.options.proxy or not self.models:
                 raise UserError(
                     f"'{self.attack}' fits on --proxy models and scores on --model ones; "
                     "give both, each as often as needed"
@@ -224,23 +195,23 @@ def configs_and_target(
     request: AttackRequest, specs: list[str], clean: StoredConfig, progress: Progress
 ) -> tuple[Any, list[ExportedConfig]]:
     """The opened target and the configs."""
-    target_options = request.target(specs)
-    target = open_target(target_options)
+    opening = request.attack, tuple(specs), request.options
+    target = open_target(*opening)
     workers = None
-    if request.engine == "ray" and target is not None:
-        workers = Workers(target_options, request.workers)
+    if request.options.engine == "ray" and target is not None:
+        workers = RayActors(BatchAttacker, opening, request.options.workers)
     try:
         configs = []
-        for severity in check_severities(request.attack, request.severities):
+        for severity in check_severities(request.attack, request.options.severity):
             perturbation = _perturbation(request, severity, target, clean, progress)
-            attack = make_attack(request.attack, severity, request.options, perturbation, request.judge)
+            attack = make_attack(request.attack, severity, request.options, perturbation)
             label = f"{request.attack} sev{severity}" if severity else request.attack
-            tick = progress.stage(label, len(clean.rows[: request.export.limit]))
+            tick = progress.stage(label, len(clean.rows[: request.limit]))
             configs.append(
                 export(
                     clean,
                     attack,
-                    _owner(request, target_options, target),
+                    _owner(request, specs, target),
                     request.out,
                     _runner(attack, target, workers),
                     replace(request.export, check=_check(request, target)),
@@ -262,7 +233,7 @@ def _runner(attack: Attack, target: Any, workers: Any) -> Callable[[Iterable[lis
 
     def run(batches: Iterable[list[AttackClip]]) -> Iterator[list[Attacked]]:
         if workers is not None:
-            yield from workers.map(attack, batches)
+            yield from workers.map_unordered("run", ((attack, batch) for batch in batches))
             return
         runner = BatchRunner(target)
         for clips in batches:
@@ -275,16 +246,16 @@ def _check(request: AttackRequest, target: Any) -> Callable[[AttackClip], None]:
     """A function that refuses clips which the attack or the model cannot take."""
     if not isinstance(target, View):
         return check_sound
-    return checker(target, request.options.target or list(attack_row(request.attack).targets))
+    return checker(target, request.options.target or attack_row(request.attack).targets)
 
 
-def _owner(request: AttackRequest, options: TargetOptions, target: Any) -> ConfigOwner:
+def _owner(request: AttackRequest, specs: Sequence[str], target: Any) -> ConfigOwner:
     if target is None:
         return ConfigOwner()
     recogniser = target.recogniser if isinstance(target, View) else target
-    name = request.name or "-".join(parse_spec(spec).folder for spec in options.specs)
+    name = request.options.name or "-".join(parse_spec(spec).folder for spec in specs)
     safe = target.pads_safely if isinstance(target, View) else True
-    return ConfigOwner(name, " + ".join(options.specs), recogniser.revision, safe, options.unusual)
+    return ConfigOwner(name, " + ".join(specs), recogniser.revision, safe, request.options.unusual)
 
 
 def _open_config(where: str, name: str) -> StoredConfig:
@@ -298,21 +269,21 @@ def _open_config(where: str, name: str) -> StoredConfig:
 
 def _perturbation(request: AttackRequest, severity: int, view: Any, clean: StoredConfig, progress: Progress) -> Any:
     """The perturbation of a universal attack: loaded, or fitted on other clips and saved beside the configs."""
-    row = attack_row(request.attack)
-    if request.perturbation and "perturbation" in row.options:
-        return Perturbation.load(request.perturbation)
+    row, options = attack_row(request.attack), request.options
+    if options.perturbation and "perturbation" in row.options:
+        return Perturbation.load(Path(options.perturbation))
     if not row.fit:
         return None
-    if not request.dev:
+    if not options.dev:
         raise UserError(
             f"'{request.attack}' is fitted on clips that are not tested: --dev CONFIG, or --perturbation FILE"
         )
-    dev = list(clips_of(_open_config(request.dev_data or request.data, request.dev), request.dev_limit))
-    refuse_overlap(dev, clips_of(clean, request.export.limit))
+    dev = list(clips_of(_open_config(options.dev_data or request.data, options.dev), options.dev_limit))
+    refuse_overlap(dev, clips_of(clean, request.limit))
     label = f"{request.attack}_sev{severity}" if severity else request.attack
-    saved = request.out / "perturbations" / f"{label}-{request.name or parse_spec(request.models[0]).folder}.npz"
+    saved = request.out / "perturbations" / f"{label}-{options.name or parse_spec(request.models[0]).folder}.npz"
     tick = progress.stage(f"fitting {label} on {len(dev)} clips", None)
-    fit = load_object(row.fit)(AttackPlan(request.attack, severity, request.options))
+    fit = load_object(row.fit)(AttackPlan(request.attack, severity, options))
     return fitted(fit, view, dev, saved, lambda value: tick(1, f"{fit.reports} {value:.2f}"))
 
 
@@ -341,27 +312,7 @@ def fitted(fit: Fit, view: View, dev: list[AttackClip], saved: Path, tick: Calla
     return perturbation
 
 
-@dataclass(frozen=True)
-class TargetOptions:
-    """Which models an attack opens, and how gradients are taken from them."""
-
-    attack: str
-    specs: tuple[str, ...]
-    device: str | None = None
-    precision: str | None = None
-    compiled: bool = False
-    eot: int | None = None
-    threads: int | None = None
-    judge: str | None = None  # of transfer_cw: the model whose transcripts choose the candidate
-
-    @property
-    def unusual(self) -> Settings:
-        """The settings that change gradients, where they are not the usual ones: they belong in every row."""
-        settings = {"eot": self.eot, "precision": self.precision, "compiled": self.compiled or None}
-        return {key: value for key, value in settings.items() if value is not None}
-
-
-def open_target(options: TargetOptions) -> Any:
+def open_target(attack: str, specs: Sequence[str], options: AttackOptions) -> Any:
     """The opened target of an attack: a `View`, a `Recogniser`, or None."""
     import torch
 
@@ -369,16 +320,16 @@ def open_target(options: TargetOptions) -> Any:
 
     if options.threads:
         torch.set_num_threads(options.threads)
-    row = attack_row(options.attack)
+    row = attack_row(attack)
     if row.needs == "nothing":
         return None
-    recognisers = [open_model(spec, device=options.device) for spec in options.specs]
+    recognisers = [open_model(spec, device=options.device) for spec in specs]
     if row.needs == "transcripts":
         return recognisers[0]
     dtype = getattr(torch, options.precision) if options.precision else None
     views = [open_view(recogniser, eot=options.eot, precision=dtype) for recogniser in recognisers]
     judge = open_model(options.judge, device=options.device) if options.judge else None
     view = load_object(row.join)(views, judge) if row.join else views[0]
-    if options.compiled:
+    if options.compile:
         view.compile()
     return view

@@ -6,17 +6,18 @@ functions instead of importing them, so that the help of `srb attack` and the ch
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 from speech_robust_bench.core.errors import UserError, did_you_mean
 from speech_robust_bench.core.extensions import load_object, registered, registered_objects
-from speech_robust_bench.core.options import Settings
+from speech_robust_bench.core.options import Options, Settings, at_least, option
 
 if TYPE_CHECKING:
-    from speech_robust_bench.attacks.clips import Bound, Norm
-    from speech_robust_bench.attacks.gradient_loop import Attack
+    from speech_robust_bench.attacks.clips import Bound
+    from speech_robust_bench.attacks.pgd import Attack
     from speech_robust_bench.builders.scenario import Scenario
 
 GRADIENT = ("eot", "precision", "compile")  # options of attacks that take gradients
@@ -137,28 +138,67 @@ def weakness(attack: str, settings: Settings) -> str | None:
     return None
 
 
-@dataclass
-class AttackSettings:
-    """The settings of all attacks together; None means the attack's own default."""
+@dataclass(frozen=True)
+class AttackOptions(Options):
+    """The options of all attacks together; each attack takes some, and None means its own default."""
 
-    norm: Norm = "l2"
-    eps: float | None = None
-    regularisation: float | None = None
-    steps: int | None = None
-    step: float | None = None
-    restarts: int | None = None
-    random_start: bool = True
-    target: list[str] = field(default_factory=list)
-    target_language: str = "sr"
-    stop: float | None = None
-    transcribe_every: int | None = None
-    epochs: int | None = None
-    dropout: bool = True
-    seed: str = ""
+    proxy: Sequence[str] = option((), "model to fit on, or several: 'M + M'", metavar="M", repeat=True)
+    judge: str | None = option(None, "model that chooses the candidate (default: the first proxy)", metavar="M")
+    dropout: bool = option(True, "run the proxies without dropout")
+    severity: Sequence[int] | None = option(None, "severities; 1 is the mildest (default: all)", metavar="N")
+    steps: int | None = option(None, "maximum number of steps", metavar="N")
+    step: float | None = option(None, "step size, as a fraction of the radius", metavar="F")
+    norm: Literal["l2", "linf"] = option("l2", "norm of the ball", choices=("l2", "linf"))
+    eps: float | None = option(None, "radius of the linf ball, instead of the severity's")
+    regularisation: float | None = option(
+        None,
+        "weight of the perturbation's norm (cw; default: 0.25) or energy (transfer_cw; default: 10)",
+        metavar="C",
+    )
+    restarts: int | None = option(None, "number of random starts; the best one counts", metavar="N")
+    random_start: bool = option(True, "start at the clip itself (FGSM, with --steps 1 --step 1)")
+    target: Sequence[str] = option((), "target text of a targeted attack", metavar="TEXT", repeat=True)
+    target_language: str = option("sr", "language to be detected", metavar="CODE")
+    stop: float | None = option(
+        None, "end a clip at this WER (1 is 100 %; with --target: to the target)", metavar="WER"
+    )
+    transcribe_every: int | None = option(
+        None, "steps between two transcriptions of the candidate (0: only the last)", metavar="N"
+    )
+    epochs: int | None = option(None, "passes over the dev clips", metavar="N")
+    eot: int | None = option(None, "draws per gradient of a smooth: model (default: 16; 0: one)", metavar="N")
+    dev: str | None = option(None, "config of other clips to fit on", metavar="CONFIG")
+    dev_data: str | None = option(None, "where the dev config is (default: --data)", metavar="DATA")
+    dev_limit: int = option(500, "dev clips to fit on", metavar="N")
+    perturbation: str | None = option(
+        None, "fitted perturbation (.npz) to use, or for auto to start from", metavar="FILE"
+    )
+    seed: str = option("", "seed, any text; another seed draws other random numbers", metavar="TEXT")
+    precision: Literal["bfloat16", "float16"] | None = option(
+        None, "mixed precision, for speed on GPUs", choices=("bfloat16", "float16")
+    )
+    compile: bool = option(False, "compile the model with torch.compile")
+    device: str | None = option(None, "device of the model: cpu, cuda, cuda:1, ...")
+    name: str | None = option(None, "name of the model in config names (default: its own)")
+    batch_size: int = option(8, "clips at a time; does not change the results", metavar="N", check=at_least(1))
+    threads: int | None = option(None, "threads of torch on a CPU", metavar="N")
+    engine: Literal["local", "ray"] = option(
+        "local", "ray spreads batches over GPUs and machines", choices=("local", "ray")
+    )
+    workers: int | None = option(None, "models, with --engine ray (default: GPUs, or 1)", metavar="N")
+    on_error: Literal["stop", "skip"] = option(
+        "stop", "what to do about clips that fail the checks", choices=("stop", "skip")
+    )
+    overwrite: bool = option(False, "replace configs that were made with other settings")
 
     def given(self, *names: str) -> Settings:
-        """The settings that were given, by name."""
+        """The options that were given, by name."""
         return {name: getattr(self, name) for name in names if getattr(self, name) is not None}
+
+    @property
+    def unusual(self) -> Settings:
+        """The options that change gradients, where they are not the usual ones: they belong in every row."""
+        return self.given("eot", "precision") | ({"compiled": True} if self.compile else {})
 
 
 @dataclass(frozen=True)
@@ -167,9 +207,8 @@ class AttackPlan:
 
     attack: str
     severity: int
-    settings: AttackSettings
+    settings: AttackOptions
     perturbation: Any = None  # the fitted one, for an attack that adds it or begins with it
-    judge: str | None = None
 
     @cached_property
     def snr_db(self) -> float:
@@ -191,17 +230,15 @@ class AttackPlan:
         return {**common, "target": self.settings.target[0]} if self.settings.target else common
 
 
-def make_attack(
-    name: str, severity: int, settings: AttackSettings, perturbation: Any = None, judge: str | None = None
-) -> Attack:
+def make_attack(name: str, severity: int, settings: AttackOptions, perturbation: Any = None) -> Attack:
     """The attack of that name at a severity; `perturbation` is the fitted one that a universal attack adds."""
-    return load_object(attack_row(name).make)(AttackPlan(name, severity, settings, perturbation, judge))
+    return load_object(attack_row(name).make)(AttackPlan(name, severity, settings, perturbation))
 
 
-def check_severities(name: str, severities: list[int] | None) -> list[int]:
+def check_severities(name: str, severities: Sequence[int] | None) -> list[int]:
     """The severities asked for, or all; checked before anything is opened."""
     scenario = _scenario(name)
-    chosen = severities or list(scenario.levels)
+    chosen = list(severities or scenario.levels)
     for severity in chosen:
         scenario.value(severity)
     if not scenario.graded and severities:

@@ -22,7 +22,7 @@ import torch
 from torch import Tensor
 
 from speech_robust_bench.attacks.clips import AttackBatch, AttackClip, Bound, character_errors, norm2
-from speech_robust_bench.attacks.gradient_loop import Attacked, attacked_clips, outcomes, own_transcripts
+from speech_robust_bench.attacks.pgd import Attacked, attacked_clips, outcomes, own_transcripts
 from speech_robust_bench.attacks.registry import UNIVERSAL, UNIVERSAL_STEPS, AttackPlan
 from speech_robust_bench.attacks.views.base import View
 from speech_robust_bench.builders.perturb.environment import to_length as tiled

@@ -24,8 +24,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / "benchmarks"), str(ROOT / "tests")]
 
 from speech_robust_bench.attacks.clips import AttackClip, Bound, batches  # noqa: E402
-from speech_robust_bench.attacks.gradient_loop import Attack  # noqa: E402
-from speech_robust_bench.attacks.pgd import Pgd  # noqa: E402
+from speech_robust_bench.attacks.pgd import Attack, Pgd  # noqa: E402
 from speech_robust_bench.attacks.views.base import View  # noqa: E402
 from speech_robust_bench.attacks.views.open_view import open_view  # noqa: E402
 from speech_robust_bench.extensions.attacks.auto import Auto  # noqa: E402

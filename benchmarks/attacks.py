@@ -34,8 +34,7 @@ import torch
 from support.whisper_weights import default_folder
 
 from speech_robust_bench.attacks.clips import AttackClip, Bound, batches, snr_db, to_float, word_errors
-from speech_robust_bench.attacks.gradient_loop import Attacked
-from speech_robust_bench.attacks.pgd import Pgd
+from speech_robust_bench.attacks.pgd import Attacked, Pgd
 from speech_robust_bench.attacks.universal import Perturbation, Universal
 from speech_robust_bench.attacks.views.base import View
 from speech_robust_bench.attacks.views.open_view import open_view

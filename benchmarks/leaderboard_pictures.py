@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
 from speech_robust_bench.core.records import SubmissionRecord, SubmittedModel  # noqa: E402
-from speech_robust_bench.models.model_file import ModelEntry, parse_models  # noqa: E402
+from speech_robust_bench.models.run_plan import ModelEntry, parse_models  # noqa: E402
 from speech_robust_bench.push import verified  # noqa: E402
 from speech_robust_bench.push.leaderboard.site import export  # noqa: E402
 from speech_robust_bench.push.verify import Verdict  # noqa: E402

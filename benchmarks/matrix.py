@@ -45,7 +45,7 @@ from speech_robust_bench.builders.scenarios import SCENARIOS
 from speech_robust_bench.cli.main import main as srb
 from speech_robust_bench.core.categories import AVERAGED
 from speech_robust_bench.core.names import parse
-from speech_robust_bench.models.model_file import read_models
+from speech_robust_bench.models.run_plan import read_models
 from speech_robust_bench.models.runner import RunJob, run_configs
 from speech_robust_bench.scoring.difficulty import load as load_difficulty
 from speech_robust_bench.scoring.runs import open_run

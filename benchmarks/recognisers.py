@@ -109,7 +109,7 @@ def pipe(clips: int = 320) -> None:
 
     from speech_robust_bench.models.environments import PipedRecogniser, ask
 
-    process = Popen([sys.executable, "-m", "speech_robust_bench.models.pipe_worker"], stdin=PIPE, stdout=PIPE)
+    process = Popen([sys.executable, "-m", "speech_robust_bench.models.environments"], stdin=PIPE, stdout=PIPE)
     about = ask(process, {"spec": "python:support.standin:at_once", "defaults": {}}, [], deque())
     recogniser = PipedRecogniser(about["name"], None, {}, 16, process, {}, deque())
     audio = [np.zeros(10 * RATE, np.float32)] * 16

@@ -4,7 +4,7 @@
 
 Each system's cells of the matrix are a population: a config's next clip is drawn from the cells measured for it, with
 replacement, and its clean transcript with it. A trial begins with a few clips of every config, adds more where
-`models.adaptive_run` says, and stops when the interval of the average is narrow enough; intervals are by the normal
+`models.run_plan` says, and stops when the interval of the average is narrow enough; intervals are by the normal
 approximation here, since a bootstrap in every round of thousands of trials takes too long. Against the average over the
 whole population: the mean error (the bias, with its standard error), how often the interval holds the truth, and how
 many clips equal shares would have taken for the same width.
@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 
 from speech_robust_bench.core.categories import AVERAGED
-from speech_robust_bench.models.adaptive_run import FIRST, grow, shares
+from speech_robust_bench.models.run_plan import FIRST, grow, shares
 
 ROOT = Path(__file__).parent.parent
 Z = 1.96

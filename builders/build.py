@@ -20,7 +20,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 
 from speech_robust_bench.builders.banks import Banks
-from speech_robust_bench.builders.corpora import Problem
+from speech_robust_bench.builders.corpora import Problem, Sources
 from speech_robust_bench.builders.dataset import keep_in_cache
 from speech_robust_bench.builders.manifests import (
     CACHE_MARKER,
@@ -37,12 +37,12 @@ from speech_robust_bench.builders.plan import (
     Job,
     OnError,
     Progress,
-    Sources,
     check_clips,
     clips,
     config_inputs,
     fingerprint,
     library_version,
+    material,
 )
 from speech_robust_bench.builders.row_generator import (
     SCHEMA,
@@ -197,7 +197,7 @@ def _build_group(group: Sequence[Job], sources: Sources, run: _Run, built: Built
     show = run.progress(f"building {corpus.name}", sum(task.rows for task in tasks))
     run.engine.map(write_shard, tasks, show)
     for config in todo:
-        _finish(config, checked, len(shards), seed)
+        _finish(config, checked, len(shards), run.banks, seed)
         built.made.append(str(config.job.name))
 
 
@@ -272,9 +272,10 @@ def _tasks(
             yield Shard(shard, tuple(chosen), run.banks, seed, columns)
 
 
-def _finish(config: _Config, checked: CheckedClips, shards: int, seed: str) -> None:
+def _finish(config: _Config, checked: CheckedClips, shards: int, banks: Banks, seed: str) -> None:
     """Say what the config is, and finish it."""
     scenario, corpus = config.job.scenario, checked.corpus
+    went_in = material(config.job, banks, checked.listing)
     about = {
         "config": str(config.job.name),
         "language": config.job.name.language,
@@ -283,7 +284,8 @@ def _finish(config: _Config, checked: CheckedClips, shards: int, seed: str) -> N
         "severity": config.job.severity,
         "parameters": {scenario.parameter: scenario.value(config.job.severity)} if scenario.parameter else {},
         "source": config.job.source and str(config.job.source),
-        "bank": config.inputs["bank"],
+        "bank": went_in and went_in.title,
+        "stand_in": went_in and went_in.stand_in,
         "corpus": CorpusFacts(
             name=corpus.name,
             title=corpus.info.title,

@@ -304,6 +304,7 @@ class StoredConfig:
             category=manifest.category if manifest else category_of(scenario),
             source=first.get("source") or (None if scenario == "clean" else str(name.clean)),
             bank=manifest.bank if manifest else None,
+            stand_in=manifest.stand_in if manifest else None,
             benchmark_version=manifest.benchmark_version if manifest else None,
             content_sha256=manifest.content_sha256 if manifest else None,
             rows_sha256=transcripts_digest((row.id, row.text) for row in self.rows),

@@ -22,7 +22,7 @@ import numpy as np
 
 from speech_robust_bench.builders.banks import Banks
 from speech_robust_bench.builders.configs import ClipRow, clip_facts, reference_turns
-from speech_robust_bench.builders.corpora import Problem, Utterance, as_sources
+from speech_robust_bench.builders.corpora import Problem, Sources, Utterance, as_sources
 from speech_robust_bench.builders.corpora.base import Audio
 from speech_robust_bench.builders.plan import (
     DEMO,
@@ -31,7 +31,6 @@ from speech_robust_bench.builders.plan import (
     Job,
     OnError,
     Progress,
-    Sources,
     available,
     check,
     check_clips,
@@ -39,12 +38,12 @@ from speech_robust_bench.builders.plan import (
     config_inputs,
     fingerprint,
     job_named,
+    material,
     plan,
 )
 from speech_robust_bench.builders.row_generator import RowGenerator, reference
 from speech_robust_bench.builders.scenario import Scenario
 from speech_robust_bench.builders.scenarios import SCENARIOS
-from speech_robust_bench.builders.tts import material_of
 from speech_robust_bench.core.audio import RATE, Samples, encode_flac, from_pcm16, to_pcm16
 from speech_robust_bench.core.engines import Processes, cores
 from speech_robust_bench.core.errors import UserError
@@ -336,6 +335,7 @@ class LiveConfig:
     def about(self) -> ConfigData:
         """What run.json says of the config; its content's hash is only known when every clip has been perturbed."""
         name, scenario = self.job.name, self.job.scenario
+        went_in = material(self.job, self.origin.banks, self.clips.listing)
         return ConfigData(
             language=self.rows[0].language,
             corpus=self.clips.clips[0].utterance.corpus or name.corpus,
@@ -343,7 +343,8 @@ class LiveConfig:
             severity=self.job.severity,
             category=scenario.category,
             source=None if scenario.name == "clean" else str(name.clean),
-            bank=self.origin.banks.describe(*scenario.banks) or material_of([self.clips.clips[0].utterance]),
+            bank=went_in and went_in.title,
+            stand_in=went_in and went_in.stand_in,
             benchmark_version=BENCHMARK_VERSION,
             rows_sha256=transcripts_digest((row.id, row.text) for row in self.rows),
             fingerprint=self._fingerprint(),

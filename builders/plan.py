@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import Literal
 
 from speech_robust_bench.builders.banks import Banks
-from speech_robust_bench.builders.corpora import CORPORA, RECORDED, Corpus, Problem, Utterance, open_corpus
+from speech_robust_bench.builders.banks.recording import Material
+from speech_robust_bench.builders.corpora import CORPORA, RECORDED, Corpus, Problem, Sources, Utterance, open_corpus
 from speech_robust_bench.builders.scenario import Scenario, check_can_perturb, missing_packages
 from speech_robust_bench.builders.scenarios import SCENARIOS, find, perturbations
 from speech_robust_bench.builders.tts import default_engine, material_of, speak_all
@@ -29,8 +30,7 @@ from speech_robust_bench.core.names import ConfigName, parse
 from speech_robust_bench.core.options import Settings
 from speech_robust_bench.core.seeding import BENCHMARK_VERSION, content_id, later_version
 
-DEMO = {("en", "demo"): None, ("es", "demo"): None}
-Sources = Mapping[tuple[str, str], str | None]  # (language, corpus) -> folder or dataset; None for what is built in
+DEMO: Sources = {("en", "demo"): None, ("es", "demo"): None}
 
 
 @dataclass(frozen=True)
@@ -228,7 +228,7 @@ class Listing:
 
     digest: str
     count: int
-    voices: str | None
+    voices: Material | None
 
 
 @dataclass(frozen=True)
@@ -316,16 +316,21 @@ def library_version(library: str) -> str:
     return metadata.version(library)  # parses a file each time
 
 
+def material(job: Job, banks: Banks, listing: Listing) -> Material | None:
+    """The noises, rooms or voices of a config; None for one that has none."""
+    return banks.material(*job.scenario.banks) or listing.voices
+
+
 def config_inputs(job: Job, corpus: Corpus, listing: Listing, banks: Banks, seed: str) -> Settings:
     """Everything that a config's content depends on and that can change between two runs."""
-    scenario = job.scenario
+    scenario, went_in = job.scenario, material(job, banks, listing)
     inputs = {
         "benchmark_version": BENCHMARK_VERSION,
         "software": library_version("speech-robust-bench"),
         "config": str(job.name),
         "value": scenario.value(job.severity),
         "transform": _own_transforms(scenario),
-        "bank": banks.describe(*scenario.banks) or listing.voices,
+        "bank": went_in and went_in.title,
         "recordings": banks.fingerprint(*scenario.banks),
         "corpus": corpus.name,
         "clips": [listing.digest, listing.count],

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from speech_robust_bench.builders.perturb import aequevox, codecs, environment
+from speech_robust_bench.builders.perturb import codecs, effects, environment
 from speech_robust_bench.builders.perturb.codecs import packet_loss
-from speech_robust_bench.builders.perturb.effects import chorus, echo, phaser, tremolo
+from speech_robust_bench.builders.perturb.effects import bass, chorus, echo, highpass, lowpass, phaser, treble, tremolo
 from speech_robust_bench.builders.perturb.environment import (
     add_moving_noise,
     add_noise,
@@ -23,7 +23,6 @@ from speech_robust_bench.builders.perturb.environment import (
     trim_end,
     trim_start,
 )
-from speech_robust_bench.builders.perturb.filters import bass, highpass, lowpass, treble
 from speech_robust_bench.builders.perturb.time_and_pitch import analyse, odd_rate, pitch, resample, speed, tempo
 from speech_robust_bench.builders.scenario import LINK, Bank, Scenario, attack_scenario, missing_packages
 from speech_robust_bench.core.categories import CATEGORIES
@@ -156,18 +155,18 @@ _ROWS = (
     ),
     Scenario("music_only", "reject", "MUSAN music alone", "Aksenova", environment.only, bank="music", has_speech=False),
     # AequeVox: 8 transformations x 5 levels, least to most destructive, and one amplitude beyond them
-    _aeq("amplitude", aequevox.amplitude, "factor", 0.5, 0.4, 0.3, 0.2, 0.1, what="amplitude x F"),
-    _aeq("amplitude_up", aequevox.amplitude, "factor", 2.0, what="amplitude x 2"),
-    _aeq("clipping", aequevox.clipping, "level", 0.05, 0.04, 0.03, 0.02, 0.01, what="clipped, rescaled"),
-    _aeq("drop", aequevox.drop, "percent", 5, 10, 15, 20, 25, what="20 ms chunks silenced"),
-    _aeq("frame", aequevox.frame, "chunk_ms", 10, 20, 30, 40, 50, what="10 % of chunks silenced"),
-    _aeq("highpass", aequevox.highpass, "corner_hz", 500, 600, 700, 800, 900, what="Butterworth, order 2"),
-    _aeq("lowpass", aequevox.lowpass, "corner_hz", 900, 800, 700, 600, 500, what="Butterworth, order 2"),
+    _aeq("amplitude", effects.amplitude, "factor", 0.5, 0.4, 0.3, 0.2, 0.1, what="amplitude x F"),
+    _aeq("amplitude_up", effects.amplitude, "factor", 2.0, what="amplitude x 2"),
+    _aeq("clipping", effects.clipping, "level", 0.05, 0.04, 0.03, 0.02, 0.01, what="clipped, rescaled"),
+    _aeq("drop", effects.drop_chunks, "percent", 5, 10, 15, 20, 25, what="20 ms chunks silenced"),
+    _aeq("frame", effects.drop_share, "chunk_ms", 10, 20, 30, 40, 50, what="10 % of chunks silenced"),
+    _aeq("highpass", effects.butterworth_highpass, "corner_hz", 500, 600, 700, 800, 900, what="Butterworth, order 2"),
+    _aeq("lowpass", effects.butterworth_lowpass, "corner_hz", 900, 800, 700, 600, 500, what="Butterworth, order 2"),
     _aeq("noise", gaussian, "snr_db", 10, 8, 6, 4, 2, what="white noise at an SNR", has_snr=True),
-    _aeq("scale", aequevox.scale, "factor", 0.9, 0.8, 0.7, 0.6, 0.5, what="slower, pitch falls", stretches=True),
+    _aeq("scale", effects.slow_down, "factor", 0.9, 0.8, 0.7, 0.6, 0.5, what="slower, pitch falls", stretches=True),
     # the filters as AequeVox' code runs them, forward and backward; its listeners rated these
-    _aeq_code("hp", aequevox.highpass_zero_phase, 500, 600, 700, 800, 900),
-    _aeq_code("lp", aequevox.lowpass_zero_phase, 900, 800, 700, 600, 500),
+    _aeq_code("hp", effects.zero_phase_highpass, 500, 600, 700, 800, 900),
+    _aeq_code("lp", effects.zero_phase_lowpass, 900, 800, 700, 600, 500),
 )
 
 # One after the other, each from mild to severe: a chain is nothing but its steps.

@@ -28,6 +28,7 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
+from speech_robust_bench.builders.banks.recording import Material
 from speech_robust_bench.builders.corpora.base import AUDIO_SUFFIXES, Utterance
 from speech_robust_bench.core.audio import RATE, Samples, read, resample
 from speech_robust_bench.core.errors import UserError, install_hint
@@ -145,14 +146,15 @@ def speak_all(
         )
 
 
-def material_of(utterances: Sequence[Utterance]) -> str | None:
+def material_of(utterances: Sequence[Utterance]) -> Material | None:
     """Which engine spoke some utterances, and whether it is the paper's; none for recordings. Folders are left out."""
     first = utterances[0] if utterances else None
     if first is None or not isinstance(first.audio, SpokenAudio):
         return None
     engine = re.split("[?@]", first.audio.engine)[0]
-    whose = "the paper's " if engine == DEFAULT_ENGINES.get(first.language) else ""
-    return f"{engine} ({whose}text-to-speech)"
+    is_the_papers = engine == DEFAULT_ENGINES.get(first.language)
+    whose = "the paper's " if is_the_papers else ""
+    return Material(f"{engine} ({whose}text-to-speech)", stand_in=not is_the_papers)
 
 
 def cut(text: str, limit: int = MAX_CHARACTERS) -> str:

@@ -8,8 +8,7 @@ from functools import partial
 from typing import Any, get_type_hints
 
 import speech_robust_bench as srb
-from speech_robust_bench.cli.arguments import BUILT, limit_option, quiet_option
-from speech_robust_bench.cli.command import Command
+from speech_robust_bench.cli.command import BUILT, Command, limit_option, quiet_option
 from speech_robust_bench.core.options import KEY, Options, argument, option
 
 RESUME = "If a command is interrupted, repeat it to continue."
@@ -25,7 +24,7 @@ class Arguments(Options):
 
     config: str = argument("clean config whose clips are attacked", metavar="CONFIG")
     data: str = option("srb", BUILT)
-    out: str = option("srb", "folder for the configs", metavar="DIR")
+    out: str = option("srb", "folder for the configs", metavar="FOLDER")
     limit: int | None = limit_option("attack only the first N clips")
     quiet: bool = quiet_option()
 

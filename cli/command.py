@@ -1,8 +1,8 @@
-"""What a command of `srb` is, and which ones there are: ours, and those of extensions.
+"""What a command of `srb` is, which there are (ours, and those of extensions), and the arguments that several share.
 
 A command is a row with its name, group and help, which is all that `srb --help` needs, and where it is:
 `package.module:NAME`, imported when the command is called. There lies a `Command`, or a tuple with one for each
-subcommand. A module alone has it as `COMMAND` or `COMMANDS`.
+subcommand. A module alone has it as `COMMAND` or `COMMANDS`. Shared arguments have one name and one help text.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from importlib import import_module
 from typing import Any, NamedTuple
 
 from speech_robust_bench.core.extensions import extensions, load_object
+from speech_robust_bench.core.options import argument, at_least, named_paths, option, with_fields
 
 
 class Command(NamedTuple):
@@ -30,8 +31,6 @@ class Command(NamedTuple):
         """The dataclass with the fields that extensions add."""
         if self.added is None:
             return self.arguments
-        from speech_robust_bench.core.options import with_fields  # not for the list of commands
-
         return with_fields(self.arguments, self.added())
 
 
@@ -123,3 +122,59 @@ def groups() -> dict[str, dict[str, str]]:
     for row in commands().values():
         listed.setdefault(row.group, {})[row.name] = row.help
     return listed
+
+
+Corpora = Mapping[str, str | None]  # what `--corpus` names: language and name -> path
+BUILT = "built folder, name in the datasets cache, or Hub dataset"
+
+
+def configs_argument(help: str = "configs or patterns, such as 'en_noise_*' (default: all)") -> Any:
+    return argument(help, [], metavar="CONFIG")
+
+
+def run_argument() -> Any:
+    return argument("run folder, such as runs/moonshine", metavar="RUN")
+
+
+def runs_argument(help: str = "run folders; one without results is scored first") -> Any:
+    return argument(help, metavar="RUN")
+
+
+def model_option(help: str = "recogniser, adapter:target?option=value&...", default: Any = None) -> Any:
+    return option(help=help, metavar="M") if default is None else option(default, help, metavar="M")
+
+
+def corpus_option(
+    help: str = "folder of a corpus, as in en=LibriSpeech or en-tedlium=FOLDER; en-demo is built in",
+    advanced: bool = False,
+) -> Any:
+    return option({}, help, metavar="LANG[-NAME]=PATH", repeat=True, parse=named_paths, advanced=advanced)
+
+
+def limit_option(help: str = "only the first N clips of each config") -> Any:
+    return option(None, help, metavar="N", check=at_least(1))
+
+
+def quiet_option(advanced: bool = False) -> Any:
+    return option(False, "show no progress", advanced=advanced)
+
+
+def json_option(help: str = "print the result as JSON") -> Any:
+    return option(False, help)
+
+
+def allow_changed_option() -> Any:
+    return option(False, "accept predictions or results that were edited after the run")
+
+
+def groups_option(help: str) -> Any:
+    return option(None, f"{help}: a column of the clips, such as domain or gender", metavar="COLUMN")
+
+
+def benchmark_option() -> Any:
+    return option("srb", "built folder, benchmark.json or ORG/srb", metavar="WHERE")
+
+
+def adversarial_option() -> Any:
+    help = "audio of the model's own adversarial configs: a folder or ORG/DATASET (default: --data)"
+    return option(None, help, metavar="WHERE")

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import speech_robust_bench as srb
-from speech_robust_bench.cli.arguments import json_option, run_argument
-from speech_robust_bench.cli.command import Command
+from speech_robust_bench.cli.command import Command, json_option, run_argument
 from speech_robust_bench.core.errors import for_terminal
 from speech_robust_bench.core.options import Options, argument, option, option_group
 from speech_robust_bench.core.progress import Console

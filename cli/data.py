@@ -10,21 +10,28 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import speech_robust_bench as srb
-from speech_robust_bench.cli.arguments import configs_argument, corpus_option, json_option, limit_option, quiet_option
-from speech_robust_bench.cli.command import Command
+from speech_robust_bench.cli.command import (
+    Command,
+    Corpora,
+    configs_argument,
+    corpus_option,
+    json_option,
+    limit_option,
+    quiet_option,
+)
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.options import Options, argument, at_least, option, option_group
 
 if TYPE_CHECKING:
-    from speech_robust_bench.audio_files import FileReport
+    from speech_robust_bench.perturbation import FileReport
 
 
 @dataclass(frozen=True, kw_only=True)
 class BuildArguments(Options):
     configs: list[str] = configs_argument("configs or patterns, such as en_noise_sev3 or 'en-demo_*_sev3'")
-    corpus: list[str] = corpus_option()
+    corpus: Corpora = corpus_option()
     limit: int | None = limit_option("only the first N clips of each corpus")
-    out: str | None = option(None, "folder for the configs (default: srb)", metavar="DIR")
+    out: str | None = option(None, "folder for the configs (default: srb)", metavar="FOLDER")
     build_options: srb.BuildOptions = option_group(srb.BuildOptions)
     data_options: srb.DataOptions = option_group(srb.DataOptions)
 
@@ -75,7 +82,7 @@ class PerturbArguments(Options):
     severity: float = option(0, "severity; 1 is the mildest, 2.5 lies between 2 and 3", metavar="N", parse=_severity)
     value: float | None = option(None, "any value of the scenario's parameter, instead of a severity", metavar="X")
     second: str | None = option(None, "second clip, for a scenario that mixes two", metavar="FILE")
-    all: str | None = option(None, "write every scenario and severity to DIR, with DIR/index.html", metavar="DIR")
+    all: str | None = option(None, "write every scenario and severity to FOLDER, with an index.html", metavar="FOLDER")
     seed: str = option("", "seed, any text; another seed draws another noise or room", metavar="TEXT")
     json: bool = json_option()
     scenario_options: srb.ScenarioOptions = option_group(srb.ScenarioOptions)
@@ -83,7 +90,7 @@ class PerturbArguments(Options):
 
 def perturb(args: PerturbArguments) -> None:
     if bool(args.all) == bool(args.output) or bool(args.output) != bool(args.scenario):
-        raise UserError("give either OUT and --scenario, or --all DIR")
+        raise UserError("give either OUT and --scenario, or --all FOLDER")
     if args.all:
         reports = srb.perturb_all(args.input, args.all, seed=args.seed, scenario_options=args.scenario_options)
         print(json.dumps(reports) if args.json else f"{len(reports)} clips; open {Path(args.all) / 'index.html'}")

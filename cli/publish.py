@@ -10,8 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import speech_robust_bench as srb
-from speech_robust_bench.cli.arguments import adversarial_option, benchmark_option, configs_argument, run_argument
-from speech_robust_bench.cli.command import Command
+from speech_robust_bench.cli.command import (
+    Command,
+    adversarial_option,
+    benchmark_option,
+    configs_argument,
+    run_argument,
+)
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.options import Options, argument, option, option_group
 
@@ -21,7 +26,7 @@ DRY_RUN = "print what would be sent where, and its size; send nothing"
 @dataclass(frozen=True, kw_only=True)
 class DataArguments(Options):
     configs: list[str] = configs_argument()
-    repo: str = option(help="dataset repository on the Hub", metavar="ORG/srb")
+    dataset: str = option(help="dataset repository of the benchmark", metavar="ORG/srb")
     data: str = option("srb", "built folder", metavar="FOLDER")
     push_options: srb.PushOptions = option_group(srb.PushOptions)
     public: bool = option(False, "make it public (default: private)")
@@ -47,7 +52,7 @@ class ResultsArguments(Options):
 def push_data(args: DataArguments) -> int:
     pushed = srb.push_data(
         args.configs,
-        repo=args.repo,
+        dataset=args.dataset,
         data=args.data,
         public=args.public,
         dry_run=args.dry_run,
@@ -59,7 +64,7 @@ def push_data(args: DataArguments) -> int:
         return 2 if plan.refused and not args.push_options.skip_refused else 0
     uploaded = sum(len(change.add) for change in plan.todo)
     size, commit = _size(plan.size), str(pushed.sha)[:7]
-    print(f"{args.repo}: {len(plan.changes)} configs, {uploaded} files uploaded ({size}), at {commit}")
+    print(f"{args.dataset}: {len(plan.changes)} configs, {uploaded} files uploaded ({size}), at {commit}")
     if pushed.tagged:
         print(pushed.tagged)
     return 0

@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import speech_robust_bench as srb
-from speech_robust_bench.cli.arguments import (
+from speech_robust_bench.cli.command import (
     BUILT,
+    Command,
+    Corpora,
     allow_changed_option,
     configs_argument,
     corpus_option,
@@ -19,7 +21,6 @@ from speech_robust_bench.cli.arguments import (
     quiet_option,
     runs_argument,
 )
-from speech_robust_bench.cli.command import Command
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.extensions import registered_objects
 from speech_robust_bench.core.options import Options, Settings, argument, option, option_group
@@ -45,7 +46,7 @@ class RunArguments(Options):
     run_options: srb.RunOptions = option_group(srb.RunOptions)
     plan: bool = option(False, "print an estimate of the hours, and of the cost; run nothing", advanced=True)
     quiet: bool = quiet_option(advanced=True)
-    corpus: list[str] = corpus_option()
+    corpus: Corpora = corpus_option()
     data_options: srb.DataOptions = option_group(
         srb.DataOptions, "with --corpus, to perturb clips while the model works"
     )
@@ -198,7 +199,7 @@ class ReportArguments(Options):
     out: str = option("report.html", "page to write; the report cards go beside it as .json", metavar="FILE")
     report_options: srb.ReportOptions = option_group(srb.ReportOptions)
     data: str | None = option(None, f"{BUILT}: has the audio of the worst clips")
-    corpus: list[str] = corpus_option()
+    corpus: Corpora = corpus_option()
     data_options: srb.DataOptions = option_group(srb.DataOptions, "with --corpus, as in `srb run`")
 
 

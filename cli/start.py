@@ -30,7 +30,7 @@ MODELS = {"moonshine": "moonshine", "pocketsphinx": "pocketsphinx?fwdflat=no&max
 
 @dataclass(frozen=True, kw_only=True)
 class DemoArguments(Options):
-    out: str = option("srb-demo", "where everything goes", metavar="DIR")
+    out: str = option("srb-demo", "where everything goes", metavar="FOLDER")
 
 
 def demo(args: DemoArguments) -> int:

@@ -1,7 +1,7 @@
 """Options as dataclass fields: one source for an option's name, default, help text, flag and check.
 
 A class of options is a dataclass that inherits from `Options`; each field is made by `option`. The Python API takes
-such objects, and the command line derives its flags from the same fields (`cli.flags`).
+such objects, and the command line derives its flags from the same fields (`cli.main`).
 """
 
 from __future__ import annotations
@@ -102,6 +102,21 @@ def above(least: float, most: float | None = None) -> Check:
         return f"must be a number above {least:g}{'' if most is None else f' and below {most:g}'}, not {value!r}"
 
     return check
+
+
+def named_paths(pairs: Sequence[str]) -> dict[str, str | None]:
+    """NAME=PATH pairs of the command line as a dictionary; a name alone has no path.
+
+    >>> named_paths(["en=LibriSpeech", "en-demo"])
+    {'en': 'LibriSpeech', 'en-demo': None}
+    """
+    paths: dict[str, str | None] = {}
+    for pair in pairs:
+        name, given, path = pair.partition("=")
+        if name in paths:
+            raise UserError(f"{pair}: {name} is given twice; name one of them otherwise")
+        paths[name] = path if given else None
+    return paths
 
 
 def shares(pairs: Sequence[str]) -> dict[str, float]:

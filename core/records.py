@@ -281,6 +281,7 @@ class Origin(Record, frozen=True, kw_only=True):
     category: str | None = NULL  # such as noise_env
     source: str | None = NULL  # the clean config; null for clean speech
     bank: str | None = NULL  # the noises, rooms or voices that went in
+    stand_in: bool | None = None  # whether they stand in for the paper's; left out if there are none
     benchmark_version: str | None = NULL  # version of the benchmark
     scenario_version: str | None = None  # left out for the first
 
@@ -460,6 +461,7 @@ class Manifest(Record, frozen=True, kw_only=True):
     parameters: Settings  # of the scenario
     source: str | None = NULL  # the clean config; null for a recording
     bank: str | None = NULL  # noises, rooms or voices
+    stand_in: bool | None = None  # whether they stand in for the paper's; left out if there are none
     corpus: CorpusFacts
     skipped: list[str] | None = NULL  # clips left out
     fingerprint: str | None = NULL  # hash of everything that the config is made from

@@ -156,6 +156,7 @@ class ScoredConfig(ConfigFacts, frozen=True, kw_only=True):
 
     source: str | None = NULL  # the clean config; null for clean speech
     bank: str | None = NULL  # the noises, rooms or voices that went in
+    stand_in: bool | None = None  # whether they stand in for the paper's; left out if there are none
     benchmark_version: str | None = NULL  # version of the benchmark
     scenario_version: str | None = None  # left out for the first
     rows: Whole
@@ -340,6 +341,7 @@ class VerifiedConfig(ConfigFacts, frozen=True, kw_only=True):
     clean_wer: float | None = NULL  # WER of the clean clips
     difficulty: float | None = NULL  # difficulty of the config
     bank: str | None = NULL  # noises, rooms or voices
+    stand_in: bool | None = None  # whether they stand in for the paper's; left out if there are none
     empty: Whole  # clips without a word
     utterances: Whole  # number of clips
     measures: Settings | None = None  # of extensions, by name

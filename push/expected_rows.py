@@ -52,6 +52,7 @@ class Expected(ConfigFacts, frozen=True, kw_only=True):
     content_sha256: str
     source: str | None = NULL
     bank: str | None = NULL
+    stand_in: bool | None = None
     scenario_version: str = FIRST_VERSION
     suites: dict[str, ClipHashes] = msgspec.field(default_factory=dict)  # rows and hashes of the clips that each takes
     suite: str | None = NULL  # whose clips these are, of a whole config with `of` clips
@@ -65,6 +66,7 @@ class Expected(ConfigFacts, frozen=True, kw_only=True):
             **self.facts,
             source=self.source,
             bank=self.bank,
+            stand_in=self.stand_in,
             benchmark_version=self.benchmark_version,
             content_sha256=self.content_sha256,
             rows_sha256=self.of_sha256 or self.rows_sha256,
@@ -111,6 +113,7 @@ def expected_of(config: StoredConfig) -> Expected:
         scenario_version=manifest.version,
         source=about.source,
         bank=about.bank,
+        stand_in=about.stand_in,
         **about.of_config(config.name).facts,
     )
 

@@ -141,7 +141,7 @@ def reproduce_command(about: RunRecord, configs: Iterable[str], name: str, suite
     languages = sorted({parse(config).language for config in configs})
     what = f"--suite {suite.rpartition('-')[0]}" if suite else " ".join(f"'{language}*_*'" for language in languages)
     spec, data = shlex.quote(str(about.spec)), str(about.data)
-    source = data if data.startswith("--") else f"--data {shlex.quote(data)}"  # perturbed as it ran: --corpus ...
+    source = data if about.perturbed else f"--data {shlex.quote(data)}"  # perturbed as it ran: --corpus ...
     mode = mode_of(about.options or {})
     return f"srb run --model {spec} {what} {source} --name {name}{mode.flags if mode else ''} && srb score runs/{name}"
 

@@ -264,6 +264,7 @@ def _config(entry: ConfigResults) -> VerifiedConfig:
         clean_wer=entry.clean_wer,
         difficulty=entry.difficulty,
         bank=entry.bank,
+        stand_in=entry.stand_in,
         empty=entry.empty,
         utterances=entry.utterances,
         measures=_kept_measures(entry),

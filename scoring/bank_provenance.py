@@ -11,20 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Protocol
 
-STAND_IN = "built-in bank"
-STAND_IN_VOICE = " (text-to-speech)"  # of any engine but the paper's
 STAND_IN_NOTE = "Not the paper's recordings, so NWERD of these scenarios is not on the scale of its Table 1."
-
-
-def is_stand_in(bank: str | None) -> bool:
-    """Whether a config's bank stands in for the recordings or the voices of the paper.
-
-    >>> is_stand_in("built-in bank (synthesised)"), is_stand_in("MS-SNSD"), is_stand_in(None)
-    (True, False, False)
-    >>> is_stand_in("espeak (text-to-speech)"), is_stand_in("yourtts (the paper's text-to-speech)")
-    (True, False)
-    """
-    return any(name.startswith(STAND_IN) or name.endswith(STAND_IN_VOICE) for name in str(bank or "").split(" + "))
 
 
 class BankedConfig(Protocol):
@@ -36,12 +23,22 @@ class BankedConfig(Protocol):
     def scenario(self) -> str: ...
     @property
     def bank(self) -> str | None: ...
+    @property
+    def stand_in(self) -> bool | None: ...
+
+
+def is_stand_in(config: BankedConfig) -> bool:
+    """Whether what went into a config stands in for the recordings or the voices of the paper."""
+    if config.stand_in is not None:
+        return config.stand_in
+    titles = (config.bank or "").split(" + ")  # a file of a version that did not say it
+    return any(title.startswith("built-in bank") or title.endswith(" (text-to-speech)") for title in titles)
 
 
 def stand_in_notes(configs: Iterable[BankedConfig], language: str) -> list[str]:
     """For each bank or voice that is not the paper's: the scenarios of a language that were made with it."""
     banks: dict[str, set[str]] = {}
     for config in configs:
-        if config.language == language and is_stand_in(config.bank):
+        if config.language == language and is_stand_in(config):
             banks.setdefault(str(config.bank), set()).add(config.scenario)
     return [f"{', '.join(sorted(scenarios))}: {bank}. {STAND_IN_NOTE}" for bank, scenarios in sorted(banks.items())]

@@ -89,6 +89,7 @@ def about_config(
         **entry.of_config(predictions.config).facts,
         "source": entry.source,
         "bank": entry.bank,
+        "stand_in": entry.stand_in,
         "benchmark_version": entry.benchmark_version,
         "scenario_version": entry.scenario_version,
         "rows": len(predictions.lines),

@@ -24,16 +24,22 @@ from speech_robust_bench.core import __version__
 
 if TYPE_CHECKING:
     from speech_robust_bench import metrics
-    from speech_robust_bench.adversarial import AttackOptions, AttackResult, attack
-    from speech_robust_bench.attacks.registry import AttackRow, attack_rows
-    from speech_robust_bench.audio_files import PerturbedClip, perturb, perturb_all, perturb_file
-    from speech_robust_bench.augmentation import Perturb, RandomPerturb
+    from speech_robust_bench.adversarial import AttackResult, attack
+    from speech_robust_bench.attacks.registry import AttackOptions, AttackRow, attack_rows
     from speech_robust_bench.builders.custom import write_scenarios
     from speech_robust_bench.builders.dataset import SpeechRobustBench
     from speech_robust_bench.building import BuildResult, QualityResult, add_quality, build, check, load
     from speech_robust_bench.comparison import CompareOptions, Comparisons, compare, difference
     from speech_robust_bench.evaluation import RunPlan, RunSummary, evaluate, plan, run, run_folder, run_models
     from speech_robust_bench.options import BuildOptions, DataOptions, ModelOptions, RunOptions, ScenarioOptions
+    from speech_robust_bench.perturbation import (
+        Perturb,
+        PerturbedClip,
+        RandomPerturb,
+        perturb,
+        perturb_all,
+        perturb_file,
+    )
     from speech_robust_bench.publishing import (
         DataPush,
         PushOptions,
@@ -76,10 +82,9 @@ if TYPE_CHECKING:
 
 # module -> the public names in it, as above
 _PUBLIC = {
-    "adversarial": "AttackOptions AttackResult attack",
-    "attacks.registry": "AttackRow attack_rows",
-    "audio_files": "PerturbedClip perturb perturb_all perturb_file",
-    "augmentation": "Perturb RandomPerturb",
+    "adversarial": "AttackResult attack",
+    "attacks.registry": "AttackOptions AttackRow attack_rows",
+    "perturbation": "Perturb PerturbedClip RandomPerturb perturb perturb_all perturb_file",
     "builders.dataset": "SpeechRobustBench",
     "builders.custom": "write_scenarios",
     "building": "BuildResult QualityResult add_quality build check load",

@@ -13,11 +13,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
-from speech_robust_bench.audio_files import open_banks
 from speech_robust_bench.builders.banks import Banks
 from speech_robust_bench.builders.build import BuildSettings
 from speech_robust_bench.builders.build import build as build_jobs
-from speech_robust_bench.builders.corpora import Utterance, as_sources, dev_splits
+from speech_robust_bench.builders.corpora import Corpora, Utterance, as_sources, dev_splits
 from speech_robust_bench.builders.custom import load_table
 from speech_robust_bench.builders.dataset import open_cache_folder, to_cache
 from speech_robust_bench.builders.manifests import CACHE_MARKER, MANIFEST, check_configs, matching_configs
@@ -41,9 +40,8 @@ from speech_robust_bench.core.errors import UserError, install_hint, warn
 from speech_robust_bench.core.progress import tasks
 from speech_robust_bench.core.rows import RowDict
 from speech_robust_bench.core.seeding import read_secret
-from speech_robust_bench.data_source import Corpora, sources_of
 from speech_robust_bench.options import BuildOptions, DataOptions, Folder, Place
-from speech_robust_bench.scoring.bank_provenance import is_stand_in
+from speech_robust_bench.perturbation import open_banks
 
 if TYPE_CHECKING:
     import datasets
@@ -91,7 +89,7 @@ def build(
     if build_options.all == bool(patterns):
         raise UserError("say which configs: names, globs such as 'en-demo_*_sev3', or --all")
     check_limit(limit)
-    table, given = load_table(data_options.scenario_file), sources_of(corpus, data_options.follow_links)
+    table, given = load_table(data_options.scenario_file), as_sources(corpus, follow_links=data_options.follow_links)
     if build_options.split == "dev":
         given, patterns = dev_splits(given, patterns)
     sources = {**DEMO, **given}
@@ -190,7 +188,7 @@ def add_quality(
 def _announce(size: BuildSize, folder: Path, copy_to_cache: bool, jobs: Sequence[Job], banks: Banks) -> None:
     again = ", and as much again in the datasets cache" if copy_to_cache else ""
     print(f"{folder}: {size}{again}", file=sys.stderr, flush=True)
-    if any(is_stand_in(banks.describe(*job.scenario.banks)) for job in jobs):
+    if any((went_in := banks.material(*job.scenario.banks)) and went_in.stand_in for job in jobs):
         print("noises or rooms are of the built-in bank, not the paper's: --noise-dir, --rir-dir", file=sys.stderr)
 
 
@@ -233,9 +231,6 @@ def _places(given: Place | None, to_cache: bool) -> tuple[Path, bool]:
     return out, False
 
 
-Corpus = str | os.PathLike | Mapping[str, str | os.PathLike | None] | None
-
-
 @dataclass(frozen=True)
 class LazyRows:
     """Makes rows of one config when they are read; small when pickled, so that workers of a data loader can have it."""
@@ -273,7 +268,7 @@ def _generate(items: Sequence[Utterance], maker: LazyRows) -> Iterator[RowDict]:
 @overload
 def load(
     config: str,
-    corpus: Corpus = None,
+    corpus: str | os.PathLike | Corpora = None,
     *,
     streaming: Literal[True] = True,
     decode: bool = True,
@@ -286,7 +281,7 @@ def load(
 @overload
 def load(
     config: str,
-    corpus: Corpus = None,
+    corpus: str | os.PathLike | Corpora = None,
     *,
     streaming: Literal[False],
     decode: bool = True,
@@ -298,7 +293,7 @@ def load(
 ) -> datasets.Dataset: ...
 def load(
     config: str,
-    corpus: Corpus = None,
+    corpus: str | os.PathLike | Corpora = None,
     *,
     streaming: bool = True,
     decode: bool = True,

@@ -3,35 +3,23 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from speech_robust_bench.audio_files import open_banks
 from speech_robust_bench.builders.config_sources import open_data, select
-from speech_robust_bench.builders.corpora import parse_flags
+from speech_robust_bench.builders.corpora import Corpora, as_sources
 from speech_robust_bench.builders.custom import load_table
 from speech_robust_bench.builders.live_config import LiveConfigs, default_workers
 from speech_robust_bench.builders.plan import DEMO, check_limit
 from speech_robust_bench.core.errors import UserError, warn
 from speech_robust_bench.core.progress import tasks
 from speech_robust_bench.options import DataOptions, Place
+from speech_robust_bench.perturbation import open_banks
 
 if TYPE_CHECKING:
     from speech_robust_bench.builders.configs import ConfigSource
     from speech_robust_bench.builders.suites import Suite
-
-Corpora = Mapping[str, str | os.PathLike | None] | Sequence[str] | None
-
-
-def sources_of(corpus: Corpora, follow_links: bool = False) -> dict[tuple[str, str], str | None]:
-    """Corpora by language and name, of {"en": FOLDER} or of the command line's ["en=FOLDER"]."""
-
-    if isinstance(corpus, str):
-        raise UserError(f"corpus={corpus!r}: say which corpus that is, as in {{'en-mine': FOLDER}}")
-    if isinstance(corpus, Mapping):
-        corpus = [f"{name}={os.fspath(where)}" if where is not None else name for name, where in corpus.items()]
-    return parse_flags(corpus or (), follow_links)
 
 
 @dataclass
@@ -54,7 +42,7 @@ class DataSource:
         self._stored: ConfigSource | None = None
         if self.data is None:
             self.perturbed = LiveConfigs(
-                sources_of(self.corpus, self.options.follow_links) or DEMO,
+                as_sources(self.corpus, follow_links=self.options.follow_links) or DEMO,
                 open_banks(self.options.noise_dir, self.options.rir_dir),
                 load_table(self.options.scenario_file),
                 limit=self.limit,

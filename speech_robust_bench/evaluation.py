@@ -12,18 +12,26 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from speech_robust_bench.builders import suites
+from speech_robust_bench.builders.corpora import Corpora
 from speech_robust_bench.builders.suites import Suite
 from speech_robust_bench.core.engines import RayActors
 from speech_robust_bench.core.errors import UserError, warn
 from speech_robust_bench.core.names import with_clean
 from speech_robust_bench.core.options import Settings
-from speech_robust_bench.data_source import Corpora, DataSource
+from speech_robust_bench.data_source import DataSource
 from speech_robust_bench.models.adapters.python import as_recogniser
-from speech_robust_bench.models.adaptive_run import check_until, run_until
 from speech_robust_bench.models.interface import Recogniser, Spec, check_spec, parse_spec
-from speech_robust_bench.models.model_file import ModelEntry, read_models
-from speech_robust_bench.models.run_cost import RunPlan, check_cost, estimated_cost, plan_run
 from speech_robust_bench.models.run_folder import error_of_all
+from speech_robust_bench.models.run_plan import (
+    ModelEntry,
+    RunPlan,
+    check_cost,
+    check_until,
+    estimated_cost,
+    plan_run,
+    read_models,
+    run_until,
+)
 from speech_robust_bench.models.runner import RunJob, run_on_ray, run_with_progress
 from speech_robust_bench.options import DataOptions, ModelOptions, Place, RunOptions
 from speech_robust_bench.run_results import Results

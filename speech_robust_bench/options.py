@@ -19,10 +19,12 @@ class ScenarioOptions(Options):
     """Where noises, rooms and scenarios come from when a clip is perturbed."""
 
     noise_dir: Folder = option(
-        None, "noise recordings: MS-SNSD, ESC-50, MUSAN, WHAM!, a folder that holds them, or any audio", metavar="DIR"
+        None,
+        "noise recordings: MS-SNSD, ESC-50, MUSAN, WHAM!, a folder that holds them, or any audio",
+        metavar="FOLDER",
     )
     rir_dir: Folder = option(
-        None, "room impulse responses: OpenSLR-28 (RIRS_NOISES) or any folder of them", metavar="DIR"
+        None, "room impulse responses: OpenSLR-28 (RIRS_NOISES) or any folder of them", metavar="FOLDER"
     )
     scenario_file: Folder = option(
         None, "YAML file with scenarios of your own (audiomentations transforms)", metavar="FILE"

@@ -69,7 +69,7 @@ class DataPush:
 def push_data(
     configs: str | Sequence[str] = (),
     *,
-    repo: str,
+    dataset: str,
     data: Place = "srb",
     public: bool = False,
     dry_run: bool = False,
@@ -80,25 +80,25 @@ def push_data(
 
     Args:
         configs: names or patterns; without any, all.
-        repo: the dataset repository, "ORG/srb"; created if it does not exist.
+        dataset: the dataset repository, "ORG/srb"; created if it does not exist.
         data: the built folder.
         public: make it public.
         dry_run: plan only, send nothing.
         push_options: branch, tag, licences of banks.
         progress: show progress.
     """
-    _check_name(repo)
+    _check_name(dataset)
     patterns = [configs] if isinstance(configs, str) else list(configs)
     folder, options = Path(data), push_options
     hub = Hub(_say, retries=0) if dry_run else Hub(_say)
     dataset_upload.choose(folder, patterns)  # a mistake here needs no network
-    info = _repository(hub, repo, dry_run)
+    info = _repository(hub, dataset, dry_run)
     if info is not None and not info.private and not public and not dry_run:
-        raise UserError(f"{repo} is public; add --public to say that everyone may see this")
-    at = info and hub.info(repo, dataset_upload.KIND, options.revision)
-    there = hub.files(repo, dataset_upload.KIND, at.sha) if at else {}
+        raise UserError(f"{dataset} is public; add --public to say that everyone may see this")
+    at = info and hub.info(dataset, dataset_upload.KIND, options.revision)
+    there = hub.files(dataset, dataset_upload.KIND, at.sha) if at else {}
     banks = dict(options.bank_licence)
-    plan = dataset_upload.plan(folder, repo, patterns, there, options.revision, banks)
+    plan = dataset_upload.plan(folder, dataset, patterns, there, options.revision, banks)
     for name, reason in plan.refused.items():
         warn(f"refused {name}: {reason}")
     if dry_run:
@@ -110,14 +110,14 @@ def push_data(
         )
     if not plan.changes:
         raise UserError("nothing is left to push")
-    hub.create(repo, dataset_upload.KIND, private=not public)
+    hub.create(dataset, dataset_upload.KIND, private=not public)
     if (info is None or at is None) and options.revision != "main":
         branch, kind = options.revision, dataset_upload.KIND
-        hub.ask(repo, lambda: hub.api.create_branch(repo, branch=branch, repo_type=kind, exist_ok=True))
+        hub.ask(dataset, lambda: hub.api.create_branch(dataset, branch=branch, repo_type=kind, exist_ok=True))
     with tasks(not progress) as show:
         sha = dataset_upload.push(hub, plan, folder, show, banks)
     tag = options.tag or f"v{BENCHMARK_VERSION}"
-    tagged = hub.tag(repo, dataset_upload.KIND, tag, sha, move=options.retag) if tag != "none" else None
+    tagged = hub.tag(dataset, dataset_upload.KIND, tag, sha, move=options.retag) if tag != "none" else None
     return DataPush(plan, info is None, sha, tagged)
 
 

@@ -14,6 +14,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
+from speech_robust_bench.builders.corpora import Corpora
 from speech_robust_bench.core.card_records import CardPart, LanguageComparison, ReportCard
 from speech_robust_bench.core.errors import UserError, did_you_mean
 from speech_robust_bench.core.files import replacing
@@ -21,7 +22,7 @@ from speech_robust_bench.core.names import parse
 from speech_robust_bench.core.options import Options, at_least, normaliser_option, option, shares
 from speech_robust_bench.core.progress import progress as progress_bar
 from speech_robust_bench.core.result_records import RunResults
-from speech_robust_bench.data_source import Corpora, DataSource
+from speech_robust_bench.data_source import DataSource
 from speech_robust_bench.options import DataOptions, Place
 from speech_robust_bench.report import report_data
 from speech_robust_bench.report.html import tag

@@ -13,13 +13,12 @@ from torch import Tensor
 
 from speech_robust_bench.attacks.clips import AttackBatch, mask_of
 from speech_robust_bench.attacks.views.base import View
-from speech_robust_bench.attacks.views.nemo_models import nemo_view
-from speech_robust_bench.attacks.views.speechbrain_models import speechbrain_view
-from speech_robust_bench.attacks.views.transducer import TransducerView
+from speech_robust_bench.attacks.views.toolkit_models import nemo_view, speechbrain_view
 from speech_robust_bench.attacks.views.transformers_models import (
     AudioLanguageModelView,
     CtcView,
     Seq2SeqView,
+    TransducerView,
     WhisperView,
 )
 from speech_robust_bench.core.errors import UserError

@@ -18,8 +18,8 @@ from functools import lru_cache
 import numpy as np
 import scipy.fft
 
-from speech_robust_bench.builders.banks.recording import Bins, Recording, RecordingBank, bins, frozen
-from speech_robust_bench.builders.banks.synthesis import PIECES, as_recorded, music, noise, seeded
+from speech_robust_bench.builders.banks.recording import Bins, Recording, RecordingBank, bins
+from speech_robust_bench.builders.banks.synthesis import PIECES, as_recorded, frozen, music, noise, seeded
 from speech_robust_bench.builders.perturb.signal_kernels import add_talker
 from speech_robust_bench.core.audio import RATE, Samples
 
@@ -219,6 +219,7 @@ class BuiltinNoises:
 
     kind: str
     title: str = TITLE
+    stand_in: bool = True
 
     def draw(self, rng: np.random.Generator, *, clip: Samples, severity: int) -> Recording:
         names = NOISES[self.kind]
@@ -232,6 +233,7 @@ class BuiltinMusic:
 
     kind: str = "music"
     title: str = TITLE
+    stand_in: bool = True
 
     def draw(self, rng: np.random.Generator, *, clip: Samples, severity: int) -> Recording:
         names = sorted(PIECES)
@@ -245,6 +247,7 @@ class BuiltinSpeech:
 
     kind: str = "speech"
     title: str = TITLE
+    stand_in: bool = True
 
     def draw(self, rng: np.random.Generator, *, clip: Samples, severity: int) -> Recording:
         return Recording("builtin/babble", frozen(babble(clip, rng)))
@@ -258,6 +261,7 @@ class BuiltinRooms:
     rooms: tuple[Room, ...]
     bins: Bins
     title: str = TITLE
+    stand_in: bool = True
 
     def draw(self, rng: np.random.Generator, *, clip: Samples, severity: int) -> Recording:
         room = self.rooms[self.bins.draw(rng, severity)]

@@ -16,7 +16,6 @@ from functools import lru_cache
 import numpy as np
 import scipy.fft
 
-from speech_robust_bench.builders.banks.recording import frozen
 from speech_robust_bench.core.audio import RATE, Samples
 
 LENGTH = 10 * RATE
@@ -28,6 +27,13 @@ def seeded(name: str) -> Rng:
     """The fixed stream of one built-in recording: a pure function of its name."""
     key = int.from_bytes(hashlib.blake2b(name.encode(), digest_size=16).digest(), "little")
     return np.random.Generator(np.random.Philox(key=key))
+
+
+def frozen(samples: np.ndarray) -> Samples:
+    """Contiguous float32 that nobody can write to."""
+    samples = np.ascontiguousarray(samples, dtype=np.float32)
+    samples.setflags(write=False)
+    return samples
 
 
 def as_recorded(signal: np.ndarray, peak: float = 0.7) -> Samples:

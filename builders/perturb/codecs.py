@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from speech_robust_bench.builders.perturb.filters import butterworth
+from speech_robust_bench.builders.perturb.effects import butterworth
 from speech_robust_bench.core.audio import Samples, from_pcm16, to_pcm16
 from speech_robust_bench.core.audio import resample as convert_rate
 from speech_robust_bench.core.errors import UserError, install_hint

@@ -1,15 +1,29 @@
-"""SoX's delay and modulation effects: echo, chorus, phaser and tremolo (paper, Appendix A)."""
+"""SoX's effects (echo, chorus, phaser, tremolo, shelves, sinc; paper, Appendix A), and AequeVox' transformations.
+
+AequeVox: Rajan et al., FASE 2022, Table 2, least to most destructive. The authors' published code swaps high- and
+low-pass and never applies clipping and scale; this follows the paper. Their code also filters forward and backward, and
+the people who rated comprehensibility listened to that: these two filters are here both ways. Noise is `gaussian`.
+"""
 
 from __future__ import annotations
 
 import math
 from fractions import Fraction
 from functools import lru_cache
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
-from speech_robust_bench.builders.perturb.signal_kernels import add_delayed
+from speech_robust_bench.builders.perturb.signal_kernels import add_delayed, biquad
+from speech_robust_bench.builders.perturb.time_and_pitch import sinc_resample
+from speech_robust_bench.core.audio import Samples
+from speech_robust_bench.core.extensions import LazyModule
+
+if TYPE_CHECKING:
+    from scipy import signal
+else:
+    signal = LazyModule("scipy.signal")
+
 
 Wave = Literal["sine", "triangle"]
 
@@ -187,3 +201,239 @@ def _gains(cycles: Fraction, count: int, depth_percent: float) -> np.ndarray:
     # The C library's cosine: NumPy's own differs in the last bit between processors.
     waves = [math.cos(turn * (index * cycles.numerator % cycles.denominator)) for index in range(count)]
     return (np.array(waves) * (1 - centre) + centre).astype(np.float32)
+
+
+def bass(
+    samples: np.ndarray,
+    rate: int,
+    gain_db: float,
+    rng: np.random.Generator | None = None,
+    *,
+    corner_hz: float = 100.0,
+    slope: float = 0.5,
+) -> np.ndarray:
+    """Raise what lies below the corner. Not clipped: a clip with real bass leaves [-1, 1] by a wide margin."""
+    return _apply_shelf(samples, _shelf(rate, gain_db, corner_hz, slope, low=True))
+
+
+def treble(
+    samples: np.ndarray,
+    rate: int,
+    gain_db: float,
+    rng: np.random.Generator | None = None,
+    *,
+    corner_hz: float = 3000.0,
+    slope: float = 0.5,
+) -> np.ndarray:
+    """Raise what lies above the corner. Not clipped."""
+    return _apply_shelf(samples, _shelf(rate, gain_db, corner_hz, slope, low=False))
+
+
+def _apply_shelf(samples: np.ndarray, coefficients: tuple[float, ...]) -> np.ndarray:
+    samples = np.ascontiguousarray(samples, dtype=np.float32)
+    out = np.empty(len(samples), dtype=np.float32)
+    biquad(out, samples, *coefficients)
+    return out
+
+
+@lru_cache(maxsize=64)
+def _shelf(rate: int, gain_db: float, corner_hz: float, slope: float, *, low: bool) -> tuple[float, ...]:
+    """b0, b1, b2, a1, a2 with a0 = 1."""
+    w0 = 2 * math.pi * corner_hz / rate
+    if w0 > math.pi:
+        raise ValueError(f"a shelf at {corner_hz:g} Hz is above half the sample rate of {rate} Hz")
+    amp = 10 ** (gain_db / 40)
+    alpha = math.sin(w0) / 2 * math.sqrt((amp + 1 / amp) * (1 / slope - 1) + 2)
+    # The high shelf is the low one mirrored in frequency: cos(w0) and the odd coefficients change their sign.
+    sign = 1 if low else -1
+    cos = sign * math.cos(w0)
+    up, down, root = amp + 1, amp - 1, 2 * math.sqrt(amp) * alpha
+    a0 = up + down * cos + root
+    return (
+        amp * (up - down * cos + root) / a0,
+        sign * 2 * amp * (down - up * cos) / a0,
+        amp * (up - down * cos - root) / a0,
+        sign * -2 * (down + up * cos) / a0,
+        (up + down * cos - root) / a0,
+    )
+
+
+# Window shape by octaves of the corner below 25 Nyquist rates; SoX draws straight lines between these points.
+_OCTAVES = (4, 5, 6, 7, 8, 9)
+_BETAS = (12.309004585664, 12.312915581888, 12.334994437312, 12.36770556512, 12.4177162944, 12.6228670168)
+
+_BLOCK = 2048  # samples in a transform: the least work for filters of 315 to 323 taps
+_BATCH = 16  # blocks transformed together, few enough to stay in the processor's cache
+
+
+def lowpass(samples: np.ndarray, rate: int, corner_hz: float, rng: np.random.Generator | None = None) -> np.ndarray:
+    """Keep what lies below the corner."""
+    return _sinc_filter(samples, *_response(rate, corner_hz, keep_high=False))
+
+
+def highpass(samples: np.ndarray, rate: int, corner_hz: float, rng: np.random.Generator | None = None) -> np.ndarray:
+    """Keep what lies above the corner."""
+    return _sinc_filter(samples, *_response(rate, corner_hz, keep_high=True))
+
+
+def taps(corner: float) -> np.ndarray:
+    """The low-pass filter for a corner given as a fraction of the Nyquist rate."""
+    beta = float(np.interp(math.log2(25 / corner), _OCTAVES, _BETAS))
+    count = math.ceil(25.44866 * beta + 1.2403) | 1
+    offset = np.arange(count) - count // 2
+    return corner * np.sinc(corner * offset) * np.kaiser(count, beta)
+
+
+@lru_cache(maxsize=64)
+def _response(rate: int, corner_hz: float, *, keep_high: bool) -> tuple[np.ndarray, int]:
+    """The filter's spectrum, and how many samples it reaches to each side."""
+    corner = corner_hz / (rate / 2)
+    if not 0 < corner < 1:
+        raise ValueError(f"sinc: {corner_hz:g} Hz is not between 0 and half the sample rate of {rate} Hz")
+    kernel = taps(corner)
+    reach = len(kernel) // 2
+    if keep_high:  # all that the low-pass filter leaves out
+        kernel = -kernel
+        kernel[reach] += 1
+    centred = np.zeros(_BLOCK)
+    centred[: reach + 1] = kernel[reach:]
+    centred[-reach:] = kernel[:reach]
+    # Symmetric around sample 0, so its spectrum is real. Each value twice: for both parts of a complex number.
+    return np.repeat(np.fft.rfft(centred).real, 2), reach
+
+
+def _sinc_filter(samples: np.ndarray, response: np.ndarray, reach: int) -> np.ndarray:
+    """Overlap-save convolution in double precision, a few blocks at a time."""
+    length = len(samples)
+    if not length:
+        return np.zeros(0, dtype=np.float32)
+    hop = _BLOCK - 2 * reach
+    total = -(-length // hop)
+    out = np.empty(total * hop, dtype=np.float32)
+    batch = min(_BATCH, total)
+    # One allocation for all steps: several would be returned to the system and allocated again for every clip.
+    spectra, filtered, padded = _split(
+        np.empty(batch * (len(response) + _BLOCK + hop) + 2 * reach), batch, len(response)
+    )
+    for start in range(0, length, hop * batch):
+        blocks = min(batch, total - start // hop)
+        skipped = max(reach - start, 0)  # before the clip there is silence, and after it too
+        piece = samples[start - reach + skipped : start - reach + len(padded)]
+        padded[:skipped] = 0
+        padded[skipped : skipped + len(piece)] = piece
+        padded[skipped + len(piece) :] = 0
+        windows = np.lib.stride_tricks.as_strided(padded, (blocks, _BLOCK), (hop * padded.itemsize, padded.itemsize))
+        np.fft.rfft(windows, out=spectra[:blocks])
+        parts = spectra[:blocks].view(np.float64)
+        parts *= response
+        np.fft.irfft(spectra[:blocks], _BLOCK, out=filtered[:blocks])
+        out[start : start + blocks * hop].reshape(blocks, hop)[:] = filtered[:blocks, reach : reach + hop]
+    return out[:length]
+
+
+def _split(space: np.ndarray, batch: int, bins: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Room for the spectra of a batch, for its filtered blocks, and for the stretch of clip that it covers."""
+    spectra, filtered, padded = np.split(space, [batch * bins, batch * (bins + _BLOCK)])
+    return spectra.view(np.complex128).reshape(batch, -1), filtered.reshape(batch, _BLOCK), padded
+
+
+Kind = Literal["lowpass", "highpass"]
+
+
+def butterworth(samples: Samples, rate: int, corner_hz: float, kind: Kind, order: int = 2) -> Samples:
+    """Filter a clip; `order` is even."""
+    samples = np.ascontiguousarray(samples, dtype=np.float32)
+    for section in _sections(rate, corner_hz, kind, order):
+        out = np.empty(len(samples), dtype=np.float32)
+        biquad(out, samples, *section)
+        samples = out
+    return samples
+
+
+@lru_cache(maxsize=32)
+def _sections(rate: int, corner_hz: float, kind: Kind, order: int) -> tuple[tuple[float, ...], ...]:
+    """b0, b1, b2, a1, a2 (a0 = 1) of each section: pairs of poles evenly spaced on a half circle."""
+    if not 0 < corner_hz < rate / 2:
+        raise ValueError(f"a corner of {corner_hz:g} Hz does not lie between 0 and {rate / 2:g} Hz")
+    w = 2 * math.pi * corner_hz / rate
+    sections = []
+    for pair in range(order // 2):
+        alpha = math.sin(w) * math.sin(math.pi * (2 * pair + 1) / (2 * order))
+        a0 = 1 + alpha
+        edge = (1 - math.cos(w)) if kind == "lowpass" else (1 + math.cos(w))
+        sign = 1 if kind == "lowpass" else -1
+        sections.append((edge / 2 / a0, sign * edge / a0, edge / 2 / a0, -2 * math.cos(w) / a0, (1 - alpha) / a0))
+    return tuple(sections)
+
+
+CHUNK_MS = 20
+FRAME_SHARE = 0.1
+
+
+def amplitude(samples: Samples, rate: int, factor: float, rng: np.random.Generator) -> Samples:
+    """Amplitude times a factor."""
+    return samples * np.float32(factor)
+
+
+def clipping(samples: Samples, rate: int, level: float, rng: np.random.Generator) -> Samples:
+    """Scale the peak to 1, clip at `level`, and scale what is left back to a peak of 1."""
+    peak = np.abs(samples).max(initial=0.0)
+    if peak == 0:
+        return samples.copy()
+    return np.clip(samples / peak, -level, level) / np.float32(level)
+
+
+def drop_chunks(samples: Samples, rate: int, percent: float, rng: np.random.Generator) -> Samples:
+    """Silence `percent` of the 20 ms chunks, no two of them adjacent."""
+    return _silence_chunks(samples, round(CHUNK_MS * rate / 1000), percent / 100, rng)
+
+
+def drop_share(samples: Samples, rate: int, chunk_ms: float, rng: np.random.Generator) -> Samples:
+    """Silence 10 % of the chunks of `chunk_ms`, no two of them adjacent."""
+    return _silence_chunks(samples, round(chunk_ms * rate / 1000), FRAME_SHARE, rng)
+
+
+def butterworth_highpass(samples: Samples, rate: int, corner_hz: float, rng: np.random.Generator) -> Samples:
+    """Butterworth high-pass of order 2."""
+    return butterworth(samples, rate, corner_hz, "highpass")
+
+
+def butterworth_lowpass(samples: Samples, rate: int, corner_hz: float, rng: np.random.Generator) -> Samples:
+    """Butterworth low-pass of order 2."""
+    return butterworth(samples, rate, corner_hz, "lowpass")
+
+
+def zero_phase_highpass(samples: Samples, rate: int, corner_hz: float, rng: np.random.Generator) -> Samples:
+    """The high-pass forward and backward, as in the authors' code: twice the attenuation, no shift in time."""
+    return _forward_backward(samples, rate, corner_hz, "highpass")
+
+
+def zero_phase_lowpass(samples: Samples, rate: int, corner_hz: float, rng: np.random.Generator) -> Samples:
+    """The low-pass forward and backward, as in the authors' code: twice the attenuation, no shift in time."""
+    return _forward_backward(samples, rate, corner_hz, "lowpass")
+
+
+def _forward_backward(samples: Samples, rate: int, corner_hz: float, kind: Kind) -> Samples:
+    numerator, denominator = signal.butter(2, corner_hz, kind, fs=rate)
+    # What scipy puts before and after the clip, unless the clip is shorter than that.
+    padding = min(3 * max(len(numerator), len(denominator)), max(len(samples) - 1, 0))
+    if not len(samples):
+        return samples.copy()
+    return signal.filtfilt(numerator, denominator, samples.astype(np.float64), padlen=padding).astype(np.float32)
+
+
+def slow_down(samples: Samples, rate: int, factor: float, rng: np.random.Generator) -> Samples:
+    """Play at `factor` of the sampling frequency: slower, and the pitch falls with it."""
+    return sinc_resample(samples, round(factor * rate), rate)
+
+
+def _silence_chunks(samples: Samples, size: int, share: float, rng: np.random.Generator) -> Samples:
+    chunks = -(-len(samples) // size)
+    count = min(round(share * chunks), (chunks + 1) // 2)
+    # Choosing among chunks - count + 1 places and then spreading them by one each draws every set of non-adjacent
+    # chunks with the same probability.
+    chosen = np.sort(rng.choice(chunks - count + 1, count, replace=False)) + np.arange(count)
+    out = samples.copy()
+    for start in chosen * size:
+        out[start : start + size] = 0
+    return out

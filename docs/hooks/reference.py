@@ -24,8 +24,7 @@ import msgspec
 import speech_robust_bench as srb
 from speech_robust_bench.builders.scenarios import SCENARIOS
 from speech_robust_bench.cli.command import groups
-from speech_robust_bench.cli.flags import arguments
-from speech_robust_bench.cli.main import main, parser_of
+from speech_robust_bench.cli.main import arguments, main, parser_of
 from speech_robust_bench.core import records, result_records
 from speech_robust_bench.core.categories import CATEGORIES
 from speech_robust_bench.core.options import Options
@@ -269,7 +268,7 @@ def _suites() -> str:
 
 
 def _corpora() -> str:
-    from speech_robust_bench.builders.corpora.registry import CORPORA
+    from speech_robust_bench.builders.corpora import CORPORA
     from speech_robust_bench.core.names import default_corpus
 
     rows = []

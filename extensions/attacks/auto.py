@@ -31,7 +31,7 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from speech_robust_bench.attacks.clips import AttackBatch, AttackClip, Bound, norm2, to_float
-from speech_robust_bench.attacks.gradient_loop import (
+from speech_robust_bench.attacks.pgd import (
     Attacked,
     BestCandidates,
     attacked_clips,

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 import numpy as np
 
 from speech_robust_bench.attacks.clips import AttackClip, Bound, character_errors, norm2, to_float, word_errors
-from speech_robust_bench.attacks.gradient_loop import Attacked, outcomes
+from speech_robust_bench.attacks.pgd import Attacked, outcomes
 from speech_robust_bench.attacks.registry import AttackPlan
 from speech_robust_bench.core.audio import RATE
 from speech_robust_bench.core.options import Settings

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from speech_robust_bench.attacks.clips import AttackClip, Bound
-from speech_robust_bench.attacks.gradient_loop import Attacked
+from speech_robust_bench.attacks.pgd import Attacked
 from speech_robust_bench.attacks.registry import AttackPlan
 from speech_robust_bench.core.audio import RATE, to_pcm16
 from speech_robust_bench.core.options import Settings

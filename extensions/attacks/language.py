@@ -16,8 +16,7 @@ import torch
 from torch import Tensor
 
 from speech_robust_bench.attacks.clips import AttackBatch, AttackClip, Bound, padded, to_float
-from speech_robust_bench.attacks.gradient_loop import Attacked, BestCandidates, attacked_clips, outcomes
-from speech_robust_bench.attacks.pgd import Pgd
+from speech_robust_bench.attacks.pgd import Attacked, BestCandidates, Pgd, attacked_clips, outcomes
 from speech_robust_bench.attacks.registry import AttackPlan
 from speech_robust_bench.attacks.universal import Fitting, Perturbation, Universal, _fold, _tile, fit_key
 from speech_robust_bench.attacks.views.base import View

@@ -8,7 +8,7 @@ counts double (Eq. 5.2).
 
 `psychoacoustic` is the imperceptible attack of Qin et al. (2019), whose perturbation hides under the clip's masking
 threshold. After `cw`, Adam lowers the model's loss plus alpha times the perturbation's power above the threshold
-(`attacks.masking_threshold`); alpha grows while the model writes the target and shrinks while it does not. The least
+(`attacks.clips`); alpha grows while the model writes the target and shrinks while it does not. The least
 audible stored result with the target is kept.
 """
 
@@ -22,8 +22,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from speech_robust_bench.attacks.clips import AttackClip, Bound, to_float
-from speech_robust_bench.attacks.gradient_loop import (
+from speech_robust_bench.attacks.clips import AttackClip, Bound, above_threshold, batch_of, excess, threshold, to_float
+from speech_robust_bench.attacks.pgd import (
     Attacked,
     attacked_clips,
     descend,
@@ -32,7 +32,6 @@ from speech_robust_bench.attacks.gradient_loop import (
     tensor_of,
     transcribed,
 )
-from speech_robust_bench.attacks.masking_threshold import above_threshold, batch_of, excess, threshold
 from speech_robust_bench.attacks.registry import AttackPlan
 from speech_robust_bench.attacks.views.base import View
 from speech_robust_bench.attacks.views.transformers_models import Seq2SeqView

@@ -25,16 +25,16 @@ from torch import Tensor
 
 from speech_robust_bench.attacks.clips import AttackBatch, AttackClip, Bound, clips_of, to_float, word_errors
 from speech_robust_bench.attacks.export import ExportedConfig
-from speech_robust_bench.attacks.gradient_loop import (
+from speech_robust_bench.attacks.make_configs import SILENT, AttackRequest, Progress, configs_and_target
+from speech_robust_bench.attacks.pgd import (
     Attacked,
     BestCandidates,
+    Pgd,
     attacked_clips,
     descend,
     outcomes,
     prepare,
 )
-from speech_robust_bench.attacks.make_configs import SILENT, AttackRequest, Progress, configs_and_target
-from speech_robust_bench.attacks.pgd import Pgd
 from speech_robust_bench.attacks.registry import AttackPlan, check_severities
 from speech_robust_bench.attacks.views.base import View, WrappedView
 from speech_robust_bench.builders.config_sources import open_data
@@ -299,7 +299,7 @@ def make_transfer(plan: AttackPlan) -> Transfer:
 
 
 def make_transfer_cw(plan: AttackPlan) -> TransferCw:
-    return TransferCw(dropout=plan.settings.dropout, judge=plan.judge, **targeted_settings(plan))
+    return TransferCw(dropout=plan.settings.dropout, judge=plan.settings.judge, **targeted_settings(plan))
 
 
 def transfer_matrices(
@@ -308,12 +308,12 @@ def transfer_matrices(
     """The configs fitted on each proxy, and per severity a table of every model's success on each, by file written."""
     request.check()
     clean = request.clean()
-    severities = check_severities(request.attack, request.severities)
-    models = {parse_spec(spec).folder: open_model(spec, device=request.device) for spec in request.models}
+    severities = check_severities(request.attack, request.options.severity)
+    models = {parse_spec(spec).folder: open_model(spec, device=request.options.device) for spec in request.models}
     # What a model gets wrong by itself is nobody's success: the clean clips are the first column.
     columns = {severity: [TransferColumn("clean", [], clean)] for severity in severities}
     configs = []
-    for proxy in request.proxies:
+    for proxy in request.options.proxy:
         specs = [spec.strip() for spec in proxy.split(" + ")]
         view, exported = configs_and_target(request, specs, clean, progress)
         configs += exported
@@ -326,7 +326,7 @@ def transfer_matrices(
     matrices = {}
     for severity, of_severity in columns.items():
         path = request.out / f"{request.attack}{f'_sev{severity}' if severity else ''}.json"
-        cells = matrix(of_severity, models, target, request.export.limit)
+        cells = matrix(of_severity, models, target, request.limit)
         write_matrix(path, cells)
         matrices[path] = as_table(cells)
     return configs, matrices

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from speech_robust_bench.builders.corpora import Corpora
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.files import write_atomically
 from speech_robust_bench.core.records import to_json
-from speech_robust_bench.data_source import Corpora
 from speech_robust_bench.evaluation import run, run_folder
 from speech_robust_bench.extensions.biasing.effect import BiasingOptions, BiasingResult, effect
 from speech_robust_bench.models.interface import parse_spec
-from speech_robust_bench.models.terms import read_terms
+from speech_robust_bench.models.prompts import read_terms
 from speech_robust_bench.options import DataOptions, ModelOptions, Place, RunOptions
 from speech_robust_bench.scoring.runs import open_run
 

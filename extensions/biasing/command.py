@@ -6,15 +6,16 @@ import json
 from dataclasses import dataclass
 
 import speech_robust_bench as srb
-from speech_robust_bench.cli.arguments import (
+from speech_robust_bench.cli.command import (
     BUILT,
+    Command,
+    Corpora,
     configs_argument,
     corpus_option,
     json_option,
     limit_option,
     quiet_option,
 )
-from speech_robust_bench.cli.command import Command
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.options import Options, option, option_group
 from speech_robust_bench.extensions.biasing.api import biasing
@@ -38,7 +39,7 @@ class Arguments(Options):
     limit: int | None = limit_option()
     json: bool = json_option()
     biasing_options: BiasingOptions = option_group(BiasingOptions, "how the runs are compared", advanced=True)
-    corpus: list[str] = corpus_option()
+    corpus: Corpora = corpus_option()
     model_options: srb.ModelOptions = option_group(srb.ModelOptions, "how the model is run", advanced=True)
     data_options: srb.DataOptions = option_group(srb.DataOptions, "with --corpus, as in `srb run`", advanced=True)
     quiet: bool = quiet_option(advanced=True)

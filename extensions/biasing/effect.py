@@ -18,7 +18,7 @@ from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.options import Options, above, at_least, normaliser_option, option, resample_option
 from speech_robust_bench.core.records import Prediction, Record, Whole
 from speech_robust_bench.core.result_records import ScoreValue
-from speech_robust_bench.models.terms import fingerprint
+from speech_robust_bench.models.prompts import fingerprint
 from speech_robust_bench.scoring.bootstrap import Units, holm
 from speech_robust_bench.scoring.estimate import FEWEST_UNITS, Estimate, ratio
 from speech_robust_bench.scoring.runs import Run

@@ -7,12 +7,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from speech_robust_bench.builders.corpora import Corpora
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.files import write_atomically
 from speech_robust_bench.core.options import Options, at_least, option
 from speech_robust_bench.core.progress import progress as progress_bar
 from speech_robust_bench.core.records import to_json
-from speech_robust_bench.data_source import Corpora
 from speech_robust_bench.evaluation import run_folder
 from speech_robust_bench.extensions.contamination.collect import ModelFeatures, model_features, open_side
 from speech_robust_bench.extensions.contamination.features import (

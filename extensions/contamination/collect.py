@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from speech_robust_bench.builders.configs import ClipRow, Config
+from speech_robust_bench.builders.corpora import Corpora, as_sources
 from speech_robust_bench.core.audio import RATE, Samples
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.files import write_atomically
 from speech_robust_bench.core.names import ConfigName
 from speech_robust_bench.core.options import Settings
 from speech_robust_bench.core.records import Prediction, decode, to_json
-from speech_robust_bench.data_source import Corpora, DataSource, sources_of
+from speech_robust_bench.data_source import DataSource
 from speech_robust_bench.evaluation import recogniser_of
 from speech_robust_bench.extensions.contamination.features import (
     Access,
@@ -77,7 +78,7 @@ def open_side(corpora: Corpora, suspect: bool, limit: int | None, masked: bool, 
         flag = "suspects" if suspect else "fresh"
         raise UserError(f"contamination needs --{flag}, as in --{flag} en=LibriSpeech/test-clean")
     source = DataSource(corpus=corpora, progress=False)
-    names = [ConfigName(language, "clean", 0, corpus) for language, corpus in sources_of(corpora)]
+    names = [ConfigName(language, "clean", 0, corpus) for language, corpus in as_sources(corpora)]
     clean = source.open([str(name) for name in names])
     ids = [row.id for config in clean for row in config.rows]
     order = sorted(ids, key=lambda clip_id: hashlib.blake2b(f"{seed} {clip_id}".encode()).digest())

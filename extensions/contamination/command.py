@@ -6,8 +6,7 @@ import json
 from dataclasses import dataclass
 
 import speech_robust_bench as srb
-from speech_robust_bench.cli.arguments import json_option, model_option, quiet_option
-from speech_robust_bench.cli.command import Command
+from speech_robust_bench.cli.command import Command, Corpora, corpus_option, json_option, model_option, quiet_option
 from speech_robust_bench.core.options import Options, option, option_group
 from speech_robust_bench.extensions.contamination.api import ContaminationOptions
 from speech_robust_bench.extensions.contamination.result import HEADS, Contamination, conclusion, lines
@@ -18,15 +17,11 @@ EPILOG = """examples:
 If the command is interrupted, repeat it to continue."""
 
 
-def _corpora(help: str):
-    return option([], help, metavar="LANG[-NAME]=PATH", repeat=True)
-
-
 @dataclass(frozen=True, kw_only=True)
 class Arguments(Options):
     model: str = model_option()
-    suspects: list[str] = _corpora("speech that may be in its training data")
-    fresh: list[str] = _corpora("speech that cannot be, of the same kind if possible")
+    suspects: Corpora = corpus_option("speech that may be in its training data")
+    fresh: Corpora = corpus_option("speech that cannot be, of the same kind if possible")
     reference: str | None = option(None, "a model that has seen neither, for comparison", metavar="M")
     out: str | None = option(None, "output folder (default: the model's run folder)", metavar="FOLDER")
     contamination_options: ContaminationOptions = option_group(ContaminationOptions)

@@ -18,8 +18,7 @@ from statistics import NormalDist
 
 import numpy as np
 
-from speech_robust_bench.cli.arguments import BUILT, limit_option, model_option, quiet_option
-from speech_robust_bench.cli.command import Command
+from speech_robust_bench.cli.command import BUILT, Command, limit_option, model_option, quiet_option
 from speech_robust_bench.core.audio import RATE
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.options import Options, Settings, above, argument, at_least, option, option_group

@@ -23,7 +23,7 @@ from speech_robust_bench.core.audio import RATE
 from speech_robust_bench.core.errors import UserError, did_you_mean
 from speech_robust_bench.core.seeding import clip_rng, content_id
 from speech_robust_bench.models.enhance import a_priori_snr
-from speech_robust_bench.models.hf.ctc import Ctc
+from speech_robust_bench.models.hf.base import Ctc
 from speech_robust_bench.models.interface import Clip, Described, Recogniser, open_model, spec_traits
 
 Slot = Counter[str]  # how many transcripts have each word here; "" counts those without a word

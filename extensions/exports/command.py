@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import speech_robust_bench as srb
-from speech_robust_bench.cli.arguments import run_argument
-from speech_robust_bench.cli.command import Command
+from speech_robust_bench.cli.command import Command, run_argument
 from speech_robust_bench.core.options import Options, option
 
 RELATIONSHIPS = ("first_party", "third_party", "collaborative", "other")

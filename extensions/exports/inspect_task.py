@@ -45,7 +45,7 @@ from speech_robust_bench.core.audio import RATE, read
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.names import parse
 from speech_robust_bench.models.interface import open_model
-from speech_robust_bench.models.llm_answer import PROMPT, unwrap
+from speech_robust_bench.models.prompts import PROMPT, unwrap
 from speech_robust_bench.scoring.scoring import align, error_rate
 
 

@@ -9,9 +9,10 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+from speech_robust_bench.builders.corpora import Corpora
 from speech_robust_bench.builders.suites import load
 from speech_robust_bench.core.errors import UserError
-from speech_robust_bench.data_source import Corpora, DataSource
+from speech_robust_bench.data_source import DataSource
 from speech_robust_bench.evaluation import recogniser_of
 from speech_robust_bench.extensions.gate.result import GateOptions, GateResult
 from speech_robust_bench.extensions.gate.run import baseline_counts, data_of, gate_model, gate_run

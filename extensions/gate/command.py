@@ -9,8 +9,15 @@ from pathlib import Path
 from typing import Literal
 
 import speech_robust_bench as srb
-from speech_robust_bench.cli.arguments import BUILT, configs_argument, corpus_option, json_option, quiet_option
-from speech_robust_bench.cli.command import Command
+from speech_robust_bench.cli.command import (
+    BUILT,
+    Command,
+    Corpora,
+    configs_argument,
+    corpus_option,
+    json_option,
+    quiet_option,
+)
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.options import Options, option, option_group
 from speech_robust_bench.extensions.gate.api import GateOptions, GateResult
@@ -42,7 +49,7 @@ class Arguments(Options):
     out: str = option("gate", "folder for predictions, OUT/<model>", metavar="OUT")
     model_options: srb.ModelOptions = option_group(srb.ModelOptions)
     quiet: bool = quiet_option(advanced=True)
-    corpus: list[str] = corpus_option(advanced=True)
+    corpus: Corpora = corpus_option(advanced=True)
     data_options: srb.DataOptions = option_group(
         srb.DataOptions, "with --corpus, to use other data than the baseline's", advanced=True
     )

@@ -21,7 +21,7 @@ from speech_robust_bench.core.progress import progress
 from speech_robust_bench.core.records import Prediction
 from speech_robust_bench.extensions.gate.result import GateOptions, GateResult
 from speech_robust_bench.extensions.gate.units import Pair, choose_configs, decide, plan
-from speech_robust_bench.models.run_cost import check_cost, cost_per_minute
+from speech_robust_bench.models.run_plan import check_cost, cost_per_minute
 from speech_robust_bench.models.runner import RunJob, Runner
 from speech_robust_bench.scoring.aggregate import ConfigCounts
 from speech_robust_bench.scoring.runs import Run, open_run

@@ -6,14 +6,12 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from speech_robust_bench.builders.corpora import as_sources, parse_flags
-from speech_robust_bench.builders.plan import Sources
-from speech_robust_bench.cli.arguments import corpus_option, json_option, quiet_option
-from speech_robust_bench.cli.command import Command
+from speech_robust_bench.builders.corpora import Corpora, Sources, as_sources
+from speech_robust_bench.cli.command import Command, corpus_option, json_option, quiet_option
 from speech_robust_bench.core.errors import UserError, for_terminal, install_hint
 from speech_robust_bench.core.files import write_atomically
 from speech_robust_bench.core.options import Options, argument, option, option_group
@@ -24,8 +22,6 @@ from speech_robust_bench.extensions.probe.probe_file import ProbeFile, read_prob
 from speech_robust_bench.extensions.probe.ranking import Ablation, Ranks, ablations, layer_chart, rank_upstreams
 from speech_robust_bench.models.interface import need
 from speech_robust_bench.options import Place
-
-Corpora = Mapping[str, str | os.PathLike | None]
 
 
 def train_probe(
@@ -113,8 +109,8 @@ HEAD = "linear, or a BLSTM: small has 1 layer, medium 2, large 4 (default: mediu
 @dataclass(frozen=True, kw_only=True)
 class TrainArguments(Options):
     upstream: str = option(help=UPSTREAM, metavar="U")
-    corpus: list[str] = corpus_option("training data, as in en=LibriSpeech/train-clean-100 (required)")
-    dev: list[str] = corpus_option("data that chooses the best weights (default: a tenth of the clips)")
+    corpus: Corpora = corpus_option("training data, as in en=LibriSpeech/train-clean-100 (required)")
+    dev: Corpora = corpus_option("data that chooses the best weights (default: a tenth of the clips)")
     out: str = option(help="folder of the probe, or of the probes", metavar="FOLDER")
     hours: float | None = option(None, "train on a random H hours of the corpus", metavar="H")
     head: str = option("medium", HEAD, metavar="SIZE")
@@ -126,7 +122,7 @@ class TrainArguments(Options):
         """The corpora to train and to test on."""
         if not self.corpus:
             raise UserError("--corpus is required, as in --corpus en=LibriSpeech/train-clean-100")
-        return parse_flags(self.corpus), parse_flags(self.dev)
+        return as_sources(self.corpus), as_sources(self.dev)
 
 
 def train_command(args: TrainArguments) -> None:

@@ -59,10 +59,10 @@ class ProbeOptions(Schedule):
         [], "scenarios that --train-augment leaves out for the test", metavar="SCENARIO", advanced=True
     )
     augment_p: float = option(0.5, "share of perturbed clips", metavar="P", advanced=True)
-    noise_dir: str | None = option(None, "noise recordings for --train-augment", metavar="DIR", advanced=True)
-    rir_dir: str | None = option(None, "room impulse responses for --train-augment", metavar="DIR", advanced=True)
+    noise_dir: str | None = option(None, "noise recordings for --train-augment", metavar="FOLDER", advanced=True)
+    rir_dir: str | None = option(None, "room impulse responses for --train-augment", metavar="FOLDER", advanced=True)
     cache_features: str | None = option(
-        None, "keep the encoder's hidden states on the disk (large)", metavar="DIR", advanced=True
+        None, "keep the encoder's hidden states on the disk (large)", metavar="FOLDER", advanced=True
     )
 
     def __post_init__(self) -> None:

@@ -22,7 +22,7 @@ from torch.nn import functional
 
 from speech_robust_bench.builders.apply import RandomScenarios
 from speech_robust_bench.builders.banks import Banks
-from speech_robust_bench.builders.plan import Sources
+from speech_robust_bench.builders.corpora import Sources
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.files import locked_folder, replacing
 from speech_robust_bench.core.options import Settings

@@ -17,7 +17,8 @@ from torch import Tensor
 
 from speech_robust_bench.builders.apply import RandomScenarios, draw_for_clip, perturb_clip
 from speech_robust_bench.builders.banks import Banks
-from speech_robust_bench.builders.plan import DEMO, CheckedClip, Sources, check_clips
+from speech_robust_bench.builders.corpora import Sources
+from speech_robust_bench.builders.plan import DEMO, CheckedClip, check_clips
 from speech_robust_bench.builders.plan import clips as listed_clips
 from speech_robust_bench.builders.scenarios import perturbations
 from speech_robust_bench.core.audio import RATE, from_pcm16, to_pcm16

@@ -6,8 +6,7 @@ import json
 from dataclasses import dataclass
 
 import speech_robust_bench as srb
-from speech_robust_bench.cli.arguments import json_option, runs_argument
-from speech_robust_bench.cli.command import Command
+from speech_robust_bench.cli.command import Command, json_option, runs_argument
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.options import Options, option, option_group
 from speech_robust_bench.extensions.sampling.anchors_api import AnchorOptions

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from speech_robust_bench.builders.configs import ClipRow, Config
+from speech_robust_bench.builders.corpora import Corpora
 from speech_robust_bench.builders.scenarios import SCENARIOS
 from speech_robust_bench.core.audio import RATE, Samples
 from speech_robust_bench.core.errors import UserError
@@ -18,7 +19,7 @@ from speech_robust_bench.core.files import write_atomically
 from speech_robust_bench.core.options import Options, Settings, above, at_least, option
 from speech_robust_bench.core.progress import progress as progress_bar
 from speech_robust_bench.core.records import decode, to_json
-from speech_robust_bench.data_source import Corpora, DataSource
+from speech_robust_bench.data_source import DataSource
 from speech_robust_bench.evaluation import recogniser_of, run_folder
 from speech_robust_bench.extensions.sparsity.result import CLIPS, FILE, ClipAngles, SparsityFile, summary
 from speech_robust_bench.models.interface import open_model

@@ -6,15 +6,16 @@ import json
 from dataclasses import dataclass
 
 import speech_robust_bench as srb
-from speech_robust_bench.cli.arguments import (
+from speech_robust_bench.cli.command import (
     BUILT,
+    Command,
+    Corpora,
     corpus_option,
     json_option,
     limit_option,
     model_option,
     quiet_option,
 )
-from speech_robust_bench.cli.command import Command
 from speech_robust_bench.core.options import Options, argument, option, option_group
 from speech_robust_bench.extensions.sparsity.api import SparsityOptions
 from speech_robust_bench.extensions.sparsity.result import HEADS, rows_of
@@ -30,7 +31,7 @@ class Arguments(Options):
     config: str = argument("clean config", metavar="CONFIG")
     model: str = model_option("recogniser with gradients, such as hf:openai/whisper-tiny.en")
     data: str | None = option(None, f"{BUILT} (default: srb)")
-    corpus: list[str] = corpus_option()
+    corpus: Corpora = corpus_option()
     out: str | None = option(None, "output folder (default: the model's run folder)", metavar="FOLDER")
     limit: int | None = limit_option("only the first N clips")
     sparsity_options: SparsityOptions = option_group(SparsityOptions)

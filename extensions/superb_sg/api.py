@@ -9,13 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from speech_robust_bench.audio_files import open_banks
 from speech_robust_bench.builders.apply import perturb_clip
+from speech_robust_bench.builders.corpora import Corpora, as_sources
 from speech_robust_bench.builders.plan import job_named
 from speech_robust_bench.core.audio import Samples
 from speech_robust_bench.core.errors import UserError, install_hint
 from speech_robust_bench.core.progress import tasks
-from speech_robust_bench.data_source import Corpora, sources_of
 from speech_robust_bench.extensions.superb_sg.covost import covost
 from speech_robust_bench.extensions.superb_sg.head_file import (
     TASKS,
@@ -30,6 +29,7 @@ from speech_robust_bench.extensions.superb_sg.mixtures import MadeMixtures, libr
 from speech_robust_bench.extensions.superb_sg.voices import corpus_voices, vcc2020
 from speech_robust_bench.models.interface import need, open_model
 from speech_robust_bench.options import Place
+from speech_robust_bench.perturbation import open_banks
 
 Progress = Callable[[str, int], Callable[[int], None]]
 GIVEN: dict[Task, tuple[str, ...]] = {  # the data that each task is trained on
@@ -86,7 +86,7 @@ class SuperbData:
             return [covost(root, name, self.pair) for name in names]
         if place == "vcc":
             return [vcc2020(root, name, self.target) for name in names]
-        sources = sources_of(self.corpus)
+        sources = as_sources(self.corpus)
         if task == "conversion":
             return [corpus_voices(sources, name, self.target, show) for name in names]
         mixtures = MadeMixtures(task, self.scenarios, open_banks(self.noise_dir, None)).of(sources, show)

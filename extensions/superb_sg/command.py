@@ -6,8 +6,7 @@ import json
 from dataclasses import dataclass, fields
 
 import speech_robust_bench as srb
-from speech_robust_bench.cli.arguments import corpus_option, json_option, limit_option, quiet_option
-from speech_robust_bench.cli.command import Command
+from speech_robust_bench.cli.command import Command, Corpora, corpus_option, json_option, limit_option, quiet_option
 from speech_robust_bench.core.options import Options, argument, option, option_group
 from speech_robust_bench.extensions.superb_sg.head_file import TASKS, TaskScores
 
@@ -39,7 +38,7 @@ class Data(Options):
     librimix: str | None = option(None, "folder of Libri2Mix", metavar="FOLDER", one_of="data")
     covost: str | None = option(None, "folder of CoVoST 2 with Common Voice's clips", metavar="FOLDER", one_of="data")
     vcc: str | None = option(None, "folder of VCC 2020", metavar="FOLDER", one_of="data")
-    corpus: list[str] = corpus_option("any corpus instead, as in en=LibriSpeech/dev-clean")
+    corpus: Corpora = corpus_option("any corpus instead, as in en=LibriSpeech/dev-clean")
     pair: str = option("en_de", "languages of CoVoST 2 (default: en_de)", metavar="FROM_TO", advanced=True)
     target: str = option("TEF1", "target speaker of a conversion (default: TEF1)", metavar="SPEAKER")
     scenarios: list[str] = option(["noise_env"], "what makes clips of --corpus noisy", metavar="SCENARIO")

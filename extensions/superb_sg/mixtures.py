@@ -16,8 +16,9 @@ import numpy as np
 
 from speech_robust_bench.builders.apply import RandomScenarios, draw_for_clip, perturb_clip
 from speech_robust_bench.builders.banks import Banks
+from speech_robust_bench.builders.corpora import Sources
 from speech_robust_bench.builders.corpora.base import find_folder
-from speech_robust_bench.builders.plan import DEMO, CheckedClip, Sources, check_clips
+from speech_robust_bench.builders.plan import DEMO, CheckedClip, check_clips
 from speech_robust_bench.builders.plan import clips as listed_clips
 from speech_robust_bench.core.audio import Samples, read
 from speech_robust_bench.core.engines import Inline

@@ -17,7 +17,8 @@ from pathlib import Path
 import numpy as np
 import soundfile
 
-from speech_robust_bench.builders.plan import DEMO, CheckedClip, Sources, check_clips
+from speech_robust_bench.builders.corpora import Sources
+from speech_robust_bench.builders.plan import DEMO, CheckedClip, check_clips
 from speech_robust_bench.builders.plan import clips as listed_clips
 from speech_robust_bench.core.audio import RATE, Samples
 from speech_robust_bench.core.engines import Inline

@@ -29,7 +29,7 @@ from speech_robust_bench.extensions.vendors.vendor_table import (
     vendor_of,
 )
 from speech_robust_bench.models.interface import Clip, Described, Recogniser, SomeFailed, spec_traits, split_at_pauses
-from speech_robust_bench.models.llm_answer import PROMPT
+from speech_robust_bench.models.prompts import PROMPT
 
 FIRST_ASK_S, LONGEST_ASK_S = 1.0, 10.0  # between two questions whether a job is done
 
@@ -177,7 +177,7 @@ def load_chat(
 ) -> Recogniser:
     """`chat-api:<url>?model=<name>`, an audio language model. A key is in the environment variable `key_env`.
 
-    Words around the transcript are removed by the rule of `models.llm_answer`; the whole answer is stored beside it.
+    Words around the transcript are removed by the rule of `models.prompts`; the whole answer is stored beside it.
     """
     url = target.rstrip("/").removesuffix("/chat/completions")
     host = check_url("chat-api", target, url).host

@@ -13,7 +13,7 @@ from typing import Any
 
 from speech_robust_bench.core.errors import UserError, did_you_mean
 from speech_robust_bench.extensions.vendors.http_client import ServerRequest, text_at
-from speech_robust_bench.models.llm_answer import unwrap, with_raw
+from speech_robust_bench.models.prompts import unwrap, with_raw
 
 
 @dataclass(frozen=True)

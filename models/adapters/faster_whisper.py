@@ -24,7 +24,7 @@ from speech_robust_bench.models.interface import (
     with_alternatives,
     with_confidences,
 )
-from speech_robust_bench.models.terms import fingerprint, read_terms
+from speech_robust_bench.models.prompts import fingerprint, read_terms
 
 FRAMES_PER_S = 100
 LONGEST_WINDOW_S = 30

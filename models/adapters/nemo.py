@@ -14,7 +14,7 @@ from speech_robust_bench.core.audio import RATE, resample
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.secrets import closed_stdin
 from speech_robust_bench.models.interface import Clip, Described, Recogniser, need
-from speech_robust_bench.models.llm_answer import unwrap, with_raw
+from speech_robust_bench.models.prompts import unwrap, with_raw
 
 INSTALL = 'pip install "nemo_toolkit[asr]"'
 PROMPT = "Transcribe the following:"  # as the card of Canary-Qwen has it

@@ -29,7 +29,7 @@ from speech_robust_bench.models.interface import (
     with_alternatives,
     with_confidences,
 )
-from speech_robust_bench.models.terms import fingerprint, read_terms
+from speech_robust_bench.models.prompts import fingerprint, read_terms
 
 UNKNOWN = "[unk]"  # of a grammar: what is none of its words
 

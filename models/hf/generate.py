@@ -24,10 +24,9 @@ from functools import partial
 from typing import Any
 
 from speech_robust_bench.core.options import Settings
-from speech_robust_bench.models.hf.base import Inputs, TransformersRecogniser, nbest_lists, positions
-from speech_robust_bench.models.hf.ctc import ISO_639_3
+from speech_robust_bench.models.hf.base import ISO_639_3, Inputs, TransformersRecogniser, nbest_lists, positions
 from speech_robust_bench.models.interface import Clip, Transcript, with_turns
-from speech_robust_bench.models.llm_answer import PROMPT, raw_text, unwrap, with_raw
+from speech_robust_bench.models.prompts import PROMPT, raw_text, unwrap, with_raw
 
 # What the models' cards say to ask; `?prompt=` in a spec says something else.
 PROMPTS = {

@@ -11,8 +11,8 @@ from support.tone_configs import one_thread  # noqa: F401
 from support.tones import clip_of
 
 from speech_robust_bench.attacks.clips import AttackBatch, AttackClip, padded
-from speech_robust_bench.attacks.gradient_loop import Attacked
 from speech_robust_bench.attacks.make_configs import BatchRunner, padded_s, planned_s
+from speech_robust_bench.attacks.pgd import Attacked
 from speech_robust_bench.attacks.views.base import View
 from speech_robust_bench.attacks.views.open_view import open_view
 from speech_robust_bench.core.errors import UserError

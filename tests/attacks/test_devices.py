@@ -16,7 +16,7 @@ from support.tiny_recognisers import save
 from support.tone_configs import one_thread  # noqa: F401
 
 from speech_robust_bench.attacks.clips import AttackBatch, Bound, mask_of, padded
-from speech_robust_bench.attacks.gradient_loop import tensor_of
+from speech_robust_bench.attacks.pgd import tensor_of
 from speech_robust_bench.attacks.views import base
 from speech_robust_bench.attacks.views.open_view import open_view
 from speech_robust_bench.extensions.attacks.auto import hinge

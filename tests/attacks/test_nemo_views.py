@@ -9,8 +9,8 @@ torch = pytest.importorskip("torch")
 from support import toolkits
 from support.tiny_views import assert_gradients_are_right, assert_pgd_raises_the_loss, batch_of, clip_of
 
-from speech_robust_bench.attacks.views.nemo_models import NemoCtcView
 from speech_robust_bench.attacks.views.open_view import open_view
+from speech_robust_bench.attacks.views.toolkit_models import NemoCtcView
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.models.adapters.nemo import Nemo
 

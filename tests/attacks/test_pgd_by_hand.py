@@ -11,8 +11,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from speech_robust_bench.attacks.clips import AttackClip, Bound, to_float
-from speech_robust_bench.attacks.gradient_loop import BestCandidates
-from speech_robust_bench.attacks.pgd import Pgd
+from speech_robust_bench.attacks.pgd import BestCandidates, Pgd
 from speech_robust_bench.attacks.views.base import View
 
 

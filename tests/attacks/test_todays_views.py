@@ -16,10 +16,10 @@ from support.tone_configs import one_thread  # noqa: F401
 from speech_robust_bench.attacks.clips import AttackBatch, AttackClip, Bound, padded
 from speech_robust_bench.attacks.pgd import Pgd
 from speech_robust_bench.attacks.views.open_view import open_view
-from speech_robust_bench.attacks.views.transducer import TransducerView
 from speech_robust_bench.attacks.views.transformers_models import (
     AudioLanguageModelView,
     Seq2SeqView,
+    TransducerView,
 )
 from speech_robust_bench.models.interface import open_model
 

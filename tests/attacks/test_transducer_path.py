@@ -7,7 +7,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from speech_robust_bench.attacks.views import base
-from speech_robust_bench.attacks.views.transducer import best_path, path_scores
+from speech_robust_bench.attacks.views.transformers_models import best_path, path_scores
 
 BLANK, FRAMES = 0, 4
 TOKENS = torch.tensor([2, 1, 2])

@@ -11,9 +11,8 @@ import pytest
 import soundfile
 
 import speech_robust_bench as srb
-from speech_robust_bench.builders.banks import Banks, open_bank
+from speech_robust_bench.builders.banks import LAYOUTS, Banks, open_bank
 from speech_robust_bench.builders.banks import recording as recordings
-from speech_robust_bench.builders.banks.folders import LAYOUTS
 from speech_robust_bench.builders.live_config import LiveConfigs
 from speech_robust_bench.builders.manifests import MANIFEST
 from speech_robust_bench.builders.plan import DEMO

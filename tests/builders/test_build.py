@@ -455,6 +455,7 @@ def test_transcripts_are_spoken_and_pair_with_the_clean_clips(built, tmp_path):
     assert json.loads(spoken[0]["parameters"])["engine"] == "espeak"
     manifest = json.loads((tmp_path / "srb" / "en-demo_tts" / "_manifest.json").read_text())
     assert manifest["bank"] == "espeak (text-to-speech)"
+    assert manifest["stand_in"] is True
     assert spoken[0]["duration"] > 1
 
 

@@ -11,9 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from speech_robust_bench.builders.banks import builtin, open_bank, synthesis
+from speech_robust_bench.builders.banks import LAYOUTS, builtin, open_bank, synthesis
 from speech_robust_bench.builders.banks.builtin import NOISES, babble
-from speech_robust_bench.builders.banks.folders import LAYOUTS
 from speech_robust_bench.core.audio import RATE
 from speech_robust_bench.core.seeding import clip_rng
 

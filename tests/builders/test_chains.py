@@ -83,6 +83,7 @@ def test_a_users_chain_may_hold_an_earlier_one(tmp_path, capsys):
     manifest = json.loads((tmp_path / "srb/en-demo_kitchen_sev2/_manifest.json").read_text())
     assert manifest["parameters"] == {"chain": "rir_sev3 + noise_snr5 + telephone"}
     assert manifest["bank"] == "built-in bank (synthesised)"
+    assert manifest["stand_in"] is True
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,9 @@ import pytest
 import soundfile
 from support.speech import RATE
 
-from speech_robust_bench.builders.corpora import Problem, open_corpus, parse_flags
+from speech_robust_bench.builders.corpora import Problem, as_sources, open_corpus
 from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.core.options import named_paths
 
 
 def tone(path, seconds=0.5, rate=16_000, channels=1):
@@ -167,12 +168,14 @@ def test_a_manifest_that_is_no_text_is_named(tmp_path):
 
 
 def test_flags():
-    assert parse_flags(["en=/data/LibriSpeech"]) == {("en", "librispeech"): "/data/LibriSpeech"}
-    assert parse_flags(["es=x", "en-tedlium=a=b"]) == {("es", "mls"): "x", ("en", "tedlium"): "a=b"}
+    assert as_sources({"en": "/data/LibriSpeech"}) == {("en", "librispeech"): "/data/LibriSpeech"}
+    assert as_sources(named_paths(["es=x", "en-tedlium=a=b"])) == {("es", "mls"): "x", ("en", "tedlium"): "a=b"}
     with pytest.raises(UserError, match="write LANGUAGE=PATH"):
-        parse_flags(["/data/LibriSpeech"])
+        as_sources(named_paths(["/data/LibriSpeech"]))
     with pytest.raises(UserError, match="given twice"):
-        parse_flags(["en=a", "en-librispeech=b"])
+        as_sources({"en": "a", "en-librispeech": "b"})
+    with pytest.raises(UserError, match="given twice"):
+        named_paths(["en=a", "en=b"])
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,8 @@ import pyarrow.parquet
 import pytest
 import soundfile
 
-from speech_robust_bench.builders.corpora import hub_dataset, open_corpus
+from speech_robust_bench.builders.corpora import complete, open_corpus
+from speech_robust_bench.builders.corpora.folder import HubSpec, parse_hub
 from speech_robust_bench.core.errors import UserError
 
 
@@ -160,10 +161,10 @@ def test_a_dataset_that_is_not_there(tmp_path, monkeypatch):
 
 
 def test_the_grammar_of_names():
-    assert hub_dataset.parse("/data/LibriSpeech") is None
-    assert hub_dataset.parse("hf:a/b") == hub_dataset.HubSpec("a/b")
-    assert hub_dataset.parse("hf:a/b:clean:test") == hub_dataset.HubSpec("a/b", "clean", "test")
-    assert hub_dataset.parse("hf-stream:a/b::test") == hub_dataset.HubSpec("a/b", None, "test", True)
+    assert parse_hub("/data/LibriSpeech") is None
+    assert parse_hub("hf:a/b") == HubSpec("a/b")
+    assert parse_hub("hf:a/b:clean:test") == HubSpec("a/b", "clean", "test")
+    assert parse_hub("hf-stream:a/b::test") == HubSpec("a/b", None, "test", True)
 
 
 @pytest.mark.parametrize(
@@ -177,7 +178,7 @@ def test_the_grammar_of_names():
 def test_hf_alone_is_the_standard_dataset(name, language, far, expected):
     from speech_robust_bench.builders.corpora import CORPORA
 
-    spec = hub_dataset.complete(hub_dataset.HubSpec(""), CORPORA[name].info.hub, language, far)
+    spec = complete(HubSpec(""), CORPORA[name].info.hub, language, far)
     assert (spec.path, spec.config, spec.split) == expected
 
 

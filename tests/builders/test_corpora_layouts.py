@@ -9,7 +9,7 @@ import soundfile
 
 from speech_robust_bench.builders.corpora import open_corpus
 from speech_robust_bench.builders.corpora.conversations import TEST_MEETINGS, seconds
-from speech_robust_bench.builders.corpora.talks import clean
+from speech_robust_bench.builders.corpora.read_speech import clean
 from speech_robust_bench.core.errors import UserError
 
 

@@ -7,7 +7,7 @@ import pytest
 import soundfile
 from support.speech import RATE
 
-from speech_robust_bench.builders.corpora import open_corpus, parse_flags
+from speech_robust_bench.builders.corpora import as_sources, open_corpus
 from speech_robust_bench.cli.main import main
 from speech_robust_bench.core.errors import UserError
 
@@ -100,8 +100,8 @@ def test_a_device_is_no_manifest(corpus):
 
 
 def test_the_option_marks_every_source_that_was_given():
-    flags = ["en=/data/a", "es-mine=links:b", "en-demo"]
-    assert parse_flags(flags, follow_links=True) == {
+    corpora = {"en": "/data/a", "es-mine": "links:b", "en-demo": None}
+    assert as_sources(corpora, follow_links=True) == {
         ("en", "librispeech"): "links:/data/a",
         ("es", "mine"): "links:b",
         ("en", "demo"): None,

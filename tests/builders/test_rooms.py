@@ -10,14 +10,16 @@ import scipy.signal
 from hypothesis import given
 from hypothesis import strategies as st
 
-from speech_robust_bench.builders.banks import builtin, open_bank
-from speech_robust_bench.builders.banks.folders import PUBLISHED_SRMR
-from speech_robust_bench.builders.banks.recording import Recording, bins, by_rank, severities
-from speech_robust_bench.builders.banks.reverberance import (
+from speech_robust_bench.builders.banks import PUBLISHED_SRMR, builtin, open_bank
+from speech_robust_bench.builders.banks.recording import (
+    Recording,
+    bins,
+    by_rank,
     published_srmr,
     room_srmr,
     sabine_rt60_s,
     schroeder_rt60_s,
+    severities,
     srmr,
     utterance,
 )

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 from support.sox_program import EFFECTS, RATE, error_db, needs_sox, sox, speech, speech_like
 
-from speech_robust_bench.builders.perturb.effects import Voice, chorus, echo, phaser, tremolo
-from speech_robust_bench.builders.perturb.filters import bass, treble
+from speech_robust_bench.builders.perturb.effects import Voice, bass, chorus, echo, phaser, treble, tremolo
 from speech_robust_bench.builders.perturb.time_and_pitch import tempo
 
 pytestmark = needs_sox

@@ -255,7 +255,7 @@ def test_bark_voices_and_call(monkeypatch, clean):
     commit = tts._REVISIONS["suno/bark"]
     assert revisions == {commit}
     assert spoken[0].audio.parameters["engine"] == f"bark?revision={commit}"  # also in another process, and tomorrow
-    assert tts.material_of(spoken) == "bark (the paper's text-to-speech)"
+    assert tts.material_of(spoken) == ("bark (the paper's text-to-speech)", False)
 
 
 def test_a_model_of_the_hub_is_named_by_its_commit(monkeypatch, clean):

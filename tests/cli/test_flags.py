@@ -10,7 +10,7 @@ from typing import Literal
 import pytest
 
 from speech_robust_bench.cli import command
-from speech_robust_bench.cli.flags import HelpParser, add_arguments, read_arguments
+from speech_robust_bench.cli.main import HelpParser, add_arguments, read_arguments
 from speech_robust_bench.core.options import OptionError, Options, argument, at_least, option, option_group, shares
 
 

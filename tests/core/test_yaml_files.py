@@ -8,7 +8,7 @@ import pytest
 from speech_robust_bench.builders.custom import load_table
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.untrusted_files import MOST_YAML_BYTES, read_text, read_yaml
-from speech_robust_bench.models.model_file import parse_models
+from speech_robust_bench.models.run_plan import parse_models
 
 
 def billion_laughs(last):

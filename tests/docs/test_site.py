@@ -11,7 +11,7 @@ import pytest
 
 import speech_robust_bench as srb
 from speech_robust_bench.cli.command import commands
-from speech_robust_bench.cli.flags import arguments
+from speech_robust_bench.cli.main import arguments
 from speech_robust_bench.core.options import Options
 
 ROOT = Path(__file__).parents[2]

@@ -14,7 +14,7 @@ import pytest
 
 import speech_robust_bench as srb
 from speech_robust_bench.cli.main import main
-from speech_robust_bench.models.adaptive_run import FIRST, ClipsSoFar, grow, shares
+from speech_robust_bench.models.run_plan import FIRST, ClipsSoFar, grow, shares
 from speech_robust_bench.scoring.difficulty import load
 
 ROOT = Path(__file__).parents[2]

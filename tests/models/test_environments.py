@@ -33,7 +33,7 @@ from speech_robust_bench.models.environments import (
     open_in_environment,
 )
 from speech_robust_bench.models.interface import SomeFailed, open_model, parse_spec
-from speech_robust_bench.models.model_file import KNOWN, parse_models, read_models
+from speech_robust_bench.models.run_plan import KNOWN, parse_models, read_models
 
 TOKEN = "hf_AbCdEf0123456789AbCdEf01"  # made up
 CLIPS = [tone(i) for i in range(6)]
@@ -107,7 +107,7 @@ class Nothing:
 sys.meta_path.insert(0, Nothing())
 for name in ("hf", "nemo", "speechbrain", "vosk", "faster_whisper", "python", "cmd"):
     importlib.import_module(f"speech_robust_bench.models.adapters.{name}")
-import speech_robust_bench.models.pipe_worker
+import speech_robust_bench.models.environments
 """
 
 
@@ -251,12 +251,12 @@ def test_every_model_of_a_file_is_run_under_its_name(tones: Path, tmp_path: Path
     [
         ("models: []", "write 'models:'"),
         ("[]", "write 'models:'"),
-        ("models: [{name: a}]", "has no 'spec'"),
+        ("models: [{name: a}]", "missing required field `spec`"),
         ("models: [{spec: moonshine, lisence: MIT}]", "did you mean licence"),
         ("models: [{spec: moonshin}]", "did you mean moonshine"),
-        ("models: [{spec: moonshine, env: torch}]", "'env' is a list"),
-        ("models: [{spec: moonshine, hours: many}]", "'hours' is a number"),
-        ("models: [{spec: moonshine, name: ../up}]", "cannot name a folder"),
+        ("models: [{spec: moonshine, env: torch}]", "'env': expected `array`"),
+        ("models: [{spec: moonshine, hours: many}]", "'hours': expected `float`"),
+        ("models: [{spec: moonshine, name: ../up}]", "'name': has characters that are not allowed"),
         ("models: [{spec: moonshine}, {spec: moonshine}]", "two models are named"),
         ("models: {", "not YAML"),
     ],

@@ -17,7 +17,7 @@ from speech_robust_bench.builders.corpora.folder import DEMO_FOLDER
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.records import Told, convert
 from speech_robust_bench.models.interface import open_model, with_alternatives, with_confidences
-from speech_robust_bench.models.terms import fingerprint, read_terms
+from speech_robust_bench.models.prompts import fingerprint, read_terms
 
 RATE = 16_000
 # OpenAI's, of tiny.en: github.com/openai/whisper, whisper/__init__.py

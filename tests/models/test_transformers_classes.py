@@ -20,7 +20,7 @@ from support import tiny_recognisers
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.models.adapters import hf
 from speech_robust_bench.models.interface import open_model, split_at_pauses
-from speech_robust_bench.models.llm_answer import raw_text, unwrap, with_raw
+from speech_robust_bench.models.prompts import raw_text, unwrap, with_raw
 from speech_robust_bench.models.transcriber import transcription_of
 
 RATE = 16_000

@@ -40,7 +40,7 @@ def fresh(hub, tmp_path):
 @pytest.mark.parametrize("version", VERSIONS)
 def test_push_submit_and_verify(hub, fresh, tmp_path, version):
     data = make_built(tmp_path / "srb", ["en_clean", "en_noise_sev3"], clips=4)
-    fresh("push", "data", "--repo", "acme/srb", "--data", data, version=version)
+    fresh("push", "data", "--dataset", "acme/srb", "--data", data, version=version)
     run = make_run(tmp_path / "runs" / "m", data, "m")
     hub.create("acme/results", "dataset")
     hub.create("acme/m", "model")

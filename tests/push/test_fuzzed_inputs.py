@@ -85,7 +85,7 @@ RECORDS = [
             "quality --data {here}/srb --workers 1 --quiet",
             f"run --model {MODEL} --data {{here}}/srb --out {{here}}/new --quiet",
             "export croissant --data {here}/srb",
-            "push data --repo me/srb --data {here}/srb --dry-run",
+            "push data --dataset me/srb --data {here}/srb --dry-run",
             "verify {here}/sent --data {here}/srb",
             "check --data {here}/srb",
             "submit {here}/runs/a --owner me --data {here}/srb --out {here}/again --dry-run",

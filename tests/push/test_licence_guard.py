@@ -15,10 +15,10 @@ REPO = "acme/srb"
 
 def test_no_derivatives_is_refused_with_the_reason(hub, srb, built):
     folder = built(["en_clean", "en-tedlium_clean", "en-tedlium_noise_sev1"])
-    done = srb("push", "data", "--repo", REPO, "--data", folder, code=2)
+    done = srb("push", "data", "--dataset", REPO, "--data", folder, code=2)
     assert "refused en-tedlium_noise_sev1: TED-LIUM 3 test is CC-BY-NC-ND-3.0, which forbids" in done.stderr
     assert ("dataset", REPO) not in hub.repos
-    srb("push", "data", "--repo", REPO, "--data", folder, "--skip-refused")
+    srb("push", "data", "--dataset", REPO, "--data", folder, "--skip-refused")
     assert not any("tedlium" in path for path in hub.repo(REPO).files)
     assert "tedlium" not in hub.repo(REPO).files["README.md"].data.decode()
 
@@ -27,7 +27,7 @@ def test_an_unknown_licence_is_refused(hub, srb, built):
     folder = built(["en_clean"], licence="unknown")
     assert (
         "licence of LibriSpeech test-clean is unknown"
-        in srb("push", "data", "--repo", REPO, "--data", folder, code=2).stderr
+        in srb("push", "data", "--dataset", REPO, "--data", folder, code=2).stderr
     )
     assert ("dataset", REPO) not in hub.repos
 
@@ -36,12 +36,12 @@ def test_a_clip_with_other_terms_than_its_corpus_counts(hub, srb, built):
     folder = built(["en_clean"], licence="CC-BY-NC-ND-4.0")
     manifest = folder / "en_clean" / "_manifest.json"
     manifest.write_text(manifest.read_text().replace("CC-BY-NC-ND-4.0", "CC-BY-4.0"))
-    assert "some clips of LibriSpeech" in srb("push", "data", "--repo", REPO, "--data", folder, code=2).stderr
+    assert "some clips of LibriSpeech" in srb("push", "data", "--dataset", REPO, "--data", folder, code=2).stderr
 
 
 def test_a_bank_of_ones_own_needs_its_licence_named(hub, srb, built):
     folder = built(["en_noise_sev1"], bank="recordings in mine")
-    words = ("push", "data", "--repo", REPO, "--data", folder)
+    words = ("push", "data", "--dataset", REPO, "--data", folder)
     assert "licence of recordings in mine is unknown" in srb(*words, code=2).stderr
     srb(*words, "--bank-licence", "recordings in mine=CC0-1.0")
     assert "**recordings in mine** (noises, music or rooms), CC0-1.0" in hub.repo(REPO).files["README.md"].data.decode()
@@ -50,7 +50,7 @@ def test_a_bank_of_ones_own_needs_its_licence_named(hub, srb, built):
 def test_the_card_has_attribution_and_carries_share_alike(hub, srb, built):
     folder = built(["en_clean", "en-chime_clean"])
     make_config(folder, "en_noise_sev2", bank="MS-SNSD")
-    srb("push", "data", "--repo", REPO, "--data", folder)
+    srb("push", "data", "--dataset", REPO, "--data", folder)
     card = hub.repo(REPO).files["README.md"].data.decode()
     header = yaml.safe_load(card.split("---\n")[1])
     assert header["license"] == ["cc-by-4.0", "cc-by-sa-3.0", "cc-by-sa-4.0"]

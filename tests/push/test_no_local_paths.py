@@ -49,7 +49,7 @@ def test_data(hub, srb, corpus, tmp_path):
             "61-70968-0000.flac",
         ]
         assert "test-clean/61/70968/61-70968.trans.txt" in skipped[0]
-    srb("push", "data", "--repo", "acme/srb", "--data", built, "--bank-licence", "recordings in noises=CC0-1.0")
+    srb("push", "data", "--dataset", "acme/srb", "--data", built, "--bank-licence", "recordings in noises=CC0-1.0")
     sent = pushed(hub)
     assert b"61-70968-0000.flac" in sent
     assert b"alice" not in sent
@@ -61,7 +61,7 @@ def test_a_folder_built_before_is_refused(srb, built):
     path = folder / "en_clean" / "_manifest.json"
     made = json.loads(path.read_text())
     path.write_text(json.dumps({**made, "skipped": ["/home/alice/corpus/a.flac: cannot be decoded"]}))
-    done = srb("push", "data", "--repo", "acme/srb", "--data", folder, code=2)
+    done = srb("push", "data", "--dataset", "acme/srb", "--data", folder, code=2)
     assert "names folders of this machine" in done.stderr
 
 

@@ -36,7 +36,7 @@ def test_120_configs_go_up_and_come_back_the_same(hub, srb, client, built):
     names = many_configs(120)
     assert "en_noise_sev3" in names
     folder = built(names, clips=2)
-    srb("push", "data", "--repo", REPO, "--data", folder)
+    srb("push", "data", "--dataset", REPO, "--data", folder)
     repo = hub.repo(REPO)
     assert repo.private
     assert repo.tags == {"v1": repo.refs["main"]}
@@ -72,14 +72,14 @@ print(json.dumps([files, rows]))
     assert rows == {name: rows_of(folder / name) for name in names}
 
     with hub.watched():
-        again = srb("push", "data", "--repo", REPO, "--data", folder)
+        again = srb("push", "data", "--dataset", REPO, "--data", folder)
         assert hub.uploads() == []
         assert hub.commits() == []
     assert "0 files uploaded" in again.stdout
 
     make_config(folder, names[3], clips=3)
     with hub.watched():
-        srb("push", "data", "--repo", REPO, "--data", folder)
+        srb("push", "data", "--dataset", REPO, "--data", folder)
         changed = hashlib.sha256((folder / names[3] / "test-00000-of-00001.parquet").read_bytes()).hexdigest()
         assert hub.uploads() == [f"/lfs/{changed}"]
     assert {path: file.data for path, file in repo.files.items() if "/" in path} == local_files(folder)
@@ -87,7 +87,7 @@ print(json.dumps([files, rows]))
 
 def test_the_benchmarks_tasks_have_what_the_hub_asks_for(hub, srb, built):
     """The keys are those of the example in the Hub's documentation (docs/hub/eval-results.md)."""
-    srb("push", "data", "--repo", REPO, "--data", built(["en_noise_sev3", "en_clean", "es_echo_sev1"]))
+    srb("push", "data", "--dataset", REPO, "--data", built(["en_noise_sev3", "en_clean", "es_echo_sev1"]))
     made = yaml.safe_load(hub.repo(REPO).files["eval.yaml"].data)
     assert set(made) == {"name", "description", "evaluation_framework", "tasks"}
     assert made["evaluation_framework"] == "speech-robust-bench"
@@ -101,7 +101,7 @@ def test_the_benchmarks_tasks_have_what_the_hub_asks_for(hub, srb, built):
 
 def test_a_dry_run_says_what_goes_where_and_sends_nothing(hub, srb, built):
     folder = built(["en_clean", "en_noise_sev3"])
-    done = srb("push", "data", "--repo", REPO, "--data", folder, "--dry-run", token=None)
+    done = srb("push", "data", "--dataset", REPO, "--data", folder, "--dry-run", token=None)
     assert "en_noise_sev3/test-00000-of-00001.parquet" in done.stdout
     assert "2 of 2 configs to upload" in done.stdout
     assert "CC-BY-4.0" in done.stdout
@@ -111,17 +111,17 @@ def test_a_dry_run_says_what_goes_where_and_sends_nothing(hub, srb, built):
 
 def test_a_dry_run_needs_no_network(srb, built, monkeypatch):
     monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", "http://127.0.0.1:9")
-    done = srb("push", "data", "--repo", REPO, "--data", built(["en_clean"]), "--dry-run")
+    done = srb("push", "data", "--dataset", REPO, "--data", built(["en_clean"]), "--dry-run")
     assert "1 of 1 configs to upload" in done.stdout
     assert "empty repository" in done.stderr
 
 
 def test_fewer_shards_take_the_old_ones_away(hub, srb, built):
     folder = built(["en_clean"], clips=6, shards=3)
-    srb("push", "data", "--repo", REPO, "--data", folder)
+    srb("push", "data", "--dataset", REPO, "--data", folder)
     shutil.rmtree(folder / "en_clean")
     make_config(folder, "en_clean", clips=6, shards=2)
-    srb("push", "data", "--repo", REPO, "--data", folder)
+    srb("push", "data", "--dataset", REPO, "--data", folder)
     assert sorted(p for p in hub.repo(REPO).files if p.endswith(".parquet")) == [
         "en_clean/test-00000-of-00002.parquet",
         "en_clean/test-00001-of-00002.parquet",
@@ -130,10 +130,10 @@ def test_fewer_shards_take_the_old_ones_away(hub, srb, built):
 
 def test_configs_of_another_machine_stay_in_the_card(hub, srb, built, tmp_path):
     folder = built(["en_clean", "en_noise_sev3"])
-    srb("push", "data", "--repo", REPO, "--data", folder)
+    srb("push", "data", "--dataset", REPO, "--data", folder)
     elsewhere = tmp_path / "other"
     make_config(elsewhere, "en_echo_sev1")
-    srb("push", "data", "--repo", REPO, "--data", elsewhere)
+    srb("push", "data", "--dataset", REPO, "--data", elsewhere)
     repo = hub.repo(REPO)
     assert listed(repo) == ["en_clean", "en_echo_sev1", "en_noise_sev3"]
     assert set(json.loads(repo.files["benchmark.json"].data)["configs"]) == {
@@ -145,27 +145,27 @@ def test_configs_of_another_machine_stay_in_the_card(hub, srb, built, tmp_path):
 
 def test_the_tag_stays_unless_it_is_to_move(hub, srb, built):
     folder = built(["en_clean"])
-    srb("push", "data", "--repo", REPO, "--data", folder)
+    srb("push", "data", "--dataset", REPO, "--data", folder)
     first = hub.repo(REPO).tags["v1"]
     make_config(folder, "en_echo_sev1")
-    done = srb("push", "data", "--repo", REPO, "--data", folder)
+    done = srb("push", "data", "--dataset", REPO, "--data", folder)
     assert "--retag" in done.stdout
     assert hub.repo(REPO).tags["v1"] == first
-    srb("push", "data", "--repo", REPO, "--data", folder, "--retag")
+    srb("push", "data", "--dataset", REPO, "--data", folder, "--retag")
     assert hub.repo(REPO).tags["v1"] == hub.repo(REPO).refs["main"] != first
 
 
 def test_a_public_repository_has_to_be_meant(hub, srb, built):
     folder = built(["en_clean"])
     hub.create(REPO, "dataset", private=False)
-    refused = srb("push", "data", "--repo", REPO, "--data", folder, code=2)
+    refused = srb("push", "data", "--dataset", REPO, "--data", folder, code=2)
     assert "--public" in refused.stderr
-    srb("push", "data", "--repo", REPO, "--data", folder, "--public")
+    srb("push", "data", "--dataset", REPO, "--data", folder, "--public")
 
 
 def test_a_branch_of_its_own(hub, srb, built):
     folder = built(["en_clean"])
-    srb("push", "data", "--repo", REPO, "--data", folder, "--revision", "draft", "--tag", "none")
+    srb("push", "data", "--dataset", REPO, "--data", folder, "--revision", "draft", "--tag", "none")
     repo = hub.repo(REPO)
     assert "README.md" not in repo.files
     assert "en_clean/_manifest.json" in repo.commits[repo.refs["draft"]]
@@ -175,6 +175,6 @@ def test_a_branch_of_its_own(hub, srb, built):
 def test_a_config_whose_files_are_missing_is_not_pushed(hub, srb, built):
     folder = built(["en_clean", "en_noise_sev3"])
     (folder / "en_noise_sev3" / "test-00000-of-00001.parquet").unlink()
-    done = srb("push", "data", "--repo", REPO, "--data", folder, code=2)
+    done = srb("push", "data", "--dataset", REPO, "--data", folder, code=2)
     assert "test-00000-of-00001.parquet: is missing; `srb build en_noise_sev3" in done.stderr
     assert ("dataset", REPO) not in hub.repos

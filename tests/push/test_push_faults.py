@@ -28,7 +28,7 @@ def whole(repo) -> list[str]:
 @pytest.fixture
 def push(srb, built):
     folder = built(CONFIGS)
-    return lambda code=0, **how: srb("push", "data", "--repo", REPO, "--data", folder, code=code, **how)
+    return lambda code=0, **how: srb("push", "data", "--dataset", REPO, "--data", folder, code=code, **how)
 
 
 @pytest.mark.parametrize(
@@ -134,7 +134,7 @@ def test_a_token_that_may_only_read(hub, push):
 
 
 def test_a_namespace_of_somebody_else(hub, srb, built):
-    done = srb("push", "data", "--repo", "others/srb", "--data", built(["en_clean"]), code=2)
+    done = srb("push", "data", "--dataset", "others/srb", "--data", built(["en_clean"]), code=2)
     assert 'under the namespace "others"' in done.stderr
 
 
@@ -174,13 +174,13 @@ def test_a_lost_part_of_a_large_file_is_sent_again(hub, srb, built, monkeypatch)
     monkeypatch.setattr("support.loopback_hub.MULTIPART_BYTES", 4096)
     folder = built(["en_clean"])
     hub.fault("PUT", "/lfs-part/.*/2", drop_after=64)
-    srb("push", "data", "--repo", REPO, "--data", folder)
+    srb("push", "data", "--dataset", REPO, "--data", folder)
     assert whole(hub.repo(REPO)) == ["en_clean"]
 
 
 def test_offline_is_said_at_once_and_only_what_is_true(hub, push, srb, monkeypatch):
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
-    for words in (("verify", "srb", "--data", "acme/other"), ("push", "data", "--repo", REPO, "--data", "srb")):
+    for words in (("verify", "srb", "--data", "acme/other"), ("push", "data", "--dataset", REPO, "--data", "srb")):
         said = srb(*words, code=2).stderr
         assert "HF_HUB_OFFLINE is set" in said
         assert "again" not in said
@@ -189,6 +189,6 @@ def test_offline_is_said_at_once_and_only_what_is_true(hub, push, srb, monkeypat
 
 def test_a_dry_run_does_not_speak_of_uploads(hub, push, srb, monkeypatch):
     monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", "http://127.0.0.1:9")
-    said = srb("push", "data", "--repo", REPO, "--data", "srb", "--dry-run").stderr
+    said = srb("push", "data", "--dataset", REPO, "--data", "srb", "--dry-run").stderr
     assert "the connection to the Hub failed" in said
     assert "uploaded" not in said

@@ -17,7 +17,7 @@ CONFIGS = ["en_clean", "en_noise_sev3", "en_silence"]
 def ready(hub, srb, tmp_path):
     """The benchmark on the Hub, a results repository, and a run."""
     data = make_built(tmp_path / "srb", CONFIGS, clips=12)
-    srb("push", "data", "--repo", "acme/srb", "--data", data)
+    srb("push", "data", "--dataset", "acme/srb", "--data", data)
     hub.create("acme/results", "dataset")
     return make_run(tmp_path / "runs" / "hears", data, "hears")
 

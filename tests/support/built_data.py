@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from speech_robust_bench.builders.corpora.registry import CORPORA
+from speech_robust_bench.builders.corpora import CORPORA
 from speech_robust_bench.builders.manifests import write_card
 from speech_robust_bench.builders.row_generator import SCHEMA, shard_name
 from speech_robust_bench.builders.scenarios import SCENARIOS

@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 import soundfile
 
-from speech_robust_bench.builders.perturb.effects import chorus, echo, phaser, tremolo
-from speech_robust_bench.builders.perturb.filters import bass, highpass, lowpass, treble
+from speech_robust_bench.builders.perturb.effects import bass, chorus, echo, highpass, lowpass, phaser, treble, tremolo
 from speech_robust_bench.builders.perturb.time_and_pitch import tempo
 
 RATE = 16_000

@@ -17,7 +17,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from speech_robust_bench.attacks.clips import AttackClip, mask_of, padded
 from speech_robust_bench.attacks.views import base
-from speech_robust_bench.attacks.views.transducer import best_path, path_scores
+from speech_robust_bench.attacks.views.transformers_models import best_path, path_scores
 
 RATE = 16_000
 LETTERS = " abcd"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from speech_robust_bench.builders.corpora import KnownCorpus
 from speech_robust_bench.builders.corpora.base import CorpusInfo, FileAudio, Utterance
-from speech_robust_bench.builders.corpora.registry import KnownCorpus
 
 INFO = CorpusInfo(
     name="whispers",

@@ -14,8 +14,7 @@ from support.tone_configs import one_thread, tone_data  # noqa: F401
 from support.tones import clip_of, ctc, seq2seq, transducer
 
 from speech_robust_bench.attacks.clips import AttackClip, Bound
-from speech_robust_bench.attacks.gradient_loop import prepare
-from speech_robust_bench.attacks.pgd import Pgd
+from speech_robust_bench.attacks.pgd import Pgd, prepare
 from speech_robust_bench.attacks.universal import Perturbation
 from speech_robust_bench.attacks.views.open_view import open_view
 from speech_robust_bench.cli.main import main

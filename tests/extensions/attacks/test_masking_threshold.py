@@ -7,7 +7,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from speech_robust_bench.attacks.masking_threshold import (
+from speech_robust_bench.attacks.clips import (
     BARK,
     HZ,
     QUIET_DB,

@@ -13,8 +13,7 @@ from support.tone_configs import one_thread  # noqa: F401
 from support.tones import SmallCtc as Kind
 from support.tones import clip_of, ctc, trained
 
-from speech_robust_bench.attacks.clips import AttackClip, Bound, snr_db, to_float
-from speech_robust_bench.attacks.masking_threshold import above_threshold
+from speech_robust_bench.attacks.clips import AttackClip, Bound, above_threshold, snr_db, to_float
 from speech_robust_bench.attacks.universal import Perturbation, Universal, UniversalFit, refuse_overlap
 from speech_robust_bench.attacks.views.base import View
 from speech_robust_bench.attacks.views.open_view import open_view
@@ -268,7 +267,7 @@ def test_models_that_share_weights_are_marked() -> None:
 
 
 def test_the_weight_of_the_energy_is_an_option() -> None:
-    from speech_robust_bench.attacks.registry import AttackSettings, make_attack
+    from speech_robust_bench.attacks.registry import AttackOptions, make_attack
 
-    assert make_attack("cw", 0, AttackSettings(regularisation=1.0)).describe()["regularisation"] == 1.0
-    assert make_attack("cw", 0, AttackSettings()).describe()["regularisation"] == 0.25
+    assert make_attack("cw", 0, AttackOptions(regularisation=1.0)).describe()["regularisation"] == 1.0
+    assert make_attack("cw", 0, AttackOptions()).describe()["regularisation"] == 0.25

@@ -100,7 +100,7 @@ def test_runs_of_other_clips_are_refused(tmp_path):
 
 ADAPTER = """
 from speech_robust_bench.models.interface import Described
-from speech_robust_bench.models.terms import read_terms
+from speech_robust_bench.models.prompts import read_terms
 
 
 class Listener(Described):

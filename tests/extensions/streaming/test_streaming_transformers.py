@@ -15,7 +15,7 @@ from support import tiny_recognisers
 
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.extensions.streaming.replay import StreamOptions, replay, streamed
-from speech_robust_bench.models.hf import live
+from speech_robust_bench.models.adapters import hf
 from speech_robust_bench.models.interface import open_model
 
 RATE = 16_000
@@ -135,8 +135,8 @@ def test_a_long_stream_is_cut_into_segments_that_are_final(monkeypatch):
         return "".join(pieces[token % len(pieces)] for token in tokens)
 
     written = iter(range(100))
-    monkeypatch.setattr(live, "LONGEST_TOKENS", 8)
-    session = live.TransducerSession(
+    monkeypatch.setattr(hf, "LONGEST_TOKENS", 8)
+    session = hf.TransducerSession(
         SimpleNamespace(model=None, rate=RATE, processor=SimpleNamespace(decode=decode)), RATE
     )
     monkeypatch.setattr(session, "_feed", lambda samples: session.tokens.extend(islice(written, len(samples) // 800)))

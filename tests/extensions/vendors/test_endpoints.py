@@ -23,7 +23,7 @@ from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.extensions.vendors import endpoints, http_client
 from speech_robust_bench.extensions.vendors.vendor_table import VENDORS, Upload
 from speech_robust_bench.models.interface import SomeFailed, open_model, parse_spec
-from speech_robust_bench.models.run_cost import cost_per_minute
+from speech_robust_bench.models.run_plan import cost_per_minute
 
 KEY = "the-key"
 CLIPS = [tone(i) for i in range(4)]

@@ -1,1 +1,0 @@
-../../speech_robust_bench/audio_files.py

@@ -1,0 +1,1 @@
+../../speech_robust_bench/perturbation.py
