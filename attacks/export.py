@@ -43,7 +43,7 @@ from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.files import file_digest, locked, replacing, write_atomically
 from speech_robust_bench.core.names import ConfigName, parse
 from speech_robust_bench.core.options import Settings
-from speech_robust_bench.core.records import CorpusFacts
+from speech_robust_bench.core.records import ConfigOrigin, CorpusFacts
 from speech_robust_bench.core.rows import RowDict, row_digest
 from speech_robust_bench.core.seeding import BENCHMARK_VERSION
 
@@ -249,7 +249,7 @@ class _Export:
             "model": self.owner.spec,
             "revision": self.owner.revision,
             **self.owner.gradients,
-            **({self.scenario.parameter: self.scenario.value(self.attack.severity)} if self.scenario.parameter else {}),
+            **self.scenario.parameters_at(self.attack.severity),
             **{key: value for key, value in self.attack.describe().items() if value is not None and key != "severity"},
             **attacked.facts,
             "above_threshold": round(above_threshold(attacked.clip.samples, to_float(attacked.pcm)), 4),
@@ -309,21 +309,18 @@ class _Export:
             path.unlink()
             digest_path(path).unlink(missing_ok=True)
         known = self.clean.manifest
-        about = {
-            "config": str(self.name),
-            "language": self.name.language,
-            "scenario": self.scenario.name,
-            "category": self.scenario.category,
-            "severity": self.attack.severity,
-            "parameters": (
-                {self.scenario.parameter: self.scenario.value(self.attack.severity)} if self.scenario.parameter else {}
-            ),
-            "source": self.clean.name,
-            "bank": None,
-            "corpus": known.corpus if known else _unknown_corpus(str(self.clean.about.corpus)),
-            "skipped": problems,
-            "fingerprint": self.fingerprint,
-            "attack": {
+        about = ConfigOrigin(
+            config=str(self.name),
+            language=self.name.language,
+            scenario=self.scenario.name,
+            category=self.scenario.category,
+            severity=self.attack.severity,
+            parameters=self.scenario.parameters_at(self.attack.severity),
+            source=self.clean.name,
+            corpus=known.corpus if known else _unknown_corpus(str(self.clean.about.corpus)),
+            skipped=problems,
+            fingerprint=self.fingerprint,
+            attack={
                 "model": self.owner.spec,
                 "revision": self.owner.revision,
                 **self.owner.gradients,
@@ -331,7 +328,7 @@ class _Export:
                 **self.attack.describe(),
                 **({"gradient_masking": masking} if masking else {}),
             },
-        }
+        )
         finish(
             self.partial, self.place, len(shards), about, _installed("torch", "transformers") if self.owner.name else ()
         )

@@ -18,6 +18,7 @@ from functools import cached_property
 from pathlib import Path
 
 import pyarrow.parquet as pq
+from msgspec import structs
 
 from speech_robust_bench.builders.banks import Banks
 from speech_robust_bench.builders.corpora import Problem, Sources
@@ -59,7 +60,7 @@ from speech_robust_bench.builders.row_generator import (
 from speech_robust_bench.core.engines import Engine
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.files import UNFINISHED, locked_folder, write_atomically
-from speech_robust_bench.core.records import CorpusFacts, Manifest, Settings
+from speech_robust_bench.core.records import ConfigOrigin, CorpusFacts, Manifest, Settings
 from speech_robust_bench.core.rows import RowDict, content_digest
 from speech_robust_bench.core.secrets import without_folders
 from speech_robust_bench.core.seeding import (
@@ -276,17 +277,17 @@ def _finish(config: _Config, checked: CheckedClips, shards: int, banks: Banks, s
     """Say what the config is, and finish it."""
     scenario, corpus = config.job.scenario, checked.corpus
     went_in = material(config.job, banks, checked.listing)
-    about = {
-        "config": str(config.job.name),
-        "language": config.job.name.language,
-        "scenario": scenario.name,
-        "category": scenario.category,
-        "severity": config.job.severity,
-        "parameters": {scenario.parameter: scenario.value(config.job.severity)} if scenario.parameter else {},
-        "source": config.job.source and str(config.job.source),
-        "bank": went_in and went_in.title,
-        "stand_in": went_in and went_in.stand_in,
-        "corpus": CorpusFacts(
+    about = ConfigOrigin(
+        config=str(config.job.name),
+        language=config.job.name.language,
+        scenario=scenario.name,
+        category=scenario.category,
+        severity=config.job.severity,
+        parameters=scenario.parameters_at(config.job.severity),
+        source=config.job.source and str(config.job.source),
+        bank=went_in and went_in.title,
+        stand_in=went_in and went_in.stand_in,
+        corpus=CorpusFacts(
             name=corpus.name,
             title=corpus.info.title,
             licence=corpus.licence,
@@ -295,20 +296,21 @@ def _finish(config: _Config, checked: CheckedClips, shards: int, banks: Banks, s
             derivatives_allowed=corpus.derivatives_allowed,
             note=corpus.info.note,
         ),
-        "skipped": [str(problem).replace(f"{corpus.source}/", "") for problem in checked.problems],
-        "fingerprint": config.fingerprint,
-        "scenario_version": later_version(edition_version(config.inputs.get("scenario_version", FIRST_VERSION), seed)),
-    }
-    finish(config.partial, config.place, shards, {**about, "private": True} if seed else about)
+        skipped=[str(problem).replace(f"{corpus.source}/", "") for problem in checked.problems],
+        fingerprint=config.fingerprint,
+        scenario_version=later_version(edition_version(config.inputs.get("scenario_version", FIRST_VERSION), seed)),
+        private=True if seed else None,
+    )
+    finish(config.partial, config.place, shards, about)
 
 
-def finish(partial: Path, place: Path, shards: int, about: Settings, libraries: Sequence[str] = ()) -> None:
+def finish(partial: Path, place: Path, shards: int, about: ConfigOrigin, libraries: Sequence[str] = ()) -> None:
     """Write the manifest of a config whose shards are complete in `partial`, and move it to its place."""
     names = [shard_name(index, shards) for index in range(shards)]
     rows = [row for name in names for row in _measured_rows(partial / name)]
     stored = pq.read_schema(partial / names[0]).names
     manifest = Manifest(
-        **about,
+        **structs.asdict(about),
         benchmark_version=BENCHMARK_VERSION,
         content_sha256=content_digest(row["sha256"] for row in rows),
         rows=len(rows),

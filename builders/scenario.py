@@ -11,6 +11,7 @@ from typing import Any, Literal
 from speech_robust_bench.core.audio import Samples
 from speech_robust_bench.core.errors import UserError, install_hint
 from speech_robust_bench.core.names import parameter_word, parse
+from speech_robust_bench.core.rows import Parameters
 
 Bank = Literal["noise", "noise_esc50", "noise_musan", "noise_wham", "music", "speech", "rir", "real_rir"]
 # What a recording drawn from each bank is called in a row's parameters.
@@ -170,6 +171,10 @@ class Scenario:
             return low + (high - low) * (severity - int(severity))
         allowed = f"1 to {len(self.severities)}" if self.graded else "none (leave it out)"
         raise UserError(f"scenario '{self.name}' has no severity {severity}; it has {allowed}")
+
+    def parameters_at(self, severity: float) -> Parameters:
+        """The parameter and its value at a severity; nothing for a scenario without one."""
+        return {self.parameter: self.value(severity)} if self.parameter else {}
 
     @property
     def takes_values(self) -> bool:

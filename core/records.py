@@ -450,8 +450,8 @@ class CorpusFacts(Record, frozen=True, kw_only=True):
     note: str | None = NULL  # a remark for the card
 
 
-class Manifest(Record, frozen=True, kw_only=True):
-    """A built config's `_manifest.json`: what it was made from, and the hash that proves its content."""
+class ConfigOrigin(Record, frozen=True, kw_only=True):
+    """What a config is, and what it was made from."""
 
     config: str  # name of the config
     language: str  # code such as en
@@ -468,6 +468,16 @@ class Manifest(Record, frozen=True, kw_only=True):
     attack: Settings | None = None  # how an adversarial config was made
     scenario_version: str | None = None
     private: bool | None = None  # of an edition with a secret seed
+
+    @property
+    def version(self) -> str:
+        """The version of the scenario."""
+        return self.scenario_version or FIRST_VERSION
+
+
+class Manifest(ConfigOrigin, frozen=True, kw_only=True):
+    """A built config's `_manifest.json`: what it was made from, and the hash that proves its content."""
+
     benchmark_version: str  # version of the benchmark
     content_sha256: str  # hash of the rows
     rows: Whole
@@ -476,8 +486,3 @@ class Manifest(Record, frozen=True, kw_only=True):
     files: list[str]
     versions: Settings | None = NULL  # of packages
     columns: list[str] | None = None  # where they are not those of every config
-
-    @property
-    def version(self) -> str:
-        """The version of the scenario."""
-        return self.scenario_version or FIRST_VERSION
