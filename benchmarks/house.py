@@ -3,18 +3,19 @@
     python benchmarks/house.py
 
 Counted with `ast`, tests and benchmarks left out: modules with code and their lines; functions over 50 lines; imports
-inside functions per 1,000 lines; annotations that say `dict[str, Any]` or `Json`; modules that exactly one other
-imports; and the options that each command's help lists.
+inside functions per 1,000 lines; annotations that say `dict[str, Any]` or `Json`, and those that say it by another name
+(`Settings`); modules that exactly one other imports; and the options that each command's help lists.
 """
 
 from __future__ import annotations
 
 import argparse
 import ast
+import re
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import FrameType
@@ -54,8 +55,8 @@ def inner_imports(tree: ast.Module) -> int:
     return len(inside)
 
 
-def untyped(tree: ast.Module) -> int:
-    """Annotations that mention `dict[str, Any]` or `Json`."""
+def untyped(tree: ast.Module, words: Iterable[str] = ("dict[str, Any]", "Json")) -> int:
+    """Annotations that mention one of some words, `dict[str, Any]` or `Json`."""
     notes: list[ast.expr] = []
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
@@ -63,8 +64,15 @@ def untyped(tree: ast.Module) -> int:
             notes += [note for note in (*(argument.annotation for argument in arguments), node.returns) if note]
         elif isinstance(node, ast.AnnAssign):
             notes.append(node.annotation)
-    texts = [ast.unparse(note) for note in notes]
-    return sum("dict[str, Any]" in text or "Json" in text for text in texts)
+    pattern = re.compile("|".join(rf"(?<!\w){re.escape(word)}(?!\w)" for word in words))
+    return sum(bool(pattern.search(ast.unparse(note))) for note in notes)
+
+
+def other_names(trees: Iterable[ast.Module]) -> set[str]:
+    """The names that modules give to `dict[str, Any]`, such as `Settings`."""
+    assigned = (node for tree in trees for node in tree.body if isinstance(node, ast.Assign))
+    same = (node.targets[0] for node in assigned if ast.unparse(node.value) == "dict[str, Any]")
+    return {target.id for target in same if isinstance(target, ast.Name)} - {"Json"}
 
 
 def imported(tree: ast.Module, known: dict[str, Path]) -> set[str]:
@@ -166,7 +174,9 @@ def main() -> int:
     print(f"lines per module                 {total / len(known):.0f} (longest {max(lines.values())})")
     print(f"functions over {LONG_FUNCTION} lines          {100 * long / len(every):.1f} % of {len(every):,}")
     print(f"imports inside functions         {1000 * inner / total:.1f} per 1,000 lines")
-    print(f"untyped annotations              {sum(map(untyped, trees.values()))}")
+    aliases = other_names(trees.values())
+    named = sum(untyped(tree, aliases) for tree in trees.values())
+    print(f"untyped annotations              {sum(map(untyped, trees.values()))}, and {named} by another name")
     print(f"modules that one other imports   {sum(number == 1 for number in importers.values())}")
     most = options_per_command().most_common(5)
     print("options, most of any command     " + ", ".join(f"{name} {number}" for name, number in most))
