@@ -284,7 +284,7 @@ def _finish(config: _Config, checked: CheckedClips, shards: int, banks: Banks, s
         category=scenario.category,
         severity=config.job.severity,
         parameters=scenario.parameters_at(config.job.severity),
-        source=config.job.source and str(config.job.source),
+        source=str(config.job.source) if config.job.source else None,
         bank=went_in and went_in.title,
         stand_in=went_in and went_in.stand_in,
         corpus=CorpusFacts(
