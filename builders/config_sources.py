@@ -23,7 +23,7 @@ from typing import Protocol
 from speech_robust_bench.builders.configs import ConfigSource, StoredConfig
 from speech_robust_bench.builders.manifests import MANIFEST, edition, read_manifest, shard_paths
 from speech_robust_bench.core.errors import UserError, did_you_mean
-from speech_robust_bench.core.names import ConfigName, parse
+from speech_robust_bench.core.names import ConfigName
 from speech_robust_bench.core.records import Record, read
 from speech_robust_bench.core.secrets import mask_secrets
 
@@ -66,7 +66,6 @@ AUTHORS_SCENARIOS = {
     "voice_conversion_vctk": "tts",
     "voice_conversion_bark": "tts",
 }
-_PUBLISHED = {scenario: perturbation for perturbation, scenario in AUTHORS_SCENARIOS.items() if scenario != "tts"}
 _NO_SEVERITY = {"clean", "tts"}
 _THEIR_CONFIGS = (*AUTHORS_CORPORA, *sorted({config for config, _ in AUTHORS_RECORDINGS}))
 
@@ -257,18 +256,3 @@ def config_name(config: str, split: str) -> str | None:
     language, corpus = AUTHORS_CORPORA[config]
     scenario = AUTHORS_SCENARIOS.get(perturbation, perturbation)
     return str(ConfigName(language, scenario, 0 if scenario in _NO_SEVERITY else int(severity), corpus))
-
-
-def published_split(name: str) -> tuple[str, str]:
-    """Their (config, split) for one of our config names."""
-    for recording, own in AUTHORS_RECORDINGS.items():
-        if own == name:
-            return recording
-    parts = parse(name)
-    for config, (language, corpus) in AUTHORS_CORPORA.items():
-        if parts.value is None and (language, corpus) == (parts.language, parts.corpus):
-            if parts.scenario == "tts":
-                perturbation = "voice_conversion_bark" if parts.language == "es" else "voice_conversion_vctk"
-                return config, f"{perturbation}.1"
-            return config, f"{_PUBLISHED.get(parts.scenario, parts.scenario)}.{parts.severity}"
-    raise UserError(f"{AUTHORS_REPO} holds nothing for '{name}'")
