@@ -206,7 +206,7 @@ def check_card_place(out: Path) -> None:
     """Refuse to write the card over a README.md that is somebody's own."""
     path = out / "README.md"
     if path.exists() and not _is_card(path):
-        raise UserError(f"{path}: is no dataset card that `srb build` wrote; use another --out, or move it away")
+        raise UserError(f"{path}: is not a dataset card that `srb build` wrote; use another --out, or move it away")
 
 
 def _is_card(path: Path) -> bool:

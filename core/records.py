@@ -81,7 +81,7 @@ def problem(error: Exception) -> str:
         return "is nested too deeply"
     what, _, place = str(error).partition(" - at `")
     if not isinstance(error, msgspec.ValidationError):
-        return f"is no proper JSON ({what})"
+        return f"is not valid JSON ({what})"
     what = "has characters that are not allowed" if "matching regex" in what else what[:1].lower() + what[1:]
     field = place.rstrip("`").removeprefix("$").removeprefix(".")
     return for_terminal(f"'{field}': {what}" if field else what, most=200)

@@ -138,7 +138,7 @@ def column_names(given: Iterable[str], where: str) -> dict[str, str]:
 
 
 def column_values(row: Mapping[str, Any], names: Mapping[str, str]) -> Columns:
-    """The plain values that a row has, as text; lists and objects are no label and stay behind."""
+    """The plain values that a row has, as text; lists and objects are not labels and are left out."""
     texts = ((name, _text(row.get(column))) for column, name in names.items())
     return tuple((name, text) for name, text in texts if text is not None)
 

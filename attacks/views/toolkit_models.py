@@ -107,7 +107,7 @@ class NemoView(View):
 
 @dataclass
 class NemoCtcView(NemoView):
-    """`EncDecCTCModel` and its like; the last token is no letter."""
+    """`EncDecCTCModel` and its like; the last token is the blank."""
 
     def losses(self, waves: Tensor, batch: AttackBatch) -> Tensor:
         log_probs, frames = self.log_probs(waves, batch)
@@ -133,7 +133,7 @@ class NemoCtcView(NemoView):
 
 @dataclass
 class NemoTransducerView(NemoView):
-    """`EncDecRNNTModel` and its like; the last token is no letter."""
+    """`EncDecRNNTModel` and its like; the last token is the blank."""
 
     def losses(self, waves: Tensor, batch: AttackBatch) -> Tensor:
         rows = self.logits(waves, batch)
@@ -241,7 +241,7 @@ class SpeechBrainCtcView(SpeechBrainView):
 
     @property
     def blank(self) -> int:
-        """The token that is no letter."""
+        """The blank."""
         known = getattr(self.model.hparams, "blank_index", None)
         return known if known is not None else self.model.decoding_function.keywords["blank_id"]
 

@@ -231,7 +231,7 @@ def _refusal(item: Utterance) -> str | None:
     if item.text is not None and not item.text.strip():
         return f"empty text ({item.audio.name})"
     if not is_language_code(item.language):
-        return f"'{_printable(item.language[:40])}' is no language code such as en or pt-BR ({item.audio.name})"
+        return f"'{_printable(item.language[:40])}' is not a language code such as en or pt-BR ({item.audio.name})"
     for column, longest in LONGEST.items():
         value = getattr(item, column) or ""
         if character := forbidden_character(value):

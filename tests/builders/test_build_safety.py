@@ -182,7 +182,7 @@ def test_only_language_codes_become_rows(tmp_path, corpus, capsys):
     manifest = corpus / "list.csv"
     manifest.write_text('audio,text,language\n0.wav,one,"$(touch pwned)"\n1.wav,two,pt-BR\n')
     assert main(["build", "en-mine_clean", "--out", str(tmp_path / "srb"), "--corpus", f"en-mine={manifest}"]) == 2
-    assert "is no language code" in capsys.readouterr().err
+    assert "is not a language code" in capsys.readouterr().err
     words = ["--corpus", f"en-mine={manifest}", "--on-error", "skip"]
     assert main(["build", "en-mine_clean", "--out", str(tmp_path / "srb"), *words]) == 0
     assert pq.read_table(tmp_path / "srb" / "en-mine_clean")["language"].to_pylist() == ["pt-BR"]

@@ -189,7 +189,7 @@ def test_nothing_in_a_language_is_run(tmp_path, monkeypatch, language: str, comm
 def test_a_config_with_a_language_that_is_none_is_refused(tmp_path, capsys) -> None:
     write_config(tmp_path / "srb", "en-demo_clean", CLIPS, language="$(touch pwned)")
     assert srb_run("cmd:echo {language} # {}", tmp_path / "srb", tmp_path / "runs") == 2
-    assert "is no language code" in capsys.readouterr().err
+    assert "is not a language code" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("command", ["echo {}", "sh -c 'echo \"{}\"'"])
