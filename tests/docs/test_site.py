@@ -31,7 +31,7 @@ def reference():
 
 def test_every_command_has_a_page_with_its_options(reference):
     assert {f"reference/commands/{name}.md" for name in commands()} <= set(reference)
-    assert "`--noise-dir DIR`" in reference["reference/commands/run.md"]
+    assert "`--noise-dir FOLDER`" in reference["reference/commands/run.md"]
     assert "## `srb push data`" in reference["reference/commands/push.md"]
     pgd = reference["reference/commands/attack.md"].split("## `srb attack pgd`")[1].split("\n## ")[0]
     assert "`--no-random-start`" in pgd  # an advanced option
