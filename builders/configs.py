@@ -239,7 +239,7 @@ class StoredConfig:
         languages = [value or language for value in column("language")]
         for code in set(filter(None, languages)):
             if not is_language_code(code):  # it is told to recognisers, some of which are commands or servers
-                raise UserError(f"{self.name}: {code[:40]!r} in its language column is not a language code (en, zh-Hant)")
+                raise UserError(f"{self.name}: {code[:40]!r} in its language column is not a language code")
         fields = zip(
             range(count),
             ids,
