@@ -41,9 +41,7 @@ class Data(Options):
     corpus: Corpora = corpus_option("any corpus instead, as in en=LibriSpeech/dev-clean")
     pair: str = option("en_de", "languages of CoVoST 2 (default: en_de)", metavar="FROM_TO", advanced=True)
     target: str = option("TEF1", "target speaker of a conversion (default: TEF1)", metavar="SPEAKER")
-    scenarios: list[str] = option(
-        ["noise_env"], "what makes clips of --corpus noisy", metavar="SCENARIO", advanced=True
-    )
+    scenarios: list[str] = option(["noise_env"], "what makes clips of --corpus noisy", metavar="SCENARIO")
     noise_dir: str | None = option(None, "recordings of noise", metavar="FOLDER", advanced=True)
     device: str = option("cpu", "cpu, cuda, cuda:1 (default: cpu)", advanced=True)
     quiet: bool = quiet_option(advanced=True)
