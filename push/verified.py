@@ -119,7 +119,7 @@ def skeleton(name: str) -> str:
     (True, True)
     """
     plain = re.sub(r"[._-]", "", name.lower().replace("rn", "m").replace("vv", "w").replace("cl", "d"))
-    return plain.translate(str.maketrans("015il", "olsll"))
+    return plain.translate(str.maketrans("012589il", "olzsbgll"))
 
 
 def _replace(path: Path, content: VerifiedResults, draws: bytes) -> None:

@@ -128,6 +128,19 @@ def test_an_owner_who_could_be_taken_for_another_is_flagged(sent, known, tmp_pat
     assert "its owner '0penAI' could be taken for 'open-ai'" in json.loads(path.read_text())["flags"]
 
 
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [("zeta", "2eta"), ("big8", "bigB"), ("google", "g009le"), ("acme", "acrne"), ("dolby", "clolby"), ("IBM", "lBM")],
+)
+def test_names_that_look_alike_have_one_skeleton(one, other):
+    assert verified.skeleton(one) == verified.skeleton(other)
+
+
+@pytest.mark.parametrize(("one", "other"), [("meta", "beta"), ("nvidia", "nvida"), ("lab1", "lab3")])
+def test_names_that_differ_have_two(one, other):
+    assert verified.skeleton(one) != verified.skeleton(other)
+
+
 def test_letters_of_another_script_are_refused_in_an_id(sent, known):
     folder = sent()
     edit(folder, "submission.json", lambda about: about["model"].update(id="оpenai/whisper"))
