@@ -255,7 +255,7 @@ def test_every_model_of_a_file_is_run_under_its_name(tones: Path, tmp_path: Path
         ("models: [{spec: moonshine, lisence: MIT}]", "did you mean licence"),
         ("models: [{spec: moonshin}]", "did you mean moonshine"),
         ("models: [{spec: moonshine, env: torch}]", "'env': expected `array`"),
-        ("models: [{spec: moonshine, hours: many}]", "'hours': expected `float`"),
+        ("models: [{spec: moonshine, hours: many}]", "'hours': expected `float"),
         ("models: [{spec: moonshine, name: ../up}]", "'name': has characters that are not allowed"),
         ("models: [{spec: moonshine}, {spec: moonshine}]", "two models are named"),
         ("models: {", "not YAML"),
