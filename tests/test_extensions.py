@@ -11,6 +11,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 import soundfile
+from pyarrow.parquet import read_table
+
+from speech_robust_bench.builders.scenario import ATTACK_SNR_DB
 
 ROOT = Path(__file__).parents[1]
 EXAMPLE = ROOT / "tests" / "example_extension"
@@ -36,13 +39,27 @@ def srb(installed: dict[str, str], *words: object, cwd: Path) -> str:
     return done.stdout
 
 
-def test_a_package_adds_one_thing_of_each_kind(installed, tmp_path):
+@pytest.fixture
+def whispers(tmp_path) -> Path:
+    """Two clips of the example's corpus."""
     rng = np.random.default_rng(0)
     for name in ("anna__good_morning", "bert__good_night"):
         soundfile.write(tmp_path / f"{name}.wav", 0.1 * rng.standard_normal(16_000), 16_000)
+    return tmp_path
+
+
+def test_a_package_adds_an_attack(installed, whispers):
+    pytest.importorskip("torch")
+    srb(installed, "build", "en-whispers_clean", "--corpus", f"en-whispers={whispers}", cwd=whispers)
+    srb(installed, "attack", "hum", "en-whispers_clean", "--severity", "2", cwd=whispers)
+    snr_db = [row["snr_db"] for row in read_table(whispers / "srb/en-whispers_hum_sev2").to_pylist()]
+    assert snr_db == pytest.approx([ATTACK_SNR_DB[1]] * 2, abs=0.2)
+
+
+def test_a_package_adds_one_thing_of_each_kind(installed, whispers, tmp_path):
     assert "backwards" in srb(installed, "ls", cwd=tmp_path)
     run = ["run", "--model", "parrot:good morning", "en-whispers_*clean", "en-whispers_backwards_sev2"]
-    srb(installed, *run, "--corpus", f"en-whispers={tmp_path}", "--name", "parrot", "--out", "runs", cwd=tmp_path)
+    srb(installed, *run, "--corpus", f"en-whispers={whispers}", "--name", "parrot", "--out", "runs", cwd=tmp_path)
     assert "WER 25.0" in srb(installed, "score", "runs/parrot", cwd=tmp_path)  # one wrong word of four
     assert long_words(tmp_path) == {"words": 4, "share": 50.0}  # "good morning", twice
     assert "50.0" in srb(installed, "table", "runs/parrot", "--long-words", cwd=tmp_path)
