@@ -215,6 +215,54 @@ BAD = {
         lambda f: edit(f, "results.json", set_in("options", "normaliser", value="whisper-en")),
         "not scored with the leaderboard's options",
     ),
+    "another version of the benchmark": (
+        lambda f: edit(f, "submission.json", set_in("benchmark_version", value="2")),
+        "submission.json: 'benchmark_version' is 2, the benchmark's is 1",
+    ),
+    "no versions of software": (
+        lambda f: edit(f, "submission.json", set_in("software", value=None)),
+        "submission.json: 'software': expected `object`",
+    ),
+    "scored with another version of srb": (
+        lambda f: edit(f, "results.json", set_in("software", "speech-robust-bench", value="0")),
+        "results.json: scored with srb 0, this is",
+    ),
+    "an unknown schema": (
+        lambda f: edit(f, "submission.json", set_in("schema", value=0)),
+        "submission.json: 'schema': invalid enum value 0",
+    ),
+    "an unknown field": (
+        lambda f: edit(f, "submission.json", set_in("more", value=1)),
+        "submission.json: object contains unknown field `more`",
+    ),
+    "a script as the command": (
+        lambda f: edit(f, "submission.json", set_in("reproduce", value="<script>")),
+        "submission.json: 'reproduce': ",
+    ),
+    "a command of any length": (
+        lambda f: edit(f, "submission.json", set_in("reproduce", value="x" * 1001)),
+        "submission.json: 'reproduce': ",
+    ),
+    "a run of another model": (
+        lambda f: edit(f, "run.json", set_in("model", value="other")),
+        "run.json: is of another model than submission.json says",
+    ),
+    "a config less in run.json": (
+        lambda f: edit(f, "run.json", lambda made: made["configs"].pop(NOISE)),
+        "run.json: 'configs' are not those that the submission has predictions of",
+    ),
+    "a config without facts in run.json": (
+        lambda f: edit(f, "run.json", set_in("configs", NOISE, value={})),
+        "run.json: en_noise_sev3.rows says nothing, it is 30",
+    ),
+    "another version of a scenario": (
+        lambda f: edit(f, "run.json", set_in("configs", NOISE, "scenario_version", value="2")),
+        "run.json: en_noise_sev3.scenario_version says 2, this benchmark has 1",
+    ),
+    "an error beside a transcript": (
+        lambda f: edit_lines(f, NOISE, each_line(lambda line: line.update(error="broken"))),
+        "line 1: a clip has either a transcript or an 'error'",
+    ),
     "another schema": (lambda f: edit(f, "results.json", set_in("schema", value=99)), "'schema' must be 2"),
     "results of another model": (
         lambda f: edit(f, "results.json", set_in("model", value="other")),
@@ -247,6 +295,10 @@ BAD = {
     "no results": (lambda f: (f / "results.json").unlink(), "results.json: missing"),
 }
 UNSEALED = {
+    "files as a list": (
+        lambda f: edit(f, "submission.json", set_in("files", value=[])),
+        "submission.json: 'files': expected `object`",
+    ),
     "a hash that does not fit": (
         lambda f: edit_lines(f, NOISE, each_line(lambda line: line.update(pred_text="x"))),
         "en_noise_sev3.jsonl does not have the sha256 and size that 'files' says",
