@@ -27,7 +27,7 @@ os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS
 
 import numpy as np
 
-from speech_robust_bench.extensions.fairness.report import FairnessOptions, assess
+from speech_robust_bench.extensions.fairness.assessment import FairnessOptions, assess
 from speech_robust_bench.extensions.fairness.violations import compare_groups
 from speech_robust_bench.scoring.clip_sets import ClipSet, TranscribedSet, with_transcripts, without_transcripts
 from speech_robust_bench.scoring.runs import open_run
@@ -66,7 +66,7 @@ def main() -> None:
         wall, cpu = time.perf_counter(), time.process_time()
         assessment = assess([open_run(folder) for folder in folders], FairnessOptions(comprehensible=0))
         wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
-    counts = assessment["table4"]["transcripts"]["beyond_noise"]["tau sensitivity"]["0.01"]
+    counts = assessment.table4["transcripts"].beyond_noise["tau sensitivity"]["0.01"]
     levels = args.levels * args.recognisers
     print(f"violations beyond noise at tau 0.01, of {levels} levels: {counts['female']} female, {counts['male']} male")
     sizes = (

@@ -28,7 +28,7 @@ import numpy as np
 from speech_robust_bench.builders.scenarios import SCENARIOS
 from speech_robust_bench.core.categories import AVERAGED
 from speech_robust_bench.core.errors import UserError
-from speech_robust_bench.extensions.sampling.rank_stability import spearman, subsets
+from speech_robust_bench.extensions.sampling.stability import spearman, subsets
 from speech_robust_bench.scoring.difficulty import load
 
 ROOT = Path(__file__).parent.parent

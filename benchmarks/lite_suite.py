@@ -41,7 +41,7 @@ from speech_robust_bench.builders.suites import Suite, SuiteFile  # noqa: E402
 from speech_robust_bench.core.categories import AVERAGED  # noqa: E402
 from speech_robust_bench.core.records import convert  # noqa: E402
 from speech_robust_bench.extensions.sampling.anchors import CellErrors, Estimate, Z, draw, estimate  # noqa: E402
-from speech_robust_bench.extensions.sampling.rank_stability import spearman  # noqa: E402
+from speech_robust_bench.extensions.sampling.stability import spearman  # noqa: E402
 
 CONFIGS = {"noise_white": 4, "noise_env": 12, "spatial": 12, "sfx": 16, "audio_proc": 12}
 CLIPS = {"noise_white": 12, "noise_env": 4, "spatial": 4, "sfx": 4, "audio_proc": 4}  # of each config

@@ -29,7 +29,7 @@ from speech_robust_bench.core.records import Prediction, Told, convert, parse_li
 from speech_robust_bench.core.result_records import RerunGain, RerunRecord
 from speech_robust_bench.models.interface import Recogniser, mode_of
 from speech_robust_bench.models.transcriber import Transcriber, Transcription
-from speech_robust_bench.push import parquet_predictions
+from speech_robust_bench.push import submitted_files
 from speech_robust_bench.scoring.scoring import align
 
 if TYPE_CHECKING:
@@ -201,12 +201,12 @@ def power(clips: int, changed: float, alpha: float = ALPHA) -> float:
 
 
 def _configs(folder: Path) -> list[str]:
-    return sorted({path.stem for path in folder.iterdir() if path.suffix in (".jsonl", parquet_predictions.SUFFIX)})
+    return sorted({path.stem for path in folder.iterdir() if path.suffix in (".jsonl", submitted_files.SUFFIX)})
 
 
 def _lines(folder: Path, config: str) -> Iterator[Prediction]:
-    packed = folder / f"{config}{parquet_predictions.SUFFIX}"
-    lines = parquet_predictions.lines(packed, 10**9) if packed.exists() else (folder / f"{config}.jsonl").open("rb")
+    packed = folder / f"{config}{submitted_files.SUFFIX}"
+    lines = submitted_files.lines(packed, 10**9) if packed.exists() else (folder / f"{config}.jsonl").open("rb")
     yield from map(parse_line, lines)
 
 

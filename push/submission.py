@@ -32,7 +32,7 @@ from speech_robust_bench.core.records import (
 from speech_robust_bench.core.secrets import has_secret, texts, without_folders
 from speech_robust_bench.core.seeding import BENCHMARK_VERSION
 from speech_robust_bench.models.interface import mode_of
-from speech_robust_bench.push import parquet_predictions
+from speech_robust_bench.push import submitted_files
 from speech_robust_bench.push.hub import Hub
 from speech_robust_bench.push.submitted_files import NAME, file_facts
 from speech_robust_bench.scoring import results
@@ -114,7 +114,7 @@ def _fill(out: Path, run: Run, about: RunRecord, model: SubmittedModel, parquet:
     (out / results.NAME).write_bytes(to_json(scored, indent=1))
     if parquet:
         for config in chosen:
-            parquet_predictions.pack(out / f"{config}.jsonl")
+            submitted_files.pack(out / f"{config}.jsonl")
     files = {path.name: file_facts(path) for path in sorted(out.iterdir())}
     record = SubmissionRecord(
         schema=SCHEMA,

@@ -29,7 +29,7 @@ from speech_robust_bench.core.result_records import RunResults
 from speech_robust_bench.core.rows import transcripts_digest
 from speech_robust_bench.core.seeding import BENCHMARK_VERSION
 from speech_robust_bench.core.untrusted_files import Refused
-from speech_robust_bench.push import adversarial, parquet_predictions
+from speech_robust_bench.push import expected_rows, submitted_files
 from speech_robust_bench.push.evidence import Evidence, Fingerprints
 from speech_robust_bench.push.expected_rows import Expected, of_suite, people_digest
 from speech_robust_bench.push.submitted_files import SubmittedFiles, check_listed, file_facts, read_lines, shown, survey
@@ -108,11 +108,11 @@ def verify(folder: str | Path, benchmark: Mapping[str, Expected], audio: Sequenc
         if not benchmark:
             verdict.refuse(f"results.json: the benchmark knows no suite {_short(suite)}")
     if verdict.accepted:
-        submitted = adversarial.Submitted(files.run, tuple(audio))
-        own, reasons = adversarial.own_configs(configs, benchmark, submitted)
+        submitted = expected_rows.Submitted(files.run, tuple(audio))
+        own, reasons = expected_rows.own_configs(configs, benchmark, submitted)
         for line in reasons:
             verdict.refuse(line)
-        benchmark = {**{c: expected for c, expected in benchmark.items() if not adversarial.owner_of(c)}, **own}
+        benchmark = {**{c: expected for c, expected in benchmark.items() if not expected_rows.owner_of(c)}, **own}
     if verdict.accepted:
         _check_coverage(verdict, configs, benchmark)
     if verdict.accepted:
@@ -187,9 +187,7 @@ def _check_coverage(verdict: Verdict, configs: list[str], benchmark: Mapping[str
 def _unpacked(verdict: Verdict, folder: Path, configs: list[str], benchmark: Mapping[str, Expected]) -> Path:
     """A folder with a `.jsonl` of every config: the submission itself if it has no parquet."""
     rows = {
-        config: benchmark[config].rows
-        for config in configs
-        if (folder / f"{config}{parquet_predictions.SUFFIX}").exists()
+        config: benchmark[config].rows for config in configs if (folder / f"{config}{submitted_files.SUFFIX}").exists()
     }
     if not rows:
         return folder
@@ -197,8 +195,8 @@ def _unpacked(verdict: Verdict, folder: Path, configs: list[str], benchmark: Map
     out = Path(verdict.scratch.name)
     for config in set(configs) - set(rows):
         (out / f"{config}.jsonl").symlink_to((folder / f"{config}.jsonl").absolute())
-    for config, reason in parquet_predictions.unpack(folder.absolute(), out, rows).items():
-        verdict.refuse(f"{config}{parquet_predictions.SUFFIX}: {reason}")
+    for config, reason in submitted_files.unpack(folder.absolute(), out, rows).items():
+        verdict.refuse(f"{config}{submitted_files.SUFFIX}: {reason}")
     return out
 
 

@@ -24,12 +24,12 @@ from speech_robust_bench.core.records import Prediction
 from speech_robust_bench.core.result_records import LanguageResults, RunResults, ScoreValue
 from speech_robust_bench.core.untrusted_files import csv_rows, read_text
 from speech_robust_bench.report.word_study import Study, study
-from speech_robust_bench.scoring.loops import looped_insertions
 from speech_robust_bench.scoring.ranking import Standing, candidate_of, order, rank, refusal_of_results
 from speech_robust_bench.scoring.report_card import AlignedRun, aligned, card
 from speech_robust_bench.scoring.results import check_comparable, load
 from speech_robust_bench.scoring.runs import Predictions, open_run
 from speech_robust_bench.scoring.scoring import error_rate
+from speech_robust_bench.scoring.word_errors import looped_insertions
 
 COLUMNS = {
     "model": ("model", "name"),

@@ -31,14 +31,13 @@ from speech_robust_bench.core.result_records import (
 from speech_robust_bench.scoring import attack_success, bootstrap
 from speech_robust_bench.scoring.aggregate import MEASURES, ConfigCounts, ConfigScore, Mean
 from speech_robust_bench.scoring.bootstrap import Units
+from speech_robust_bench.scoring.compare import difference
 from speech_robust_bench.scoring.estimate import FEWEST_UNITS
 from speech_robust_bench.scoring.groups import log2_ratio, split
-from speech_robust_bench.scoring.json_values import json_number, json_ratio, score_value
 from speech_robust_bench.scoring.measures import ConfigClips, compute_measures
 from speech_robust_bench.scoring.runs import GROUPS, Predictions
-from speech_robust_bench.scoring.score_options import ScoreOptions, units_of
+from speech_robust_bench.scoring.score_options import ScoreOptions, json_number, json_ratio, score_value, units_of
 from speech_robust_bench.scoring.scoring import Counts, error_rate, normalise, versions
-from speech_robust_bench.scoring.transcript_difference import difference
 from speech_robust_bench.scoring.verdict_guard import empty_clips
 
 

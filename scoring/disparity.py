@@ -11,12 +11,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import compress
-from typing import Any
 
 import numpy as np
 
-from speech_robust_bench.core.card_records import ComparedScore, LanguageComparison, LwerrRow
+from speech_robust_bench.core.card_records import ComparedScore, GroupErrors, LanguageComparison, LwerrRow
 from speech_robust_bench.core.names import parse
+from speech_robust_bench.core.records import Record, Whole, convert
 from speech_robust_bench.core.result_records import ResampledUnits, RunResults, ScoreValue
 from speech_robust_bench.scoring.bootstrap import Units, interval
 from speech_robust_bench.scoring.clip_sets import ErrorMatrix
@@ -25,8 +25,21 @@ from speech_robust_bench.scoring.groups import disparity, log2_ratio
 from speech_robust_bench.scoring.runs import Predictions
 from speech_robust_bench.scoring.scoring import Counts
 
-Json = dict[str, Any]
 GENDERS = ("female", "male")
+
+
+class GroupRates(Record, frozen=True, kw_only=True):
+    """The error rates of groups on one config; null where fewer than two groups have clips."""
+
+    recogniser: str
+    config: str
+    groups: dict[str, GroupErrors]
+    best: str | None
+    worst: str | None
+    gap: float | None
+    log2_ratio: float | None
+    unlabelled: Whole
+    weighted_wer: float | None = None  # where the shares of the population are given
 
 
 def group_disparity(
@@ -34,7 +47,7 @@ def group_disparity(
     labels: Sequence[str | None],
     groups: Mapping[str, np.ndarray],
     shares: Mapping[str, float] | None = None,
-) -> list[Json]:
+) -> list[GroupRates]:
     """Rates of the groups, gap, log2 ratio and the population-weighted rate, for each config of a clip set."""
     kept = [label if label in groups else None for label in labels]
     rows = []
@@ -43,7 +56,8 @@ def group_disparity(
         # Only the sums matter here, so an error is an error whatever its kind.
         zero = np.zeros_like(errors)
         rates = disparity(Counts(lengths, zero, zero, errors), kept, shares)
-        rows.append({"recogniser": measured.name, "config": config, **_plain(rates)})
+        finite = {key: _finite(value) if isinstance(value, float) else value for key, value in rates.items()}
+        rows.append(convert({"recogniser": measured.name, "config": config, **finite}, GroupRates))
     return rows
 
 
@@ -152,10 +166,6 @@ def _compared(scores: Mapping[str, ScoreValue]) -> dict[str, ComparedScore]:
         )
         for language, score in scores.items()
     }
-
-
-def _plain(values: Json) -> Json:
-    return {key: _finite(value) if isinstance(value, float) else value for key, value in values.items()}
 
 
 def _finite(value: float) -> float | None:

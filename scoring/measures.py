@@ -13,6 +13,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from msgspec import UNSET
+
 from speech_robust_bench.core.errors import UserError, did_you_mean
 from speech_robust_bench.core.extensions import registered_objects
 from speech_robust_bench.core.names import parse
@@ -44,6 +46,10 @@ class ConfigClips:
     def language(self) -> str:
         """The language, by the config's name."""
         return parse(self.predictions.config).language
+
+    def have(self, field: str) -> bool:
+        """Whether any line has a value in a field of `Prediction`."""
+        return any(getattr(line, field) not in (None, UNSET) for line in self.predictions.lines)
 
 
 @dataclass(frozen=True)
@@ -90,6 +96,7 @@ class Measure:
     name: str
     record: Any = None  # the type of what `compute` gives
     compute: Callable[[ConfigClips], Any] | None = None  # None for a config that has no such measure
+    needs: str = ""  # a field of `Prediction`: without it in any line of a config, nothing is computed
     settings: Mapping[str, Setting] = field(default_factory=dict)
     versions: Callable[[ScoreOptions], Settings | None] | None = None  # of what decides the values, for results.json
     columns: Callable[[Any], dict[str, Any]] | None = None  # the numbers of a record, for tables of numbers
@@ -120,7 +127,8 @@ def measures() -> dict[str, Measure]:
 def compute_measures(clips: ConfigClips) -> dict[str, Any] | None:
     """The records of all measures that a config has."""
     check_settings(clips.options)
-    records = {name: each.compute(clips) for name, each in measures().items() if each.compute}
+    wanted = {name: each for name, each in measures().items() if not each.needs or clips.have(each.needs)}
+    records = {name: each.compute(clips) for name, each in wanted.items() if each.compute}
     return {name: record for name, record in records.items() if record is not None} or None
 
 

@@ -4,7 +4,7 @@ It reads each config of a run once: which kinds of words are missed, what is inv
 is worse, and how unequal the groups are. `clean` is clean speech, `hard` all other configs with speech together.
 Percentiles and the standard deviation of the clips' own error rates say what an average does not (Section 3.1).
 
-Bursts and loops of inserted words: `scoring.loops`.
+Bursts and loops of inserted words: `scoring.word_errors`.
 """
 
 from __future__ import annotations
@@ -38,12 +38,21 @@ from speech_robust_bench.scoring import word_errors
 from speech_robust_bench.scoring.aggregate import ConfigCounts
 from speech_robust_bench.scoring.disparity import lwerr_table
 from speech_robust_bench.scoring.groups import disparity, with_intersections
-from speech_robust_bench.scoring.loops import bursts, folded, invented_loops, looped_insertions, loops
 from speech_robust_bench.scoring.runs import Predictions, Run, group_columns
 from speech_robust_bench.scoring.scenario_facts import OTHER_TEXTS
 from speech_robust_bench.scoring.scoring import Counts
 from speech_robust_bench.scoring.verdict_guard import refusal_of_counts
-from speech_robust_bench.scoring.word_errors import Alignment, Coded, Vocabulary, align
+from speech_robust_bench.scoring.word_errors import (
+    Alignment,
+    Coded,
+    Vocabulary,
+    align,
+    bursts,
+    folded,
+    invented_loops,
+    looped_insertions,
+    loops,
+)
 
 # what -> the edges between its bins; the unit is in the name
 EDGES: dict[str, tuple[float, ...]] = {

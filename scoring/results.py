@@ -44,10 +44,9 @@ from speech_robust_bench.scoring.config_results import (
     untranscribed_entries,
 )
 from speech_robust_bench.scoring.estimate import INTERVALS
-from speech_robust_bench.scoring.json_values import json_ratio
 from speech_robust_bench.scoring.measures import measure_versions
 from speech_robust_bench.scoring.runs import Predictions, Run, open_run
-from speech_robust_bench.scoring.score_options import DEFAULTS, ScoreOptions
+from speech_robust_bench.scoring.score_options import DEFAULTS, ScoreOptions, json_ratio
 from speech_robust_bench.scoring.scoring import versions
 
 SCHEMA = 2  # 2: intervals over speakers, which hold for few units; 1: percentiles over clips

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 
 import numpy as np
@@ -14,6 +15,23 @@ from speech_robust_bench.scoring import difficulty
 from speech_robust_bench.scoring.aggregate import ConfigCounts
 from speech_robust_bench.scoring.bootstrap import Units
 from speech_robust_bench.scoring.estimate import Estimate, ratio
+
+
+def json_number(value: float | None) -> float | None:
+    """Rounded far below what a bootstrap can tell; null for what JSON cannot hold."""
+    return None if value is None or not math.isfinite(value) else round(float(value), 4)
+
+
+def json_ratio(part: float, whole: float) -> float | None:
+    return round(part / whole, 6) if whole else None
+
+
+def score_value(value: float | None, interval: Sequence[float] | None) -> ScoreValue | None:
+    """A score and its interval; None for NaN and infinity."""
+    rounded = json_number(value)
+    if rounded is None:
+        return None
+    return ScoreValue(value=rounded, interval=None if interval is None else [round(float(v), 4) for v in interval])
 
 
 @dataclass(frozen=True)

@@ -26,10 +26,14 @@ import numpy as np
 
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.rows import TALKER_CHANGE, one_talker, talkers
-from speech_robust_bench.scoring.open_asr import PACKAGES as OPEN_ASR_PACKAGES
-from speech_robust_bench.scoring.open_asr import count_errors, has_compound, open_asr
-from speech_robust_bench.scoring.open_asr_2026_08 import open_asr_2026_08
-from speech_robust_bench.scoring.spoken_numbers import spoken_numbers
+from speech_robust_bench.scoring.normalisers import (
+    OPEN_ASR_PACKAGES,
+    count_errors,
+    has_compound,
+    open_asr,
+    open_asr_2026_08,
+    spoken_numbers,
+)
 from speech_robust_bench.scoring.word_alignment import Operation, count_edits
 from speech_robust_bench.scoring.word_alignment import operations as operations_of
 

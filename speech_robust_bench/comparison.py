@@ -19,11 +19,10 @@ from speech_robust_bench.core.options import (
 )
 from speech_robust_bench.core.progress import progress as progress_bar
 from speech_robust_bench.options import Place
-from speech_robust_bench.scoring.compare import Comparison, compare_groups, resampled
+from speech_robust_bench.scoring.compare import Comparison, DifferenceRow, between, compare_groups, resampled
 from speech_robust_bench.scoring.compare import compare as compare_counts
 from speech_robust_bench.scoring.runs import Run, open_run
 from speech_robust_bench.scoring.scoring import versions
-from speech_robust_bench.scoring.transcript_difference import DifferenceRow, between
 
 if TYPE_CHECKING:
     import pandas

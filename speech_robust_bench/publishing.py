@@ -21,7 +21,7 @@ from speech_robust_bench.core.progress import tasks
 from speech_robust_bench.core.seeding import BENCHMARK_VERSION
 from speech_robust_bench.options import Place
 from speech_robust_bench.push import dataset_upload, expected_rows, model_results, submission
-from speech_robust_bench.push.adversarial import places
+from speech_robust_bench.push.expected_rows import places
 from speech_robust_bench.push.hub import Hub, Repository
 from speech_robust_bench.push.rerun import power as rerun_power  # noqa: F401, for the command
 from speech_robust_bench.push.rerun import rerun
@@ -367,7 +367,7 @@ def leaderboard(
         port: the first free one from 7860 by default.
         ready: called with the address when the page can be opened.
     """
-    from speech_robust_bench.push.leaderboard.server import make
+    from speech_robust_bench.push.leaderboard.site import make
 
     with make(str(results), host, port) as server:
         name, number = server.server_address[:2]

@@ -20,6 +20,7 @@ from speech_robust_bench.core.rows import RowDict
 from speech_robust_bench.report.page import page, write
 from speech_robust_bench.report.report_data import gather
 from speech_robust_bench.scoring.bootstrap import Units
+from speech_robust_bench.scoring.compare import DifferenceRow
 from speech_robust_bench.scoring.estimate import ratio
 from speech_robust_bench.scoring.measures import Setting, measures, settings
 from speech_robust_bench.scoring.results import check_comparable, load, load_groups
@@ -36,7 +37,6 @@ from speech_robust_bench.scoring.table1 import (
     to_markdown,
     untranscribed_table,
 )
-from speech_robust_bench.scoring.transcript_difference import DifferenceRow
 
 if TYPE_CHECKING:
     import jiwer

@@ -22,7 +22,7 @@ from speech_robust_bench.core.errors import UserError, warn
 from speech_robust_bench.core.options import Options, option
 from speech_robust_bench.options import Place
 from speech_robust_bench.scoring import difficulty as tables
-from speech_robust_bench.scoring.quality_from_builds import read_built
+from speech_robust_bench.scoring.quality_scores import read_built
 
 if TYPE_CHECKING:
     import pandas
@@ -216,7 +216,7 @@ def _quality_lines(source: Place, options: DifficultyOptions) -> list[Any]:
 
 def explain_difficulty() -> tuple[list[str], dict[str, float]]:
     """Explain how the paper's difficulty table was made, line by line, and how srb-1 differs."""
-    from speech_robust_bench.scoring.paper_table3 import PESQ_OFFSET, POLLUTED, paper_table, quality_scores, srb_1
+    from speech_robust_bench.scoring.quality_scores import PESQ_OFFSET, POLLUTED, paper_table, quality_scores, srb_1
 
     lines, paper, shipped = quality_scores(), tables.load("paper-table3"), tables.load("srb-1")
     again = paper_table(lines)

@@ -1,16 +1,18 @@
-"""An attack that only asks the model: a genetic search."""
+"""Attacks without gradients: a genetic search that only asks the model, and Kenansville, which needs none."""
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
+from typing import Any
 
 import numpy as np
 
 from speech_robust_bench.attacks.clips import AttackClip, Bound, character_errors, norm2, to_float, word_errors
 from speech_robust_bench.attacks.pgd import Attacked, outcomes
 from speech_robust_bench.attacks.registry import AttackPlan
-from speech_robust_bench.core.audio import RATE
+from speech_robust_bench.core.audio import RATE, to_pcm16
 from speech_robust_bench.core.options import Settings
+from speech_robust_bench.extensions.attacks.scenarios import kenansville
 from speech_robust_bench.models.interface import Recogniser
 
 GENE_S = 0.01
@@ -83,3 +85,24 @@ class Genetic:
 def make_genetic(plan: AttackPlan) -> Genetic:
     generations: Settings = {"generations": plan.settings.steps} if plan.settings.steps else {}
     return Genetic(plan.bound, plan.severity, **generations, **plan.settings.given("stop", "seed"))
+
+
+@dataclass(frozen=True)
+class Kenansville:
+    """The weakest DFT bins zeroed, down to an SNR."""
+
+    bound: Bound
+    severity: int = 0
+    name: str = field(default="kenansville", init=False)
+
+    def describe(self) -> Settings:
+        return {}
+
+    def run(self, view: Any, clips: list[AttackClip]) -> list[Attacked]:
+        snr_db = float(self.bound.snr_db or 0)
+        rng = clips[0].rng(self.name, self.severity)  # it draws nothing
+        return [Attacked(clip, to_pcm16(kenansville(clip.samples, RATE, snr_db, rng))) for clip in clips]
+
+
+def make_kenansville(plan: AttackPlan) -> Kenansville:
+    return Kenansville(plan.bound, plan.severity)

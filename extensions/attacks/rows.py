@@ -61,7 +61,7 @@ ROWS = (
     AttackRow(
         "kenansville",
         "frequencies removed by their energy; needs no model",
-        f"{HERE}.kenansville:make_kenansville",
+        f"{HERE}.black_box:make_kenansville",
         ("severity",),
         example="en_clean",
         needs="nothing",

@@ -91,7 +91,7 @@ class CarliniWagner(TargetedInBall):
         texts = [view.spell(goal) for goal in goals]
         waves, batch = prepare(view, clips, texts, [clip.rng("cw", 0) for clip in clips])
         delta = torch.zeros_like(waves)
-        search = _TargetSearch(self, view, clips, goals, waves)
+        search = TargetSearch(self, view, clips, goals, waves)
         taken = descend(view, waves, batch, delta, search.update, self.steps, search.watch)
         search.consider(delta, [index for index, kept in enumerate(search.kept) if kept is None])
         pcms, after = zip(*(kept for kept in search.kept if kept is not None), strict=True)
@@ -119,7 +119,7 @@ class Adam:
         return delta - scale * self.learning_rate * mean / (1 - BETAS[0] ** self.steps) / speed
 
 
-class _TargetSearch:
+class TargetSearch:
     """Adam's moments, the radius and the faintest success of every clip."""
 
     def __init__(

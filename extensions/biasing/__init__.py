@@ -14,6 +14,6 @@ COMMANDS = [
 API = {
     "BiasingOptions": f"{__name__}.effect",
     "BiasingResult": f"{__name__}.effect",
-    "biasing": f"{__name__}.api",
+    "biasing": f"{__name__}.effect",
 }
-MEASURES = {"biasing": f"{__name__}.report:BIASING"}
+MEASURES = {"biasing": f"{__name__}.effect:BIASING"}

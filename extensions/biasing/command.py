@@ -18,8 +18,7 @@ from speech_robust_bench.cli.command import (
 )
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.options import Options, option, option_group
-from speech_robust_bench.extensions.biasing.api import biasing
-from speech_robust_bench.extensions.biasing.effect import FIGURES, BiasingOptions, BiasingResult, Change
+from speech_robust_bench.extensions.biasing.effect import FIGURES, BiasingOptions, BiasingResult, Change, biasing
 
 EPILOG = """examples:
   srb biasing 'en_*clean' --model faster-whisper:tiny.en --terms names.txt --corpus en=LibriSpeech

@@ -10,18 +10,29 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 import numpy as np
 
+from speech_robust_bench.builders.corpora import Corpora
 from speech_robust_bench.core.errors import UserError
+from speech_robust_bench.core.files import write_atomically
+from speech_robust_bench.core.names import parse
 from speech_robust_bench.core.options import Options, above, at_least, normaliser_option, option, resample_option
-from speech_robust_bench.core.records import Prediction, Record, Whole
+from speech_robust_bench.core.records import Prediction, Record, Whole, read, to_json
 from speech_robust_bench.core.result_records import ScoreValue
-from speech_robust_bench.models.prompts import fingerprint
+from speech_robust_bench.evaluation import run, run_folder
+from speech_robust_bench.models.interface import parse_spec
+from speech_robust_bench.models.prompts import fingerprint, read_terms
+from speech_robust_bench.options import DataOptions, ModelOptions, Place, RunOptions
+from speech_robust_bench.report.html import Html, table, tag
+from speech_robust_bench.report.report_data import Report
+from speech_robust_bench.report.sections.parts import name, number, score, section
 from speech_robust_bench.scoring.bootstrap import Units, holm
 from speech_robust_bench.scoring.estimate import FEWEST_UNITS, Estimate, ratio
-from speech_robust_bench.scoring.runs import Run
+from speech_robust_bench.scoring.measures import Measure
+from speech_robust_bench.scoring.runs import Run, open_run
 from speech_robust_bench.scoring.scoring import align, normalise
 from speech_robust_bench.scoring.verdict_guard import refusal_of_run
 
@@ -146,8 +157,8 @@ def _estimates(config: str, without: Run, with_terms: Run, terms: Sequence[str],
     units = Units.of([line.id for line, _ in pairs], [line.speaker for line, _ in pairs], options.resample)
     how = {"replicates": options.replicates, "seed": options.seed}
     figures: dict[str, list[Estimate]] = {}
-    for run in (0, 1):
-        texts = [pair[run].transcript for pair in pairs]
+    for which in (0, 1):
+        texts = [pair[which].transcript for pair in pairs]
         written = counts(texts)
         words = align(references, texts, normaliser=options.normaliser, language=language)
         parts = {
@@ -155,9 +166,9 @@ def _estimates(config: str, without: Run, with_terms: Run, terms: Sequence[str],
             FALSE_ALARMS: (~biased & written.any(axis=1), ~biased),
             ANTI_WER: (np.where(biased, 0, words.errors), np.where(biased, 0, words.lengths)),
         }
-        for name, (above_line, below) in parts.items():
+        for figure, (above_line, below) in parts.items():
             if below.any():
-                figures.setdefault(name, []).append(ratio(units, 1.0 * above_line, 1.0 * below, **how))
+                figures.setdefault(figure, []).append(ratio(units, 1.0 * above_line, 1.0 * below, **how))
     return _Clips(int(said.sum()), biased, units.kind, {name: _Figure(*both) for name, both in figures.items()})
 
 
@@ -203,3 +214,124 @@ def verdict(changes: dict[str, Change], alpha: float) -> Verdict:
     if helps and harms:
         return "helps and harms"
     return "helps" if helps else "harms" if harms else "no clear effect"
+
+
+FILE = "biasing.json"
+SUFFIX = "-biased"
+
+
+def biasing(
+    model: str | tuple[Place, Place],
+    terms: Place,
+    configs: str | Sequence[str] = (),
+    *,
+    corpus: Corpora = None,
+    data: Place | None = None,
+    limit: int | None = None,
+    out: Place = "runs",
+    biasing_options: BiasingOptions = BiasingOptions(),
+    data_options: DataOptions = DataOptions(),
+    model_options: ModelOptions = ModelOptions(),
+    progress: bool = True,
+) -> BiasingResult:
+    """Measure what a list of terms gains on the clips that contain them, and breaks on the others.
+
+    Args:
+        model: a spec whose adapter takes `terms`, or the folders of two runs, without and with terms.
+        terms: a file with one term on each line.
+        configs, corpus, data, limit: as in `srb.run`.
+        out: the folder for both runs, `out/<model>` and `out/<model>-biased`.
+        biasing_options: normaliser, intervals, significance level.
+        data_options, model_options: as in `srb.run`.
+        progress: show progress.
+
+    Returns:
+        The effect on every config, which is also written to `biasing.json` of the run with terms.
+    """
+    expected = read_terms(Path(terms))
+    if isinstance(model, str):
+        folders = _run_both(model, terms, configs, corpus, data, limit, out, data_options, model_options, progress)
+    else:
+        folders = Path(model[0]), Path(model[1])
+    result = effect(open_run(folders[0]), open_run(folders[1]), expected, biasing_options)
+    write_atomically(folders[1] / FILE, to_json(result, indent=2))
+    return result
+
+
+def _run_both(
+    model: str,
+    terms: Place,
+    configs: str | Sequence[str],
+    corpus: Corpora,
+    data: Place | None,
+    limit: int | None,
+    out: Place,
+    data_options: DataOptions,
+    model_options: ModelOptions,
+    progress: bool,
+) -> tuple[Path, Path]:
+    """Run the model without and with terms; the folders."""
+    spec = parse_spec(model)
+    innermost = parse_spec(spec.wrapped) if spec.wrapped else spec
+    if "terms" in innermost.options:
+        raise UserError(f"{model}: leave out its terms, --terms gives them to one of the two runs")
+    plain = run_folder(model, out, model_options)
+    biased = plain.with_name(plain.name + SUFFIX)
+    more = f"{'&' if innermost.options else '?'}terms={Path(terms)}"
+    known = {name: getattr(model_options, name) for name in ModelOptions.__dataclass_fields__}
+    for each, folder in ((model, plain), (model + more, biased)):
+        run(
+            each,
+            configs,
+            corpus=corpus,
+            data=data,
+            limit=limit,
+            out=folder,
+            data_options=data_options,
+            run_options=RunOptions(**{**known, "name": folder.name}),
+            progress=progress,
+        )
+    return plain, biased
+
+
+LEAD = (
+    "The same clips with and without a list of terms. Recall is the share of said terms that were written; a false "
+    "alarm is a clip in which a term was written but none was said. Changes are in points, with 95 % intervals."
+)
+HEADS = (
+    "recall, %",
+    "change",
+    "false alarms, %",
+    "change",
+    "WER of the other clips, %",
+    "change",
+    "clips with a term, other clips",
+)
+
+
+def biasing_section(report: Report, language: str) -> Html | None:
+    """A row for each config of the runs with terms."""
+    rows, reasons = [], []
+    for model in report.ranked(language):
+        if model.folder is None or not (model.folder / FILE).is_file():
+            continue
+        result = read(model.folder / FILE, BiasingResult)
+        if result.no_verdict:
+            reasons.append(tag("p", name(model), f": no verdict, {result.no_verdict}"))
+        for config, effect in result.configs.items():
+            if parse(config).language != language:
+                continue
+            changes = [getattr(effect, figure) for figure in FIGURES]
+            cells = [
+                cell
+                for change in changes
+                for cell in (number(change and change.with_terms), score(change and change.change))
+            ]
+            clips = f"{effect.biased_clips}, {effect.anti_clips}"
+            rows.append([name(model), config, *cells, clips, effect.verdict])
+    if not rows:
+        return None
+    return section("biasing", "Lists of terms", LEAD, table(["model", "config", *HEADS, "verdict"], rows), *reasons)
+
+
+BIASING = Measure("biasing", section=f"{__name__}:biasing_section")

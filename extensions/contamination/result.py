@@ -13,13 +13,14 @@ import numpy as np
 
 from speech_robust_bench.core.records import NULL, Record, Settings, Whole, read
 from speech_robust_bench.core.result_records import RunResults
-from speech_robust_bench.extensions.contamination.features import ClipFeatures, family
-from speech_robust_bench.extensions.contamination.separation import (
+from speech_robust_bench.extensions.contamination.features import (
     FEWEST_FRESH,
+    ClipFeatures,
     Clips,
     auc,
     cross_fit,
     drawn_interval,
+    family,
     hits_at_false_alarms,
     permutation_p,
     permuted_aucs,
@@ -27,6 +28,9 @@ from speech_robust_bench.extensions.contamination.separation import (
     share_interval,
     widened,
 )
+from speech_robust_bench.report.html import Html, table
+from speech_robust_bench.report.report_data import Report
+from speech_robust_bench.report.sections.parts import name, section
 from speech_robust_bench.scoring.measures import Measure, TableForm
 from speech_robust_bench.scoring.verdict_guard import refusal
 
@@ -265,5 +269,22 @@ CONTAMINATION = Measure(
         "these runs have no contamination.json; `srb contamination` writes it",
         advanced=True,
     ),
-    section="speech_robust_bench.extensions.contamination.report:report_section",
+    section=f"{__name__}:report_section",
 )
+
+
+LEAD = (
+    "How well a model's behaviour distinguishes suspected training data from fresh speech; an AUC of 0.5 means not at "
+    "all. Hits are the share of suspects that are caught when at most 1 % of the fresh clips are accused."
+)
+
+
+def report_section(report: Report, language: str) -> Html | None:
+    """The section, where some model was tested."""
+    tested = [(model, found) for model in report.ranked(language) if (found := of_folder(model.folder))]
+    if not tested:
+        return None
+    rows = [[name(model), *line] for model, found in tested for line in lines(found)]
+    conclusions = [[name(model), conclusion(found)] for model, found in tested]
+    tables = (table(["model", *HEADS], rows), table(["model", "conclusion"], conclusions))
+    return section("contamination", "Was it trained on this speech?", LEAD, *tables)

@@ -8,6 +8,6 @@ COMMANDS = [
     ),
 ]
 API = {
-    "FairnessOptions": f"{__name__}.api",
-    "fairness": f"{__name__}.api",
+    "FairnessOptions": f"{__name__}.assessment",
+    "fairness": f"{__name__}.assessment",
 }

@@ -3,6 +3,6 @@
 API = dict.fromkeys(("FrontQuality", "front_quality"), f"{__name__}.quality")
 ADAPTERS = {"front": f"{__name__}.adapter"}
 FRONT_ENDS = {
-    name: f"{__name__}.enhancers:{name}"
+    name: f"{__name__}.adapter:{name}"
     for name in ("asnr", "deepfilternet", "noisereduce", "python", "rnnoise", "speechbrain", "webrtc", "wpe")
 }

@@ -29,8 +29,7 @@ from speech_robust_bench.core.files import write_atomically
 from speech_robust_bench.core.progress import tasks
 from speech_robust_bench.core.records import NULL, Record, Whole, read
 from speech_robust_bench.data_source import DataSource
-from speech_robust_bench.extensions.front_ends.adapter import open_chain, talkers_of
-from speech_robust_bench.extensions.front_ends.enhancers import fitted
+from speech_robust_bench.extensions.front_ends.adapter import fitted, open_chain, talkers_of
 from speech_robust_bench.models.interface import Clip, FrontEnd, need
 from speech_robust_bench.options import Place
 from speech_robust_bench.scoring.scenario_facts import RECORDINGS

@@ -12,7 +12,7 @@ COMMANDS = [
     ),
 ]
 API = {
-    "GateOptions": f"{__name__}.api",
-    "GateResult": f"{__name__}.api",
-    "gate": f"{__name__}.api",
+    "GateOptions": f"{__name__}.run",
+    "GateResult": f"{__name__}.run",
+    "gate": f"{__name__}.run",
 }

@@ -20,7 +20,7 @@ from speech_robust_bench.cli.command import (
 )
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.options import Options, option, option_group
-from speech_robust_bench.extensions.gate.api import GateOptions, GateResult
+from speech_robust_bench.extensions.gate.run import GateOptions, GateResult
 
 EPILOG = """examples:
   srb gate --baseline runs/main --model hf:ORG/NEW

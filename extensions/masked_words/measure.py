@@ -260,6 +260,7 @@ MASKED = Measure(
     "masked",
     MaskedRate,
     _of_config,
+    needs="masked",
     table=TableForm(
         "masked",
         "print how often masked words are written although they cannot be heard",

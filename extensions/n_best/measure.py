@@ -31,10 +31,10 @@ class NBest(Record, frozen=True, kw_only=True):
 
 
 def of_clips(clips: ConfigClips) -> NBest | None:
-    """The oracle WER of the clips with a reference; None where the recogniser gave no lists."""
-    lines = clips.predictions.transcribed.lines
-    if clips.counts is None or not any(line.alternatives is not None for line in lines):
+    """The oracle WER of the clips with a reference."""
+    if clips.counts is None:
         return None
+    lines = clips.predictions.transcribed.lines
     lists = [[line.transcript, *(line.alternatives or ())] for line in lines]
     sizes = np.array([len(each) for each in lists])
     counts = align(
@@ -74,6 +74,7 @@ N_BEST = Measure(
     "n_best",
     NBest,
     of_clips,
+    needs="alternatives",
     columns=lambda record: {"oracle_wer": record.oracle_wer.value},
     table=TableForm(
         "n_best",

@@ -15,10 +15,10 @@ COMMANDS = [
     ),
 ]
 API = {
-    "ProbeOptions": f"{__name__}.options",
+    "ProbeOptions": f"{__name__}.probe_file",
     "ablate_probes": f"{__name__}.command",
     "train_probe": f"{__name__}.command",
 }
 ADAPTERS = {"probe": f"{__name__}.probe_file"}
-VIEWS = {"Probe": f"{__name__}.recogniser:probe_view"}
-MEASURES = {"ood": f"{__name__}.ood_table:OOD"}
+VIEWS = {"Probe": f"{__name__}.head:probe_view"}
+MEASURES = {"ood": f"{__name__}.ranking:OOD"}

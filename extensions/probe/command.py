@@ -17,8 +17,7 @@ from speech_robust_bench.core.files import write_atomically
 from speech_robust_bench.core.options import Options, argument, option, option_group
 from speech_robust_bench.core.progress import tasks
 from speech_robust_bench.core.records import Settings
-from speech_robust_bench.extensions.probe.options import HeadSettings, ProbeOptions
-from speech_robust_bench.extensions.probe.probe_file import ProbeFile, read_probe
+from speech_robust_bench.extensions.probe.probe_file import HeadSettings, ProbeFile, ProbeOptions, read_probe
 from speech_robust_bench.extensions.probe.ranking import Ablation, Ranks, ablations, layer_chart, rank_upstreams
 from speech_robust_bench.models.interface import need
 from speech_robust_bench.options import Place

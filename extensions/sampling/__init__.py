@@ -7,13 +7,13 @@ COMMANDS = [
         "stability",
         "compare and diagnose",
         "show how many configs and clips a ranking needs",
-        f"{__name__}.stability_command",
+        f"{__name__}.command:STABILITY",
     ),
     CommandRow(
         "anchors",
         "compare and diagnose",
         "choose a few clips that predict the score on all clips",
-        f"{__name__}.anchors_command",
+        f"{__name__}.command:ANCHORS",
     ),
 ]
 API = {
@@ -21,7 +21,7 @@ API = {
     "AnchorPrediction": f"{__name__}.anchors_api",
     "choose_anchors": f"{__name__}.anchors_api",
     "predict_from_anchors": f"{__name__}.anchors_api",
-    "Stability": f"{__name__}.stability_api",
-    "StabilityOptions": f"{__name__}.stability_api",
-    "stability": f"{__name__}.stability_api",
+    "Stability": f"{__name__}.stability",
+    "StabilityOptions": f"{__name__}.stability",
+    "stability": f"{__name__}.stability",
 }

@@ -15,6 +15,9 @@ from msgspec import Meta
 
 from speech_robust_bench.core.records import NULL, Record, Settings, Whole, read
 from speech_robust_bench.core.result_records import RunResults
+from speech_robust_bench.report.html import Html, table
+from speech_robust_bench.report.report_data import Report
+from speech_robust_bench.report.sections.parts import name, section
 from speech_robust_bench.scoring.bootstrap import Units
 from speech_robust_bench.scoring.estimate import ratio
 from speech_robust_bench.scoring.measures import Measure, TableForm
@@ -131,5 +134,21 @@ SPARSITY = Measure(
         "Fewer degrees: more directions are adversarial. The mean is over the vulnerable clips.",
         advanced=True,
     ),
-    section="speech_robust_bench.extensions.sparsity.report:report_section",
+    section=f"{__name__}:report_section",
 )
+
+
+LEAD = (
+    "The mean angle between a random direction and the nearest adversarial perturbation of the same norm, over the "
+    "vulnerable clips. The smaller the angle, the more directions are adversarial. It distinguishes models that PGD "
+    "breaks equally."
+)
+
+
+def report_section(report: Report, language: str) -> Html | None:
+    """The section, where some model was measured."""
+    measured = [(model, found) for model in report.ranked(language) if (found := of_folder(model.folder))]
+    if not measured:
+        return None
+    rows = [[name(model), *row] for model, found in measured for row in rows_of(found, model.results)]
+    return section("sparsity", "How many directions are adversarial?", LEAD, table(["model", *HEADS], rows))

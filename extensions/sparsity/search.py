@@ -76,7 +76,7 @@ class ConeSearch:
         """The angles; the batches of directions are searched one after the other."""
         found: list[float] = []
         random = 0
-        for centre in self._centres():
+        for centre in self.centres():
             start = torch.zeros(len(centre), device=centre.device)
             if not found and not self.succeed(centre, start + math.pi).any():
                 return Angles((), 0)  # not vulnerable: there is no angle to speak of
@@ -116,7 +116,7 @@ class ConeSearch:
         lengths = torch.full((count,), len(self.wave), device=self.wave.device)
         return AttackBatch(lengths, [self.text] * count, self.clip.language, rngs, ids=[self.clip.id] * count)
 
-    def _centres(self) -> Iterator[Tensor]:
+    def centres(self) -> Iterator[Tensor]:
         """Unit vectors, drawn for the clip: the same for every model."""
         rng = self.clip.rng("sparsity", 0, self.settings.seed)
         for start in range(0, self.settings.directions, self.settings.batch_size):

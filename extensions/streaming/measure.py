@@ -291,6 +291,7 @@ STREAMING = Measure(
     "streaming",
     Streaming,
     _of_config,
+    needs="stream",
     columns=numbers,
     table=TableForm(
         "streaming",

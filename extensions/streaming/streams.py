@@ -91,7 +91,7 @@ class StreamOptions:
 
     def adapted(self, recogniser: Recogniser) -> Recogniser:
         """A recogniser that can be used live: itself, or by local agreement where it only knows whole clips."""
-        from speech_robust_bench.extensions.streaming.live import as_live
+        from speech_robust_bench.extensions.streaming.replay import as_live
 
         return as_live(recogniser)
 

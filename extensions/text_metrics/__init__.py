@@ -2,6 +2,6 @@
 
 MEASURES = {
     "wer_lenient": f"{__name__}.lenient_wer:WER_LENIENT",
-    "semantic_error": f"{__name__}.semantic:SEMANTIC_ERROR",
+    "semantic_error": f"{__name__}.lenient_wer:SEMANTIC_ERROR",
     "confidence": f"{__name__}.calibration:CONFIDENCE",
 }

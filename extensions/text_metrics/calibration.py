@@ -139,6 +139,7 @@ CONFIDENCE = Measure(
     "confidence",
     Calibration,
     _of_config,
+    needs="word_confidences",
     columns=lambda record: {"ece": record.ece, "auc": record.auc},
     table=TableForm(
         "confidence",

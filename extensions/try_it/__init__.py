@@ -7,6 +7,6 @@ COMMANDS = [
         "try-it",
         "publish",
         "serve the leaderboard and a page to try scenarios",
-        f"{__name__}.command",
+        f"{__name__}.space",
     ),
 ]

@@ -9,19 +9,24 @@ from __future__ import annotations
 import io
 import os
 import socket
+import tempfile
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from speech_robust_bench.cli.command import Command
 from speech_robust_bench.core.audio import RATE
 from speech_robust_bench.core.errors import UserError, install_hint
 from speech_robust_bench.core.files import replacing_folder
+from speech_robust_bench.core.options import Options, option
 from speech_robust_bench.extensions.try_it.visitor_clip import MOST_BYTES, MOST_CLIP_S, perturbed, scenarios, start
 from speech_robust_bench.push.leaderboard import board, site
 
 if TYPE_CHECKING:
     import gradio
     from fastapi import FastAPI
+
 
 PATH = "try-it"
 TAB = {f"{PATH}/": "Try it"}
@@ -163,3 +168,24 @@ def export(results: str | Path, out: str | Path) -> Path:
         for name, text in (("README.md", README), ("app.py", APP), ("requirements.txt", REQUIREMENTS)):
             (part / name).write_text(text, encoding="utf-8")
     return out
+
+
+@dataclass(frozen=True, kw_only=True)
+class Arguments(Options):
+    results: str = option("verified", "folder of verified results", metavar="FOLDER")
+    port: int = option(7860, "port to listen on", metavar="N")
+    host: str = option("127.0.0.1", "address to listen on")
+    export: str | None = option(None, "write the files of a gradio Space instead", metavar="FOLDER")
+
+
+def run(args: Arguments) -> None:
+    if args.export:
+        print(export(args.results, args.export))
+        return
+    with tempfile.TemporaryDirectory(prefix="srb-") as scratch:
+        files = Path(scratch) / "board"
+        site.write(site.files(board.load(args.results), TAB), files)
+        serve(files, args.host, args.port, lambda address: print(f"{address}  (Ctrl-C ends it)", flush=True))
+
+
+COMMAND = Command(Arguments, run)

@@ -1,5 +1,5 @@
 """Word timing: are the words where a recogniser says they are, and does noise move them?"""
 
-API = {"WordTimingOptions": f"{__name__}.mode"}
+API = {"WordTimingOptions": f"{__name__}.measure"}
 MEASURES = {"word_timing": f"{__name__}.measure:WORD_TIMING"}
-RUN_MODES = {"word_timing": f"{__name__}.mode:WordTimingOptions"}
+RUN_MODES = {"word_timing": f"{__name__}.measure:WordTimingOptions"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import evaluate
 
-from speech_robust_bench.extensions.text_metrics.term_spotting import term_scores  # From: speech-robust-bench
+from speech_robust_bench.extensions.text_metrics.text_formatting import term_scores  # From: speech-robust-bench
 from speech_robust_bench.scoring.evaluate_base import TextColumns, metric_info  # From: speech-robust-bench
 from speech_robust_bench.scoring.scoring import versions  # From: speech-robust-bench
 

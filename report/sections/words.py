@@ -11,7 +11,7 @@ from speech_robust_bench.report.html import Html, table, tag
 from speech_robust_bench.report.report_data import Report, ReportedModel
 from speech_robust_bench.report.sections.parts import counted, name, number, score, section
 from speech_robust_bench.report.word_study import ComparedClip, Edit
-from speech_robust_bench.scoring.loops import folded
+from speech_robust_bench.scoring.word_errors import folded
 
 
 def worst_clips(report: Report, language: str) -> Html | None:

@@ -20,7 +20,7 @@ from speech_robust_bench.cli.main import main
 from speech_robust_bench.core.audio import encode_flac, read, to_pcm16
 from speech_robust_bench.core.rows import content_digest, row_digest
 from speech_robust_bench.push import expected_rows
-from speech_robust_bench.push.adversarial import places
+from speech_robust_bench.push.expected_rows import places
 from speech_robust_bench.push.leaderboard import board
 from speech_robust_bench.push.leaderboard.site import files
 from speech_robust_bench.push.verify import verify

@@ -136,7 +136,7 @@ def test_ood_takes_its_corpora_and_those_to_compare_with():
 
 def test_the_ood_average_is_the_papers():
     """SUPERB-SG, Table 9, HuBERT Base: 37.15, 26.23, 54.94, 68.41, average 46.69 (46.68 by the rounded rates)."""
-    from speech_robust_bench.extensions.probe.ood_table import ood_rows
+    from speech_robust_bench.extensions.probe.ranking import ood_rows
 
     rates = {"es-cv7_clean": 37.15, "zh-cv7_clean": 26.23, "ar-cv7_clean": 54.94, "en-sbcsae_clean": 68.41}
     rates["en_clean"] = 6.42

@@ -13,7 +13,7 @@ from speech_robust_bench.scoring import modules
     "name",
     [
         *(f"scoring.{name}" for name in ("scoring", "bootstrap", "degradation", "difficulty", "groups", "aggregate")),
-        *(f"extensions.text_metrics.{name}" for name in ("text_formatting", "term_spotting", "lenient_wer")),
+        *(f"extensions.text_metrics.{name}" for name in ("text_formatting", "lenient_wer")),
     ],
 )
 def test_examples_of_the_modules(name):

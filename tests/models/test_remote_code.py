@@ -23,12 +23,13 @@ ROOMS = (
     "report",
     "speech_robust_bench",
 )
+METRICS = "from speech_robust_bench.extensions.text_metrics"
 PROBES = "from speech_robust_bench.extensions.probe import upstream"
 LOADERS = {
     "hf": "from speech_robust_bench.models.interface import open_model; open_model('hf:' + folder)",
     "probe": f"{PROBES}; upstream.open_upstream('hf:' + folder)",
     "random probe": f"{PROBES}; upstream.open_upstream('random:' + folder)",
-    "embeddings": "from speech_robust_bench.extensions.text_metrics import semantic; semantic.open_embedder(folder)",
+    "embeddings": f"{METRICS}.lenient_wer import open_embedder; open_embedder(folder)",
     "tts processor": "from speech_robust_bench.builders.tts import _from_hub; _from_hub('AutoProcessor', folder)",
     "tts tokenizer": "from speech_robust_bench.builders.tts import _from_hub; _from_hub('AutoTokenizer', folder)",
 }

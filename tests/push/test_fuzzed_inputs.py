@@ -211,8 +211,7 @@ def write_records(here: Path, contents: dict[str, str]) -> None:
 
 def write_torch_records(here: Path) -> None:
     from speech_robust_bench.extensions.probe.head import Letters, new_head
-    from speech_robust_bench.extensions.probe.options import HeadSettings
-    from speech_robust_bench.extensions.probe.probe_file import write_weights
+    from speech_robust_bench.extensions.probe.probe_file import HeadSettings, write_weights
     from speech_robust_bench.extensions.probe.upstream import open_upstream
 
     head = new_head(HeadSettings("linear", 8, False), open_upstream("fbank", "cpu"), Letters("abc"))

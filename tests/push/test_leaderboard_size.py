@@ -10,7 +10,7 @@ import time
 import pytest
 from support.many_models import write_models
 
-from speech_robust_bench.push.leaderboard import board, pages, server, site
+from speech_robust_bench.push.leaderboard import board, pages, site
 
 LARGEST_PAGE = 300_000
 
@@ -54,8 +54,8 @@ def _counting(kind, name, counted):
 
 @pytest.fixture
 def served(tmp_path, monkeypatch):
-    monkeypatch.setattr(server, "MOST_THREADS", 4)
-    made = server.make(write_models(tmp_path / "verified", 3, configs=12), port=0)
+    monkeypatch.setattr(site, "MOST_THREADS", 4)
+    made = site.make(write_models(tmp_path / "verified", 3, configs=12), port=0)
     threading.Thread(target=made.serve_forever, args=(0.05,), daemon=True).start()
     yield made
     made.shutdown()

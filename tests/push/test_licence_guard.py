@@ -8,7 +8,7 @@ from support.built_data import make_config
 from support.part_records import part_of
 
 from speech_robust_bench.core.records import Manifest
-from speech_robust_bench.push.licences import hub_licence, terms
+from speech_robust_bench.push.dataset_upload import hub_licence, terms
 
 REPO = "acme/srb"
 

@@ -14,7 +14,7 @@ from support.built_data import make_built
 from support.fake_runs import make_run
 
 from speech_robust_bench.core.errors import UserError
-from speech_robust_bench.push import expected_rows, parquet_predictions, submission, verified
+from speech_robust_bench.push import expected_rows, submission, submitted_files, verified
 from speech_robust_bench.push.verify import verify
 
 NOISE = "en_noise_sev3"
@@ -93,10 +93,7 @@ def extension(path):
 def decompression_bomb(path):
     """A quarter of a gigabyte of zeros in some kilobytes, as the footer says too."""
     zeros = pa.array([b"\0" * 50_000_000] * 5, pa.binary()).cast(TEXT)
-    rows = {
-        name: pa.nulls(5, NUMBER if name in parquet_predictions.NUMBERS else TEXT)
-        for name in parquet_predictions.NEEDED
-    }
+    rows = {name: pa.nulls(5, NUMBER if name in submitted_files.NUMBERS else TEXT) for name in submitted_files.NEEDED}
     write(path, pa.table({**rows, "pred_text": zeros}), compression="zstd", use_dictionary=False)
     assert path.stat().st_size < 100_000
 
@@ -226,10 +223,10 @@ def test_packing_is_a_fraction_of_the_size_and_loses_nothing(run, tmp_path):
     source = tmp_path / f"{NOISE}.jsonl"
     shutil.copyfile(run / source.name, source)
     before = source.read_bytes()
-    made = parquet_predictions.pack(source)
+    made = submitted_files.pack(source)
     assert not source.exists()
     assert made.stat().st_size < len(before) / 1.5
-    assert parquet_predictions.unpack(tmp_path, tmp_path, {NOISE: CLIPS}) == {}
+    assert submitted_files.unpack(tmp_path, tmp_path, {NOISE: CLIPS}) == {}
     assert source.read_bytes() == before
 
 
@@ -257,18 +254,18 @@ def test_a_bad_file_is_refused_with_its_reason(name, honest, known):
 def test_what_follows_a_bad_file_is_still_read(honest, tmp_path):
     dictionary_bomb(honest / "en_clean.parquet")
     (tmp_path / "out").mkdir()
-    refused = parquet_predictions.unpack(honest, tmp_path / "out", {"en_clean": CLIPS, NOISE: CLIPS})
+    refused = submitted_files.unpack(honest, tmp_path / "out", {"en_clean": CLIPS, NOISE: CLIPS})
     assert list(refused) == ["en_clean"]
     assert (tmp_path / "out" / f"{NOISE}.jsonl").stat().st_size > 0
 
 
 def test_a_reader_that_dies_is_a_refusal(honest, tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "executable", "/bin/false")
-    assert "breaks the reader (exit code 1)" in parquet_predictions.unpack(honest, tmp_path, {NOISE: CLIPS})[NOISE]
+    assert "breaks the reader (exit code 1)" in submitted_files.unpack(honest, tmp_path, {NOISE: CLIPS})[NOISE]
 
 
 def test_a_line_that_srb_run_would_not_write_is_not_packed(tmp_path):
     path = tmp_path / f"{NOISE}.jsonl"
     path.write_text('{"id": "a", "more": 1}\n')
     with pytest.raises(UserError, match="cannot be packed"):
-        parquet_predictions.pack(path)
+        submitted_files.pack(path)

@@ -11,7 +11,7 @@ import pytest
 from speech_robust_bench.cli.main import main
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.scoring.difficulty import compute, differences, load, read_quality, resolve
-from speech_robust_bench.scoring.paper_table3 import POLLUTED, QUALITY_FILE, paper_table, quality_scores, srb_1
+from speech_robust_bench.scoring.quality_scores import POLLUTED, QUALITY_FILE, paper_table, quality_scores, srb_1
 
 
 @pytest.mark.parametrize(("measure", "cells"), [("avg", 98), ("dnsmos", 100), ("pesq", 98)])

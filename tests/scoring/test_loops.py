@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from speech_robust_bench.scoring import loops
+from speech_robust_bench.scoring import word_errors
 from speech_robust_bench.scoring.word_errors import Vocabulary, align
 
 SAID = ["Then Mary saw seven dogs.", "the dogs ran to the sea", "the sea is cold", "go to Rome now"]
@@ -23,22 +23,22 @@ def pair(said, heard):
 
 def test_a_repetition_loop_is_found_once_with_its_period():
     found, _ = pair(SAID, NOISY)
-    found_loops = loops.invented_loops(found)
+    found_loops = word_errors.invented_loops(found)
     assert [(span.clip, span.period, span.length) for span in found_loops] == [(1, 1, 5), (3, 2, 6)]
 
 
 def test_what_the_speaker_repeats_is_no_loop():
     said = ["no no no no no", "five five", "row row row your boat"]
     found, _ = pair(said, said)
-    assert loops.invented_loops(found) == []
+    assert word_errors.invented_loops(found) == []
     found, _ = pair(["hm", "hm"], ["a b", "a b"])  # the same words in two clips are not one loop
-    assert loops.loops(found.hypothesis) == []
+    assert word_errors.loops(found.hypothesis) == []
 
 
 def test_bursts_are_runs_of_inserted_words():
     found, _ = pair(["a b", "c"], ["a v w x y b", "c d e f"])
-    assert [(s.clip, s.start, s.length) for s in loops.bursts(found)] == [(0, 1, 4)]
-    assert len(loops.bursts(found, least=3)) == 2
+    assert [(s.clip, s.start, s.length) for s in word_errors.bursts(found)] == [(0, 1, 4)]
+    assert len(word_errors.bursts(found, least=3)) == 2
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def test_bursts_are_runs_of_inserted_words():
 )
 def test_inserted_words_in_loops(said, heard, looped):
     found, _ = pair([said, "x"], [heard, "x"])
-    assert loops.looped_insertions(found).tolist() == [looped, 0]
+    assert word_errors.looped_insertions(found).tolist() == [looped, 0]
 
 
 @pytest.mark.parametrize(
@@ -70,6 +70,6 @@ def test_inserted_words_in_loops(said, heard, looped):
     ],
 )
 def test_a_loop_is_folded_to_its_phrase_and_a_number(text, pieces):
-    folded = loops.fold(text.split())
+    folded = word_errors.fold(text.split())
     assert folded == pieces
     assert " ".join(word for word, times in folded for _ in range(times)).split() == text.split()

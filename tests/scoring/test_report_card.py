@@ -52,9 +52,9 @@ def test_figure_1_of_the_population_weighted_framework(wers, gap):
     measured = ErrorMatrix("m", "transcripts", clips, errors, np.array([list(words_in.values())]))
     groups = {g: np.array([i]) for i, g in enumerate(labels)}
     (found,) = group_disparity(measured, labels, groups, {"A": 0.6, "B": 0.3, "C": 0.1})
-    assert found["weighted_wer"] == pytest.approx(10, abs=0.01)
-    assert found["gap"] == pytest.approx(gap)
-    assert (found["best"], found["worst"]) == ("A", "C")
+    assert found.weighted_wer == pytest.approx(10, abs=0.01)
+    assert found.gap == pytest.approx(gap)
+    assert (found.best, found.worst) == ("A", "C")
 
 
 # --- words -----------------------------------------------------------------------------------------------------------

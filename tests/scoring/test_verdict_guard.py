@@ -103,9 +103,9 @@ def test_compare_names_the_clean_config_that_is_missing(tmp_path, capsys):
 def test_fairness_counts_no_violation_of_a_degenerate_recogniser(pair):
     spoilt, good, reason = pair
     found = srb.fairness([spoilt])
-    assert reason in found["no_verdict"][spoilt.name]
-    assert not any(row["violates"] for row in found["comparisons"])
-    assert srb.fairness([good])["no_verdict"] == {}
+    assert reason in found.no_verdict[spoilt.name]
+    assert not any(row.violates for row in found.comparisons)
+    assert srb.fairness([good]).no_verdict == {}
 
 
 def test_stability_names_the_recogniser_that_cannot_be_ranked(pair):
@@ -187,8 +187,8 @@ def test_a_good_language_hides_no_bad_one(tmp_path):
     assert all(row.better() is None for row in rows if row.language == "es")
     assert "(es noise_env, es overall)" in srb.compare(bad, good, progress=False).no_verdict
     found = srb.fairness([bad, good])
-    assert "es_noise_sev1" in found["no_verdict"]["bad"]
-    assert "en_noise_sev1" not in found["no_verdict"]["bad"]
+    assert "es_noise_sev1" in found.no_verdict["bad"]
+    assert "en_noise_sev1" not in found.no_verdict["bad"]
     with pytest.raises(UserError, match="es: WER on clean speech is 100"):
         srb.gate(srb.read_run(good), bad)
 
@@ -212,12 +212,12 @@ def test_failed_clips_of_one_config_leave_it_open(tmp_path):
     assert {row.name: row.no_verdict for row in rows if row.no_verdict} == {
         "noise_sev1": "A: 10% of the clips failed, more than 5%"
     }
-    assert "(es_noise_sev1)" in srb.fairness([failing])["no_verdict"]["failing"]
+    assert "(es_noise_sev1)" in srb.fairness([failing]).no_verdict["failing"]
 
 
 def test_fairness_knows_a_model_with_a_space_in_its_name(tmp_path):
     spoilt = write_run(tmp_path / "two words", lambda config, i, text: "" if i % 2 else text)
     found = srb.fairness([spoilt, write_run(tmp_path / "honest", honest)])
-    pairs = [row for row in found["comparisons"] if row["form"] == "pair"]
+    pairs = [row for row in found.comparisons if row.form == "pair"]
     assert pairs
-    assert not any(row["violates"] for row in pairs)
+    assert not any(row.violates for row in pairs)

@@ -25,7 +25,7 @@ from speech_robust_bench.extensions.attacks.targeted import (
     TARGETS,
     CarliniWagner,
     Psychoacoustic,
-    _TargetSearch,
+    TargetSearch,
     closest,
 )
 from speech_robust_bench.extensions.attacks.transfer import (
@@ -165,9 +165,9 @@ def test_cw_reaches_its_target_and_then_gets_fainter(view) -> None:
             assert other.facts["loss_after"] < other.facts["loss_before"]
 
 
-def target_search(clips: int, **settings: float) -> _TargetSearch:
+def target_search(clips: int, **settings: float) -> TargetSearch:
     attack = CarliniWagner(("ba dc",), transcribe_every=1, **settings)  # type: ignore[arg-type]
-    return _TargetSearch(attack, None, [clip_of(seed) for seed in range(clips)], [], torch.zeros(clips, 50))  # type: ignore[arg-type]
+    return TargetSearch(attack, None, [clip_of(seed) for seed in range(clips)], [], torch.zeros(clips, 50))  # type: ignore[arg-type]
 
 
 def test_a_step_of_cw_is_adam_on_the_signs_of_the_gradient() -> None:

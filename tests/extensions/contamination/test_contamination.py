@@ -20,9 +20,7 @@ import speech_robust_bench as srb
 from speech_robust_bench.attacks.clips import padded
 from speech_robust_bench.cli.main import main
 from speech_robust_bench.core.errors import UserError
-from speech_robust_bench.extensions.contamination.features import transcript_features, white_noise
-from speech_robust_bench.extensions.contamination.result import conclusion
-from speech_robust_bench.extensions.contamination.separation import (
+from speech_robust_bench.extensions.contamination.features import (
     Clips,
     auc,
     cross_fit,
@@ -32,8 +30,11 @@ from speech_robust_bench.extensions.contamination.separation import (
     permuted_aucs,
     refit_error,
     share_interval,
+    transcript_features,
+    white_noise,
     widened,
 )
+from speech_robust_bench.extensions.contamination.result import conclusion
 
 OPTIONS = {"snrs": (10.0, 30.0), "draws": 2, "radii": (0.001, 0.01), "replicates": 300}
 

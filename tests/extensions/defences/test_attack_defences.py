@@ -99,10 +99,11 @@ def test_the_vote_over_logits_is_the_text_of_their_mean(tmp_path) -> None:
 
     folder = short_ctc_folder(tmp_path, "Wav2Vec2", **LAYER)
     recogniser = open_model(f"smooth:hf:{folder}?device=cpu?sigma=0.05&n=3&vote=logits")
-    clip = clip_of(1).samples
+    clip, processor = clip_of(1).samples, recogniser.inner.processor
     with torch.inference_mode():
-        logits = torch.stack([recogniser.inner._features([copy])[0] for copy in recogniser.copies(clip)]).mean(0)
-    by_hand = recogniser.inner.processor.decode(logits.argmax(-1).tolist()).strip()
+        copies = [processor(copy, sampling_rate=16_000, return_tensors="pt") for copy in recogniser.copies(clip)]
+        logits = torch.stack([recogniser.inner.model(**copy).logits[0] for copy in copies]).mean(0)
+    by_hand = processor.decode(logits.argmax(-1).tolist()).strip()
     assert recogniser.transcribe([clip], 16_000, "en") == [by_hand]
 
 

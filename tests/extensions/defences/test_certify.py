@@ -15,8 +15,7 @@ from support.tone_configs import one_thread, tone_data  # noqa: F401
 
 from speech_robust_bench.cli.main import main
 from speech_robust_bench.core.errors import UserError
-from speech_robust_bench.extensions.defences.certify import CertifyOptions, certify_clip, lowest_share
-from speech_robust_bench.extensions.defences.smooth import Smooth, noise
+from speech_robust_bench.extensions.defences.smooth import CertifyOptions, Smooth, certify_clip, lowest_share, noise
 from speech_robust_bench.models.interface import Described
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from speech_robust_bench.cli.main import main
-from speech_robust_bench.extensions.fairness.report import group, median_pitch_hz
+from speech_robust_bench.extensions.fairness.assessment import group, median_pitch_hz
 
 SAID = ["the red fox ran home", "a small dog sat down", "we all went to town", "she sings a low song"]
 LOST = ["the red box ran", "dog", "we all went to town", "she sings a low song"]

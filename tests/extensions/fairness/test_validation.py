@@ -9,7 +9,7 @@ import pytest
 
 from speech_robust_bench.builders.perturb.environment import snr_db
 from speech_robust_bench.core.errors import UserError
-from speech_robust_bench.extensions.fairness.word_validation import (
+from speech_robust_bench.extensions.fairness.fault_localisation import (
     Sentence,
     grammar_validity,
     sentences,

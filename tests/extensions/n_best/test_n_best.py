@@ -7,7 +7,7 @@ import pytest
 
 from speech_robust_bench.core.records import Prediction, RunConfig
 from speech_robust_bench.extensions.n_best.measure import N_BEST, NBest, of_clips
-from speech_robust_bench.scoring.measures import ConfigClips
+from speech_robust_bench.scoring.measures import ConfigClips, compute_measures
 from speech_robust_bench.scoring.runs import Predictions
 from speech_robust_bench.scoring.score_options import ScoreOptions
 
@@ -36,8 +36,10 @@ def test_the_best_transcript_of_each_list_counts():
     assert (record.clips, record.listed, record.longest, record.transcripts) == (4, 2, 3, 7 / 4)
 
 
-def test_without_lists_there_is_no_measure():
-    assert of_clips(clips([line.replace(alternatives=None) for line in LISTS])) is None
+def test_only_predictions_with_lists_are_measured(monkeypatch):
+    monkeypatch.setattr("speech_robust_bench.scoring.measures.measures", lambda: {"n_best": N_BEST})
+    assert set(compute_measures(clips(LISTS)) or {}) == {"n_best"}
+    assert compute_measures(clips([line.replace(alternatives=None) for line in LISTS])) is None
 
 
 def test_a_list_of_one_is_the_wer_of_jiwer():

@@ -38,14 +38,14 @@ def half(tmp_path_factory) -> Path:
     for number in range(40):
         soundfile.write(place / "mine" / f"{number:02d}.wav", rng.normal(0, 0.1, 4000), 16_000)
         (place / "mine" / f"{number:02d}.txt").write_text("ab")
-    save = Training._save
+    save = Training.save
 
     def save_and_stop(self):
         save(self)
         raise KeyboardInterrupt
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Training, "_save", save_and_stop)
+        patch.setattr(Training, "save", save_and_stop)
         assert main(words(place / "half")) == 130
     assert (place / "half" / "checkpoint.pt").is_file()
     return place / "half"

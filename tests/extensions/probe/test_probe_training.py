@@ -26,7 +26,7 @@ from speech_robust_bench.extensions.probe.head import (
     spec_augment,
 )
 from speech_robust_bench.extensions.probe.probe_file import WEIGHTS, read_probe, read_weights
-from speech_robust_bench.extensions.probe.training_clips import batch_of_step
+from speech_robust_bench.extensions.probe.training import batch_of_step
 from speech_robust_bench.extensions.probe.upstream import open_upstream
 from speech_robust_bench.models.interface import open_model
 
@@ -37,12 +37,12 @@ import os, signal, sys, torch
 from speech_robust_bench.cli.main import main
 from speech_robust_bench.extensions.probe.training import Training
 torch.set_num_threads(1)
-save = Training._save
+save = Training.save
 def save_and_die(self):
     save(self)
     if self.done == 25:
         os.kill(os.getpid(), signal.SIGKILL)
-Training._save = save_and_die
+Training.save = save_and_die
 main(sys.argv[1:])
 """
 PITCHES = {"a": 400, "b": 900, "c": 1700, "d": 2900}
@@ -265,7 +265,7 @@ def test_features_are_kept_on_the_disk_only_if_asked(wav2vec2, corpus, tmp_path)
 def test_training_draws_what_random_perturb_draws(corpus, tmp_path):
     import speech_robust_bench as api
     from speech_robust_bench.builders.apply import RandomScenarios
-    from speech_robust_bench.extensions.probe.training_clips import Augmentation, read_clips
+    from speech_robust_bench.extensions.probe.training import Augmentation, read_clips
 
     _, clips = read_clips({("en", "tones"): str(corpus)}, 30, lambda what, total: lambda n: None)
     augmentation = Augmentation(RandomScenarios.named(["sfx", "gaussian"], without=["pitch_up"]), p=0.7, seed=5)
@@ -292,7 +292,7 @@ def test_training_draws_what_random_perturb_draws(corpus, tmp_path):
 
 
 def test_smaller_sets_are_parts_of_larger_ones(corpus):
-    from speech_robust_bench.extensions.probe.training_clips import first_hours, read_clips, split_dev
+    from speech_robust_bench.extensions.probe.training import first_hours, read_clips, split_dev
 
     _, clips = read_clips({("en", "tones"): str(corpus)}, 30, lambda what, total: lambda n: None)
     train, dev = split_dev(clips)

@@ -14,8 +14,7 @@ from support.tones import clip_of, text_of, tones
 from speech_robust_bench.attacks.clips import AttackBatch, padded
 from speech_robust_bench.attacks.views.open_view import open_view
 from speech_robust_bench.core.errors import UserError
-from speech_robust_bench.extensions.probe.head import Letters
-from speech_robust_bench.extensions.probe.recogniser import Probe, ProbeModel
+from speech_robust_bench.extensions.probe.head import Letters, Probe, ProbeModel
 from speech_robust_bench.extensions.probe.training import HeadSettings, ctc_loss, new_head
 from speech_robust_bench.extensions.probe.upstream import open_upstream
 

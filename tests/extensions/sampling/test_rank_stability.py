@@ -15,8 +15,8 @@ from speech_robust_bench.builders.scenarios import find
 from speech_robust_bench.builders.suites import load
 from speech_robust_bench.cli.main import main
 from speech_robust_bench.core.names import parse
-from speech_robust_bench.extensions.sampling.rank_stability import (
-    Stability,
+from speech_robust_bench.extensions.sampling.stability import (
+    PartStability,
     enough,
     of_parts,
     sizes_of,
@@ -55,7 +55,7 @@ def test_more_clips_keep_the_ranking_better():
 
 
 def test_enough_is_where_every_larger_size_does_too():
-    rows = [Stability(size, 9, 1, low, 1) for size, low in ((1, 0.5), (2, 0.96), (5, 0.9), (9, 1.0))]
+    rows = [PartStability(size, 9, 1, low, 1) for size, low in ((1, 0.5), (2, 0.96), (5, 0.9), (9, 1.0))]
     assert enough(rows) == 9
     assert enough(rows, 0.9) == 2
     assert enough(rows[:1]) is None
@@ -139,7 +139,7 @@ def test_by_nwerd_the_clean_errors_and_the_difficulty_count(write_run, capsys):
     for model, (clean, noise, rir) in wrong.items():
         texts = {"en_clean": clean, "en_noise_sev3": noise, "en_rir_sev2": rir}
         runs.append(write_run(model, {name: [said_with(count)] * 6 for name, count in texts.items()}, said))
-    from speech_robust_bench.extensions.sampling.rank_stability import ranked_scores
+    from speech_robust_bench.extensions.sampling.stability import ranked_scores
     from speech_robust_bench.scoring.difficulty import load as load_table
     from speech_robust_bench.scoring.runs import open_run
 

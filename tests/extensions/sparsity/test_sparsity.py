@@ -62,7 +62,7 @@ def test_on_a_linear_model_the_angle_is_that_of_geometry(share):
     model, clip, snr_db = linear_case(share)
     cone = search(model, clip, snr_db, directions=12, halvings=12, steps=25)
     found = cone.run()
-    centres = torch.cat(list(cone._centres())).numpy()
+    centres = torch.cat(list(cone.centres())).numpy()
     exact = np.arccos(centres @ -model.weights.numpy()) - math.acos(share)
     assert found.random == int((exact <= 0).sum())
     assert found.radians == pytest.approx(np.maximum(exact, 0), abs=2 * math.pi / 2**12)

@@ -217,7 +217,7 @@ def test_a_trick_is_refused_with_its_reason(name, honest, place, known):
 
 def test_who_shows_words_before_they_are_said_is_flagged(honest, place, known, monkeypatch):
     """The transcript at the very first event: the latency is negative, and nobody could know it."""
-    monkeypatch.setattr("speech_robust_bench.extensions.streaming.submission_check.FEWEST_WORDS", 2)
+    monkeypatch.setattr("speech_robust_bench.extensions.streaming.clip_measures.FEWEST_WORDS", 2)
     run = place / "runs" / "pocketsphinx-live"
     assert verify(honest, known).flags == []
     cheating = shutil.copytree(run, honest.parent / "cheat")

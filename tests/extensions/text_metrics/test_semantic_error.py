@@ -8,8 +8,8 @@ import pytest
 from support.run_folders import write_spelling_run
 
 from speech_robust_bench.core.errors import UserError
-from speech_robust_bench.extensions.text_metrics import semantic
-from speech_robust_bench.extensions.text_metrics.semantic import open_embedder, semantic_errors
+from speech_robust_bench.extensions.text_metrics import lenient_wer
+from speech_robust_bench.extensions.text_metrics.lenient_wer import open_embedder, semantic_errors
 
 VECTORS = {"a cat": [1, 0], "a kitten": [3, 4], "a dog": [0, 2], "not a cat": [-1, 0]}
 
@@ -48,7 +48,7 @@ def test_it_stands_in_results_only_if_asked_for(tmp_path, monkeypatch, capsys):
         def __call__(self, texts):
             return np.array([[1.0, float("don't" in text)] for text in texts])
 
-    monkeypatch.setattr(semantic, "open_embedder", lambda folder: Stand())
+    monkeypatch.setattr(lenient_wer, "open_embedder", lambda folder: Stand())
     folder = write_spelling_run(tmp_path)
     assert main(["score", str(folder), "--replicates", "10", "--embeddings", "mini"]) == 0
     scored = json.loads((folder / "results.json").read_text())

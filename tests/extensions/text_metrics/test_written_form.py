@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from speech_robust_bench.core.errors import UserError
-from speech_robust_bench.extensions.text_metrics.term_spotting import term_scores
 from speech_robust_bench.extensions.text_metrics.text_formatting import (
     entities,
     formatting_scores,
     number_of_words,
+    term_scores,
     word_pairs,
     written_words,
 )

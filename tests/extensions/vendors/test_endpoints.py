@@ -21,7 +21,7 @@ from support.small_configs import tone
 
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.extensions.vendors import endpoints, http_client
-from speech_robust_bench.extensions.vendors.vendor_table import VENDORS, Upload
+from speech_robust_bench.extensions.vendors.endpoints import VENDORS, Upload
 from speech_robust_bench.models.interface import SomeFailed, open_model, parse_spec
 from speech_robust_bench.models.run_plan import cost_per_minute
 

@@ -10,8 +10,7 @@ import pytest
 from speech_robust_bench.cli.main import main
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.records import Prediction, RunConfig, SpeakerTurn
-from speech_robust_bench.extensions.who_spoke.attribution import cp_errors, diarization_errors, texts_of
-from speech_robust_bench.extensions.who_spoke.measure import WhoSpoke, of_clips
+from speech_robust_bench.extensions.who_spoke.measure import WhoSpoke, cp_errors, diarization_errors, of_clips, texts_of
 from speech_robust_bench.models.interface import with_turns
 from speech_robust_bench.scoring.measures import ConfigClips
 from speech_robust_bench.scoring.runs import Predictions

@@ -1,4 +1,7 @@
-"""`srb anchors RUN RUN RUN ...`: the few clips that tell most about the next recogniser, and what they say of it."""
+"""`srb stability RUN RUN RUN ...`: how many configs and clips are enough to rank these recognisers.
+
+`srb anchors RUN RUN RUN ...`: the few clips that tell most about the next recogniser, and what they say of it.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,44 @@ from speech_robust_bench.cli.command import Command, json_option, runs_argument
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.options import Options, option, option_group
 from speech_robust_bench.extensions.sampling.anchors_api import AnchorOptions
+from speech_robust_bench.extensions.sampling.stability import StabilityOptions
+
+
+@dataclass(frozen=True, kw_only=True)
+class StabilityArguments(Options):
+    runs: list[str] = runs_argument("three or more run folders on the same configs")
+    stability_options: StabilityOptions = option_group(StabilityOptions)
+    json: bool = json_option()
+
+
+def stability(args: StabilityArguments) -> None:
+    from rich.table import Table
+
+    from speech_robust_bench.core.progress import Console
+
+    found, options = srb.stability(args.runs, args.stability_options), args.stability_options
+    if args.json:
+        print(json.dumps(found.to_json(), indent=1))
+        return
+    console = Console(highlight=False)
+    who = f" of {found.speakers} speakers" if found.speakers else ""
+    console.print(f"{len(args.runs)} recognisers, {found.transcripts} transcripts{who} each\n")
+    for what, rows in found.parts.items():
+        title = f"Spearman's rho with the ranking by {options.measure.upper()} on all {rows[-1].of} {what}"
+        table = Table(title=title, title_justify="left", box=None, pad_edge=False)
+        for head in (what, "mean rho", "rho in 95 % of the subsets", "same order"):
+            table.add_column(head, justify="right")
+        for row in rows:
+            table.add_row(str(row.size), f"{row.mean:.3f}", f"{row.low:.3f}", f"{100 * row.same_order:.0f} %")
+        console.print(table)
+        least = found.enough(what)
+        console.print(f"{what} needed for a rho of {options.rho:g}: {least if least is not None else 'more'}\n")
+    for ranks in found.settings:
+        rho = "-" if ranks.spearman is None else f"{ranks.spearman:.3f}"
+        order = sorted(ranks.scores.items(), key=lambda item: item[1])
+        told = ", ".join(f"{name} {value:.1f}" for name, value in order)
+        console.print(f"{ranks.setting}: Spearman {rho} ({told})", markup=False)
+
 
 EPILOG = """examples:
   srb anchors runs/a runs/b runs/c --clips 600 --suite anchors.json      # choose: writes the file, says its error
@@ -19,7 +60,7 @@ EPILOG = """examples:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Arguments(Options):
+class AnchorArguments(Options):
     runs: list[str] = runs_argument("three or more runs on all clips of the same configs")
     suite: str = option(help="JSON file of the anchors", metavar="FILE")
     predict: str | None = option(
@@ -29,7 +70,7 @@ class Arguments(Options):
     json: bool = json_option()
 
 
-def run(args: Arguments) -> None:
+def anchors(args: AnchorArguments) -> None:
     if args.predict is None:
         _choose(args)
         return
@@ -38,7 +79,7 @@ def run(args: Arguments) -> None:
     _predict(args.predict, args)
 
 
-def _choose(args: Arguments) -> None:
+def _choose(args: AnchorArguments) -> None:
     from speech_robust_bench.core.progress import Console
 
     clips = args.anchor_options.clips
@@ -56,7 +97,7 @@ def _choose(args: Arguments) -> None:
         console.print(f"  {model:<{width}} {error:5.1f}", markup=False)
 
 
-def _predict(run: str, args: Arguments) -> None:
+def _predict(run: str, args: AnchorArguments) -> None:
     from speech_robust_bench.core.progress import Console
 
     prediction = srb.predict_from_anchors(run, args.runs, args.suite, progress=not args.json)
@@ -79,4 +120,5 @@ def _predict(run: str, args: Arguments) -> None:
     )
 
 
-COMMAND = Command(Arguments, run, EPILOG)
+STABILITY = Command(StabilityArguments, stability)
+ANCHORS = Command(AnchorArguments, anchors, EPILOG)

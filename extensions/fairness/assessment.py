@@ -7,6 +7,8 @@ frames with the window's own autocorrelation divided out (Boersma, "Accurate sho
 frequency", 1993).
 
 All that `srb fairness` says of one or more runs, as one object that JSON can hold.
+
+`srb.fairness`: AequeVox's tests on run folders: which groups of speakers lose more, and which words.
 """
 
 from __future__ import annotations
@@ -24,9 +26,30 @@ import numpy as np
 from speech_robust_bench.core.audio import RATE, Samples
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.options import normaliser_option, option, resample_option, shares
+from speech_robust_bench.core.progress import progress as progress_bar
 from speech_robust_bench.extensions.fairness import violations
-from speech_robust_bench.extensions.fairness.fault_localisation import OMEGA, Faults, localise, table9
+from speech_robust_bench.extensions.fairness.fault_localisation import (
+    OMEGA,
+    Faults,
+    ValidationOptions,
+    localise,
+    table9,
+    validate_run,
+)
+from speech_robust_bench.extensions.fairness.result import (
+    Assessment,
+    ComparisonRow,
+    Counts,
+    DegradationRow,
+    FaultRow,
+    GroupSize,
+    LostWord,
+    SkippedSet,
+    TestedSet,
+    Violations,
+)
 from speech_robust_bench.extensions.fairness.violations import Degradation, GroupComparison
+from speech_robust_bench.options import Place
 from speech_robust_bench.scoring.clip_sets import (
     JOIN,
     TranscribedSet,
@@ -36,8 +59,8 @@ from speech_robust_bench.scoring.clip_sets import (
     with_transcripts,
     without_transcripts,
 )
-from speech_robust_bench.scoring.disparity import group_disparity
-from speech_robust_bench.scoring.runs import Run
+from speech_robust_bench.scoring.disparity import GroupRates, group_disparity
+from speech_robust_bench.scoring.runs import Run, open_run
 from speech_robust_bench.scoring.verdict_guard import refusals_of_configs, tallies_of_run
 
 NAME = "pitch"
@@ -101,10 +124,7 @@ def of_config(data: str | Path, config: str) -> dict[str, str | None]:
     }
 
 
-Json = dict[str, Any]
-SCHEMA = (
-    2  # 2: distances of two recognisers are pooled over their lengths, as in AequeVox' code; 1: averaged over clips
-)
+SCHEMA = 2  # distances of two recognisers are pooled over their lengths, as in AequeVox' code; 1: averaged over clips
 
 
 @dataclass(frozen=True)
@@ -156,15 +176,15 @@ def choose(run: Run, patterns: Sequence[str]) -> Run:
     return replace(run, configs=tuple(c for c in run.configs if c in chosen or c.endswith("_clean")))
 
 
-def assess(runs: Sequence[Run], options: FairnessOptions, advance: Callable[[], None] = lambda: None) -> Json:
+def assess(runs: Sequence[Run], options: FairnessOptions, advance: Callable[[], None] = lambda: None) -> Assessment:
     """Algorithms 1 and 2 and the rates of the groups, over every clean config of the runs and what was made from it."""
     _check(options)
     degradations: list[Degradation] = []
     comparisons: list[GroupComparison] = []
     faults: list[Faults] = []
-    disparities: list[Json] = []
-    sets: list[Json] = []
-    skipped: list[Json] = []
+    disparities: list[GroupRates] = []
+    sets: list[TestedSet] = []
+    skipped: list[SkippedSet] = []
     ratings = violations.read_ratings(options.ratings) if options.ratings else None
     how: Any = {"groups": options.groups, "normaliser": options.normaliser, "unit": options.unit, "advance": advance}
     for transcribed in clip_sets(runs, _proxy(runs, options), **how):
@@ -172,25 +192,10 @@ def assess(runs: Sequence[Run], options: FairnessOptions, advance: Callable[[], 
         try:
             groups = violations.group_clips(labels, options.groups, options.base, options.minimum)
         except UserError as reason:  # the other clip sets may have the groups
-            skipped.append({"clean": transcribed.clips.clean, "why": str(reason)})
+            skipped.append(SkippedSet(clean=transcribed.clips.clean, why=str(reason)))
             continue
         tested, hidden = _levels(transcribed, options.comprehensible, ratings)
-        rated = [level for level in tested.clips.levels if violations.rated(level, ratings)]
-        sets.append(
-            {
-                "clean": transcribed.clips.clean,
-                "clips": len(labels),
-                "left_out": transcribed.clips.left_out,
-                "unlabelled": sum(label is None for label in labels),
-                "groups": {
-                    group: {"clips": len(clips), "speakers": transcribed.clips.speaker_count(clips)}
-                    for group, clips in groups.items()
-                },
-                "levels": list(tested.clips.levels),
-                "not_rated": [level for level in tested.clips.levels if level not in rated],
-                "below_comprehensibility": hidden,
-            }
-        )
+        sets.append(_tested_set(transcribed, tested, labels, groups, hidden, ratings))
         referenced = {group: clips[tested.known[clips]] for group, clips in groups.items()}
         referenced = {group: clips for group, clips in referenced.items() if len(clips) >= options.minimum}
         scored = with_transcripts(tested) if len(referenced) > 1 and (options.base or "") in ("", *referenced) else []
@@ -214,25 +219,49 @@ def assess(runs: Sequence[Run], options: FairnessOptions, advance: Callable[[], 
     barred = _barred(refused)
     judged = [c for c in comparisons if (c.recogniser, c.config) not in barred]
     if not sets:
-        raise UserError(skipped[0]["why"])
+        raise UserError(skipped[0].why)
     if not comparisons:
         raise UserError("the clips have no transcripts; give two or more runs, which are then compared with each other")
     forms = [form for form in ("pair", "transcripts") if any(c.form == form for c in comparisons)]
-    return {
-        "schema": SCHEMA,
-        "models": [run.model for run in runs],
-        "options": asdict(options) | {"tau": list(options.tau)},
-        "proxy": NAME in options.groups.split(JOIN),
-        "no_verdict": {model: _reasons(configs) for model, configs in refused.items() if configs},
-        "sets": sets,
-        "skipped": skipped,
-        "degradations": [_degradation(d) for d in degradations],
-        "comparisons": [_comparison(c, options.tau if c in judged else ()) for c in comparisons],
-        "table4": {form: _table4([c for c in judged if c.form == form], options.tau) for form in forms},
-        "table9": {form: table9(f for f in faults if f.form == form) for form in ("alone", "transcripts")},
-        "faults": [_faults(f, options.omega) for f in faults],
-        "disparity": disparities,
-    }
+    return Assessment(
+        schema=SCHEMA,
+        models=[run.model for run in runs],
+        options=asdict(options) | {"tau": list(options.tau)},
+        proxy=NAME in options.groups.split(JOIN),
+        no_verdict={model: _reasons(configs) for model, configs in refused.items() if configs},
+        sets=sets,
+        skipped=skipped,
+        degradations=[_degradation(d) for d in degradations],
+        comparisons=[_comparison(c, options.tau if c in judged else ()) for c in comparisons],
+        table4={form: _table4([c for c in judged if c.form == form], options.tau) for form in forms},
+        table9={form: table9(f for f in faults if f.form == form) for form in ("alone", "transcripts")},
+        faults=[_faults(f, options.omega) for f in faults],
+        disparity=disparities,
+    )
+
+
+def _tested_set(
+    transcribed: TranscribedSet,
+    tested: TranscribedSet,
+    labels: Sequence[str | None],
+    groups: Mapping[str, np.ndarray],
+    hidden: list[str],
+    ratings: violations.Ratings | None,
+) -> TestedSet:
+    levels = list(tested.clips.levels)
+    return TestedSet(
+        clean=transcribed.clips.clean,
+        clips=len(labels),
+        left_out=transcribed.clips.left_out,
+        unlabelled=sum(label is None for label in labels),
+        groups={
+            group: GroupSize(clips=len(clips), speakers=transcribed.clips.speaker_count(clips))
+            for group, clips in groups.items()
+        },
+        levels=levels,
+        not_rated=[level for level in levels if not violations.rated(level, ratings)],
+        below_comprehensibility=hidden,
+    )
 
 
 def _barred(refused: Mapping[str, Mapping[str, str]]) -> set[tuple[str, str]]:
@@ -294,63 +323,97 @@ def number(value: float | None) -> float | None:
     return None if value is None or not math.isfinite(value) else round(float(value), 6)
 
 
-def _degradation(degradation: Degradation) -> Json:
-    return {
-        "recogniser": degradation.recogniser,
-        "form": degradation.form,
-        "config": degradation.config,
-        "group": degradation.group,
-        "clips": degradation.clips,
-        "clean": number(degradation.clean),
-        "transformed": number(degradation.transformed),
-        "degradation": number(degradation.value),
-    }
+def _degradation(degradation: Degradation) -> DegradationRow:
+    return DegradationRow(
+        recogniser=degradation.recogniser,
+        form=degradation.form,
+        config=degradation.config,
+        group=degradation.group,
+        clips=degradation.clips,
+        clean=number(degradation.clean),
+        transformed=number(degradation.transformed),
+        degradation=number(degradation.value),
+    )
 
 
-def _comparison(comparison: GroupComparison, taus: Sequence[float]) -> Json:
-    return {
-        "recogniser": comparison.recogniser,
-        "form": comparison.form,
-        "config": comparison.config,
-        "transformation": comparison.transformation,
-        "base": comparison.base,
-        "other": comparison.other,
-        "difference": number(comparison.difference),
-        "interval": comparison.interval and [number(v) for v in comparison.interval],
-        "resampled": comparison.resampled,
-        "within_noise": comparison.within_noise,
-        "violates": [tau for tau in taus if comparison.violates(tau)],
-    }
+def _comparison(comparison: GroupComparison, taus: Sequence[float]) -> ComparisonRow:
+    return ComparisonRow(
+        recogniser=comparison.recogniser,
+        form=comparison.form,
+        config=comparison.config,
+        transformation=comparison.transformation,
+        base=comparison.base,
+        other=comparison.other,
+        difference=number(comparison.difference),
+        interval=[number(v) for v in comparison.interval] if comparison.interval else None,
+        resampled=comparison.resampled,
+        within_noise=comparison.within_noise,
+        violates=[tau for tau in taus if comparison.violates(tau)],
+    )
 
 
-def _table4(comparisons: Sequence[GroupComparison], taus: Sequence[float]) -> Json:
-    tables: Json = {}
-    for name, flag in (("violations", False), ("beyond_noise", True)):
-        table = violations.table4(comparisons, taus, beyond_noise=flag)
-        tables[name] = {"total": dict(table.total), **{title: dict(part) for title, part in table.parts()}}
-    total = tables["violations"]["total"]
-    tables["excess_percent"] = {group: number(violations.excess_percent(total, reference=group)) for group in total}
-    return tables
+def _table4(comparisons: Sequence[GroupComparison], taus: Sequence[float]) -> Violations:
+    counted = [violations.table4(comparisons, taus, beyond_noise=beyond) for beyond in (False, True)]
+    total = counted[0].total
+    tables: list[Counts] = [{"total": table.total, **dict(table.parts())} for table in counted]
+    return Violations(
+        violations=tables[0],
+        beyond_noise=tables[1],
+        excess_percent={group: number(violations.excess_percent(total, reference=group)) for group in total},
+    )
 
 
-def _faults(faults: Faults, omega: int) -> Json:
-    words = faults.non_robust(omega)
+def _faults(faults: Faults, omega: int) -> FaultRow:
     drops = faults.drops
-    return {
-        "recogniser": faults.recogniser,
-        "form": faults.form,
-        "transformation": faults.transformation,
-        "group": faults.group,
-        "average_drop": number(faults.average_drop),
-        "words": len(faults.initial),
-        "non_robust": [
-            {
-                "word": word,
-                "initial": faults.initial[word],
-                "least": faults.least[word],
-                "drop": drops[word],
-                "became": [list(pair) for pair in faults.became.get(word, [])[:5]],
-            }
-            for word in words
+    return FaultRow(
+        recogniser=faults.recogniser,
+        form=faults.form,
+        transformation=faults.transformation,
+        group=faults.group,
+        average_drop=number(faults.average_drop),
+        words=len(faults.initial),
+        non_robust=[
+            LostWord(
+                word=word,
+                initial=faults.initial[word],
+                least=faults.least[word],
+                drop=drops[word],
+                became=faults.became.get(word, [])[:5],
+            )
+            for word in faults.non_robust(omega)
         ],
-    }
+    )
+
+
+__all__ = ["FairnessOptions", "fairness"]
+
+
+def fairness(
+    runs: Sequence[Place],
+    configs: Sequence[str] = (),
+    *,
+    fairness_options: FairnessOptions = FairnessOptions(),
+    validate: str | None = None,
+    tts: str = "flite",
+    snrs_db: Sequence[float] = (10, 6, 2),
+    progress: bool = True,
+) -> Assessment:
+    """Test whether scenarios hurt some groups of speakers more than others.
+
+    Args:
+        runs: run folders; two or more are also compared in pairs.
+        configs: only these names or patterns; clean configs always stay.
+        fairness_options: groups, thresholds, bootstrap, the population.
+        validate: a recogniser; lost and kept words are spoken to it in noise.
+        tts, snrs_db: the voice and the SNRs of this validation.
+        progress: show progress.
+    """
+    options = fairness_options
+    opened = [choose(open_run(str(run)), configs) for run in runs]
+    with progress_bar(not progress) as bar:
+        task = bar.add_task("reading transcripts", total=sum(len(run.configs) for run in opened))
+        result = assess(opened, options, lambda: bar.advance(task))
+    if validate:
+        how = ValidationOptions(tts, tuple(snrs_db), options.omega, options.seed)
+        result = result.replace(validation=validate_run(opened[0], validate, how))
+    return result

@@ -2,25 +2,30 @@
 
 SUPERB-SG (Tsai et al., ACL 2022, Section 5.3) shows that the ranking of models hardly changes with less data; this asks
 the same of a benchmark's configs and clips. `suites` has sets of configs and clips that were chosen by it.
+
+`srb.stability`: how many configs and clips are enough to rank some recognisers.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import combinations
+from typing import Any, Literal
 
 import numpy as np
 
 from speech_robust_bench.core.errors import UserError
 from speech_robust_bench.core.names import parse
+from speech_robust_bench.core.options import Options, at_least, option
+from speech_robust_bench.options import Place
 from speech_robust_bench.scoring.aggregate import ConfigCounts, score
-from speech_robust_bench.scoring.runs import Run
+from speech_robust_bench.scoring.runs import Run, open_run
 from speech_robust_bench.scoring.verdict_guard import refuse_ranking
 
 
 @dataclass(frozen=True)
-class Stability:
+class PartStability:
     """How well random parts of one size keep the ranking: the mean rho, and what 19 of 20 parts reach."""
 
     size: int
@@ -46,7 +51,7 @@ def spearman(one: Sequence[float], other: Sequence[float]) -> float:
 
 def of_parts(
     errors: np.ndarray, lengths: np.ndarray, sizes: Sequence[int], *, trials: int = 200, seed: int = 0
-) -> list[Stability]:
+) -> list[PartStability]:
     """Draw random items (columns) without replacement; a model's score is its errors over its lengths (rows).
 
     For configs, whose scores are averaged, the errors are the scores and every length is 1.
@@ -60,7 +65,7 @@ def of_parts(
 
 def of_random_parts(
     score: Callable[[np.ndarray], np.ndarray], items: int, sizes: Sequence[int], *, trials: int = 200, seed: int = 0
-) -> list[Stability]:
+) -> list[PartStability]:
     """The same for any score: `score(items)` gives one number per model for some items, low is good."""
     rng = np.random.default_rng(seed)
     everything = score(np.arange(items))
@@ -75,13 +80,12 @@ def of_random_parts(
             scores = score(rng.choice(items, size, replace=False))
             correlations.append(spearman(scores.tolist(), everything.tolist()))
             alike += bool((np.diff(scores[order]) >= 0).all())
-        stabilities.append(
-            Stability(size, items, float(np.mean(correlations)), float(np.quantile(correlations, 0.05)), alike / trials)
-        )
+        mean, low = float(np.mean(correlations)), float(np.quantile(correlations, 0.05))
+        stabilities.append(PartStability(size, items, mean, low, alike / trials))
     return stabilities
 
 
-def enough(stabilities: Sequence[Stability], rho: float = 0.95) -> int | None:
+def enough(stabilities: Sequence[PartStability], rho: float = 0.95) -> int | None:
     """The smallest size from which on 19 of 20 parts reach a correlation."""
     best = None
     for stability in sorted(stabilities, key=lambda s: -s.size):
@@ -240,3 +244,61 @@ def sizes_of(items: int) -> list[int]:
     """Sizes to try: 1, 2, 5, 10, 20, ... up to all."""
     steps = [m * 10**power for power in range(7) for m in (1, 2, 5)]
     return [*(size for size in steps if size < items), items]
+
+
+def _correlation(value: Any) -> str | None:
+    return None if 0 < value <= 1 else f"must be above 0 and at most 1, not {value}"
+
+
+@dataclass(frozen=True)
+class StabilityOptions(Options):
+    """The measure that ranks, and the required rank correlation."""
+
+    measure: Literal["wer", "werd", "nwerd"] = option(
+        "wer", "measure that ranks the recognisers", choices=("wer", "werd", "nwerd")
+    )
+    difficulty: str = option(
+        "paper-table3", "difficulty table of NWERD: a name, or the path of a CSV file", metavar="TABLE"
+    )
+    rho: float = option(0.95, "required rank correlation", check=_correlation)
+    trials: int = option(200, "number of random subsets of each size", metavar="N", check=at_least(1))
+    seed: int = option(0, "seed of the random subsets")
+
+
+@dataclass(frozen=True)
+class Stability:
+    """How well random subsets of configs and clips keep the ranking, and whether probes keep their ranks."""
+
+    options: StabilityOptions
+    parts: dict[str, list[Any]]  # "configs" and "clips": a row for each size
+    settings: list[Any]
+    transcripts: int  # of each recogniser, that its score is made from
+    speakers: int | None  # of the clips, where they are known
+
+    def enough(self, what: str) -> int | None:
+        """The smallest size that keeps the ranking; None if no subset does."""
+        return enough(self.parts[what], self.options.rho)
+
+    def to_json(self) -> dict[str, Any]:
+        """The result as plain values."""
+        report: dict[str, Any] = {what: [asdict(row) for row in rows] for what, rows in self.parts.items()}
+        sizes = {"transcripts": self.transcripts, "speakers": self.speakers}
+        return report | {"by": self.options.measure, "settings": [asdict(row) for row in self.settings], **sizes}
+
+
+def stability(runs: Sequence[Place], stability_options: StabilityOptions = StabilityOptions()) -> Stability:
+    """Measure how many configs and clips are needed to rank three or more runs."""
+    if len(runs) < 3:
+        raise UserError(f"a ranking needs three recognisers or more, not {len(runs)}")
+    options, opened = stability_options, [open_run(str(run)) for run in runs]
+    ranked = ranked_scores(opened, options.measure, options.difficulty)
+    how = {"trials": options.trials, "seed": options.seed}
+    configs, clips = len(ranked.configs), len(ranked.clips)
+    parts = {
+        "configs": of_random_parts(
+            lambda drawn: ranked.of_configs[:, drawn].mean(axis=1), configs, sizes_of(configs), **how
+        ),
+        "clips": of_random_parts(ranked.of_clips, clips, sizes_of(clips), **how) if clips else [],
+    }
+    settings = list(across_probe_settings(opened, ranked.overall))
+    return Stability(options, parts, settings, ranked.transcripts, ranked.speakers)
