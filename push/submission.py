@@ -121,7 +121,7 @@ def _fill(out: Path, run: Run, about: RunRecord, model: SubmittedModel, parquet:
         model=model,
         benchmark_version=BENCHMARK_VERSION,
         software={"speech-robust-bench": metadata.version("speech-robust-bench")},
-        reproduce=reproduce_command(about, chosen, model.name, scored.suite),
+        reproduce=reproduce_command(about, chosen, model.name, scored.suite, run.about.perturbed is not None),
         files=files,
     )
     (out / NAME).write_bytes(to_json(record, indent=1))
@@ -136,12 +136,14 @@ def _copy_without_columns(predictions: Path, to: Path) -> None:
             out.write(line)
 
 
-def reproduce_command(about: RunRecord, configs: Iterable[str], name: str, suite: str | None) -> str:
-    """The command that makes the predictions again, with the data that they were made from."""
+def reproduce_command(
+    about: RunRecord, configs: Iterable[str], name: str, suite: str | None, perturbed: bool = False
+) -> str:
+    """The command that makes the predictions again from the same data, built or, if `perturbed`, as the run read it."""
     languages = sorted({parse(config).language for config in configs})
     what = f"--suite {suite.rpartition('-')[0]}" if suite else " ".join(f"'{language}*_*'" for language in languages)
     spec, data = shlex.quote(str(about.spec)), str(about.data)
-    source = data if about.perturbed else f"--data {shlex.quote(data)}"  # perturbed as it ran: --corpus ...
+    source = data if perturbed else f"--data {shlex.quote(data)}"  # `data` of a perturbed run: --corpus ...
     mode = mode_of(about.options or {})
     return f"srb run --model {spec} {what} {source} --name {name}{mode.flags if mode else ''} && srb score runs/{name}"
 

@@ -13,7 +13,6 @@ from support.forged_submissions import edit, seal
 from speech_robust_bench.builders import suites
 from speech_robust_bench.builders.suites import Suite, SuiteFile
 from speech_robust_bench.cli.main import main
-from speech_robust_bench.core.records import RunRecord
 from speech_robust_bench.push import expected_rows, submission
 from speech_robust_bench.push.leaderboard import board, pages
 from speech_robust_bench.push.verify import verify
@@ -59,12 +58,13 @@ def test_it_is_accepted_marked_and_not_ranked_beside_the_whole(sent, data, tmp_p
     assert '<small class="suite"' in "".join(pages.ranking(list(rows.values()), "en"))
 
 
-def test_a_run_on_a_corpus_is_reproduced_from_it():
-    about = RunRecord(spec="moonshine", data="--corpus en=LibriSpeech --noise-dir noises")
-    command = submission.reproduce_command(about, ["en_clean"], "m", None)
-    assert command == (
-        "srb run --model moonshine 'en*_*' --corpus en=LibriSpeech --noise-dir noises --name m && srb score runs/m"
-    )
+def test_a_run_on_a_corpus_is_reproduced_from_it(tmp_path):
+    run = make_run(tmp_path / "m", make_built(tmp_path / "srb", ["en_clean"]), "m", 0.1, 0)
+    about = {"spec": "moonshine", "data": "--corpus en=LibriSpeech", "perturbed": {"corpora": {"en": "LibriSpeech"}}}
+    edit(run, "run.json", lambda record: record.update(about))
+    made = submission.make(run, tmp_path / "sent", {"owner": "acme"})
+    command = json.loads((made / "submission.json").read_text())["reproduce"]
+    assert command == "srb run --model moonshine 'en*_*' --corpus en=LibriSpeech --name m && srb score runs/m"
 
 
 def test_other_clips_than_those_of_the_suite_are_refused(sent, data):
