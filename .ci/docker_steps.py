@@ -3,7 +3,8 @@
     python .ci/docker_steps.py --work DIR [--system]
 
 /opt/srb and /home/srb of the image are folders below DIR. `COPY . source` copies what .dockerignore leaves. Steps that
-change the system (apt-get, useradd) are run with --system alone, as root on Debian. A `RUN` that fails ends the script.
+install packages are run with --system alone, as root on Debian; the image's account is not made, because it would stay.
+A `RUN` that fails ends the script.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 PLACES = ("/opt/srb", "/home/srb")
-SYSTEM = ("apt-get", "useradd")
+PACKAGES, ACCOUNTS = "apt-get", "useradd"
 KNOWN = {"FROM", "ARG", "SHELL", "RUN", "WORKDIR", "COPY", "ENV", "USER", "CMD"}
 
 
@@ -52,6 +53,7 @@ class Machine:
 
     def __init__(self, work: Path, system: bool) -> None:
         self.work, self.system = work, system
+        os.environ["PIP_RETRIES"] = "0"  # where the extra index of the Dockerfile cannot be reached, it is asked once
         self.variables = {key: value for key, value in os.environ.items() if key not in ("PYTHONPATH", "VIRTUAL_ENV")}
         self.folder = work
 
@@ -71,7 +73,7 @@ class Machine:
             self.folder.mkdir(parents=True, exist_ok=True)
         elif name == "COPY":
             self.copy(*rest.split())
-        elif name == "RUN" and (self.system or not any(word in rest for word in SYSTEM)):
+        elif name == "RUN" and ACCOUNTS not in rest and (self.system or PACKAGES not in rest):
             self.call(["bash", "-o", "pipefail", "-c", self.placed(rest)])
         elif name == "RUN":
             print(f"-- left out: {rest}")
@@ -96,7 +98,7 @@ def main() -> None:
     """Run every step and say how long it took."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--work", type=Path, required=True, metavar="DIR", help="an empty folder")
-    parser.add_argument("--system", action="store_true", help="also run the steps that change the system")
+    parser.add_argument("--system", action="store_true", help="also install the packages of the system")
     args = parser.parse_args()
     begin = time.monotonic()
     machine = Machine(args.work.resolve(), args.system)

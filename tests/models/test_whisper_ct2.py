@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib.util
 import struct
+from pathlib import Path
 
 import pytest
 
@@ -10,7 +12,9 @@ pytest.importorskip("ctranslate2", reason="needs ctranslate2")
 torch = pytest.importorskip("torch", reason="needs torch")
 transformers = pytest.importorskip("transformers", reason="needs transformers")
 
-from benchmarks.whisper_ct2 import dimensions, read_variables, state_dict
+SCRIPT = importlib.util.spec_from_file_location("whisper_ct2", Path(__file__).parents[2] / "benchmarks/whisper_ct2.py")
+whisper_ct2 = importlib.util.module_from_spec(SCRIPT)
+SCRIPT.loader.exec_module(whisper_ct2)
 
 SIZES = {"d_model": 8, "encoder_layers": 2, "decoder_layers": 3, "encoder_ffn_dim": 16, "decoder_ffn_dim": 16}
 HEADS = {"encoder_attention_heads": 2, "decoder_attention_heads": 2, "num_mel_bins": 4}
@@ -40,7 +44,7 @@ def file(model, tmp_path_factory):
 
 
 def test_every_weight_comes_back(model, file):
-    state = state_dict(read_variables(file))
+    state = whisper_ct2.state_dict(whisper_ct2.read_variables(file))
     expected = {name: values for name, values in model.state_dict().items() if name != "proj_out.weight"}
     assert set(state) == set(expected)
     for name, values in expected.items():
@@ -48,7 +52,7 @@ def test_every_weight_comes_back(model, file):
 
 
 def test_the_sizes_are_read_off_the_tensors(file):
-    sizes = dimensions(read_variables(file))
+    sizes = whisper_ct2.dimensions(whisper_ct2.read_variables(file))
     assert sizes["n_vocab"] == 30
     assert (sizes["n_audio_layer"], sizes["n_text_layer"]) == (2, 3)
     assert (sizes["n_audio_ctx"], sizes["n_text_ctx"]) == (12, 10)
@@ -59,4 +63,4 @@ def test_another_version_of_the_format_is_refused(file, tmp_path):
     older = tmp_path / "model.bin"
     older.write_bytes(struct.pack("<I", 5) + file.read_bytes()[4:])
     with pytest.raises(ValueError, match="version 5"):
-        read_variables(older)
+        whisper_ct2.read_variables(older)
