@@ -1,5 +1,10 @@
 """What every worker of a build needs, brought in once by the process that they are forked from: see `engines.py`."""
 
+# ruff: noqa: E402
+import signal
+
+signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches this process too; the one that started it ends it
+
 import numpy as np
 
 from speech_robust_bench.builders.banks import Banks, builtin  # noqa: F401  the built-in bank brings SciPy
